@@ -1,0 +1,5 @@
+"""Text to vectors. Every result names the embedder that it was computed with, since cosines of two do not compare."""
+
+from pandaeval_collector.embedding._protocol import Bands, Embedder
+
+__all__ = ["Bands", "Embedder"]

@@ -1,0 +1,13 @@
+"""The doors: OTLP over gRPC and HTTP, and health. A receiver knows wire formats and status codes, nothing of traces."""
+
+from pandaeval_collector.receivers._protocol import (
+    Accepted,
+    Draining,
+    Ingest,
+    Malformed,
+    Overloaded,
+    Refusal,
+    TooLarge,
+)
+
+__all__ = ["Accepted", "Draining", "Ingest", "Malformed", "Overloaded", "Refusal", "TooLarge"]

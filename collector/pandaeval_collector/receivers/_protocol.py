@@ -1,0 +1,51 @@
+"""What a receiver hands its requests to, and the answers that it has to translate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The request is stored. ``rejected`` items of it were not and must not be sent again; ``message`` says why."""
+
+    rejected: int = 0
+    message: str = ""
+
+
+class Refusal(Exception):
+    """Base of the reasons for not accepting a request. Nothing of a refused request was stored."""
+
+
+class Overloaded(Refusal):
+    """Come back in ``retry_after_s`` seconds: a budget (memory, disk) is used up."""
+
+    def __init__(self, message: str, retry_after_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class Draining(Refusal):
+    """The collector is starting or shutting down; another attempt may succeed."""
+
+
+class TooLarge(Refusal):
+    """Larger than this collector ever accepts; do not send it again."""
+
+
+class Malformed(Refusal):
+    """Not what it claims to be; do not send it again."""
+
+
+class Ingest(Protocol):
+    """Where receivers put what they got. Called on the event loop."""
+
+    async def traces(self, request: bytes) -> Accepted:
+        """Store an ``ExportTraceServiceRequest`` (protobuf bytes, decompressed). Returns after the commit.
+        Raises a :class:`Refusal`."""
+        ...
+
+    async def logs(self, request: bytes) -> Accepted:
+        """Store an ``ExportLogsServiceRequest`` likewise."""
+        ...

@@ -1,0 +1,73 @@
+"""What a metric may conclude. "No data" is a type of its own here, never a number.
+
+``Score`` was measured from evidence; ``Assumed`` means there was nothing to evaluate and the metric's source prescribes
+the value; ``Unscored`` means it should have been evaluated and was not. ``None`` instead of any of them means that the
+metric does not apply, and gives no result at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Why(StrEnum):
+    """Why something that should have been evaluated was not."""
+
+    JUDGE_FAILED = "judge_failed"
+    INVALID_VERDICT = "invalid_verdict"
+    TIMEOUT = "timeout"
+    OVER_BUDGET = "over_budget"
+    NOT_SAMPLED = "not_sampled"
+    INCOMPLETE_TRACE = "incomplete_trace"
+    NO_CONTENT = "no_content"
+    INSUFFICIENT_EVIDENCE = "insufficient_evidence"
+    METRIC_ERROR = "metric_error"
+    INJECTION_SUSPECTED = "injection_suspected"
+    SHUTDOWN = "shutdown"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A judgement: ``value`` in 0..1, 1 is best. ``raw`` is the native value where the source has a scale of its own
+    (``scale`` names it, for instance ``"1-5"``). ``coverage``: share 0..1 of the expected evidence that was there.
+    ``failed`` overrides ``value >= threshold`` where the metric's rule is not a threshold alone; ``label`` names the
+    failure then. ``span_ids`` are the spans that the reason speaks of. Raises ``ValueError`` outside 0..1."""
+
+    value: float
+    reason: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    raw: float | None = None
+    scale: str | None = None
+    label: str | None = None
+    failed: bool = False
+    coverage: float = 1.0
+    span_ids: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.value <= 1.0:
+            raise ValueError(f"a score lies in 0..1, not {self.value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """Nothing to evaluate; the source of the metric says what to report then (always 1.0)."""
+
+    reason: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    value: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unscored:
+    """No judgement, and why. Never counts as good or as bad."""
+
+    why: Why
+    reason: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    coverage: float = 1.0
+
+
+Finding = Score | Assumed | Unscored

@@ -1,0 +1,67 @@
+"""What a dialect is, and what it hands back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from pandaeval_otel.model import Captured, Kind, Message, ToolDefinition, Usage
+from pandaeval_otel.raw import RawLog, RawSpan
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one dialect found on one span. ``None`` (or an empty string or tuple) means "this dialect does not say",
+    and the next dialect is asked; so a dialect fills only what its own keys state.
+
+    ``input``/``output``: ``()`` when the content was captured and empty; ``None`` when it was not captured, was a
+    placeholder (``<elided>``, ``[REDACTED]``, ``{}`` …) or could not be read.
+    ``session_ids``: ``(rank, id)``, rank as in :mod:`pandaeval_otel.semconv` ``SESSION_RANKS``.
+    ``user_input`` / ``final_output``: the *run's* input and answer, where an agent or workflow span states them in
+    so many words (``final_result``, ``ai.response.text`` …); plain text.
+    """
+
+    kind: Kind | None = None
+    input: tuple[Message, ...] | None = None
+    output: tuple[Message, ...] | None = None
+    system: str | None = None
+    tool_name: str = ""
+    tool_call_id: str = ""
+    arguments: Captured | None = None
+    result: Captured | None = None
+    tools: tuple[ToolDefinition, ...] | None = None
+    usage: Usage | None = None
+    request_model: str = ""
+    response_model: str = ""
+    response_id: str = ""
+    previous_response_id: str = ""
+    agent_name: str = ""
+    session_ids: tuple[tuple[int, str], ...] = ()
+    user_id: str = ""
+    documents: tuple[Any, ...] = ()
+    content_refs: tuple[str, ...] = ()
+    error: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Dialect(Protocol):
+    """One file, one object named ``DIALECT``. Pure: the same span gives the same reading.
+
+    ``priority``: higher is asked first. Vendor dialects 50-90, the OTel GenAI conventions 40, generic fallbacks below.
+    ``roots``: first segments of attribute keys (``"gen_ai"`` of ``gen_ai.system``) that make this dialect a candidate;
+    ``scopes``: prefixes of instrumentation scope names that do; ``names``: prefixes of span names that do.
+    A span is offered to every candidate whose hint matches; an empty set of hints means "offered every span".
+    """
+
+    name: str
+    priority: int
+    roots: frozenset[str]
+    scopes: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        """What this dialect understands of ``span`` and the log records of the same span id; ``None`` if nothing.
+        Must not raise, whatever the attributes hold; a value that does not parse is left as the string it was."""
+        ...

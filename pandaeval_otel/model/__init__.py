@@ -1,0 +1,35 @@
+"""What happened, in the field's terms: spans, messages, tool calls, traces, turns and sessions."""
+
+from pandaeval_otel.model.message import (
+    Media,
+    Message,
+    OtherPart,
+    Part,
+    Reasoning,
+    Text,
+    ToolRequest,
+    ToolResponse,
+)
+from pandaeval_otel.model.span import Captured, Kind, Span, ToolDefinition, Usage
+from pandaeval_otel.model.trace import Session, ToolCall, Trace, Trigger, Turn
+
+__all__ = [
+    "Captured",
+    "Kind",
+    "Media",
+    "Message",
+    "OtherPart",
+    "Part",
+    "Reasoning",
+    "Session",
+    "Span",
+    "Text",
+    "ToolCall",
+    "ToolDefinition",
+    "ToolRequest",
+    "ToolResponse",
+    "Trace",
+    "Trigger",
+    "Turn",
+    "Usage",
+]

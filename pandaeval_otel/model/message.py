@@ -1,0 +1,83 @@
+"""Messages between a user, a model and its tools, and the parts that they are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words for a reader."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """The model's own thinking: a claim, never evidence."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequest:
+    """A model asks for a tool. ``arguments`` is parsed JSON where it parses, else the string as it stood;
+    ``None`` when it was not captured."""
+
+    name: str
+    arguments: Any = None
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResponse:
+    """What a tool answered, as the next model call saw it. ``name`` is often unknown here (``""``)."""
+
+    result: Any = None
+    id: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """An image, sound, video or document. Content is never kept; ``uri`` is recorded and never fetched."""
+
+    modality: str
+    uri: str = ""
+    mime_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPart:
+    """A part of a type that we do not know, kept as it stood."""
+
+    type: str
+    value: Any = None
+
+
+Part = Text | Reasoning | ToolRequest | ToolResponse | Media | OtherPart
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message. ``role`` is ``system | user | assistant | tool`` (dialects map their own words to these)."""
+
+    role: str
+    parts: tuple[Part, ...] = ()
+    finish_reason: str = ""
+
+    @property
+    def text(self) -> str:
+        """The text parts, one per line; no reasoning, no tool parts, no media."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text) and part.text)
+
+    @property
+    def tool_requests(self) -> tuple[ToolRequest, ...]:
+        """The tools that this message asks for, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolRequest))
+
+    @property
+    def tool_responses(self) -> tuple[ToolResponse, ...]:
+        """The tool results that this message carries, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolResponse))

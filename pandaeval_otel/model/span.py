@@ -1,0 +1,120 @@
+"""One normalised step of an agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from pandaeval_otel.model.message import Message
+
+
+class Kind(StrEnum):
+    """What a span did. ``STEP`` is an internal step of a framework; ``OTHER`` is not a GenAI span at all."""
+
+    AGENT = "agent"
+    WORKFLOW = "workflow"
+    LLM = "llm"
+    TOOL = "tool"
+    RETRIEVAL = "retrieval"
+    EMBEDDING = "embedding"
+    STEP = "step"
+    GUARDRAIL = "guardrail"
+    EVALUATION = "evaluation"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A value that was captured, ``None`` and ``""`` included; its absence is ``None`` where the type says
+    ``Captured | None``. So "not captured" and "captured and empty" never look alike."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """A tool that the model could choose. ``parameters`` is its JSON schema, ``read_only`` its ``readOnlyHint``."""
+
+    name: str
+    description: str = ""
+    parameters: Any = None
+    read_only: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens. ``input`` includes cached tokens and ``output`` includes reasoning, as the OTel conventions say."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+            self.reasoning + other.reasoning,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One step. Ids and times as in :class:`pandaeval_otel.raw.RawSpan`.
+
+    ``input`` and ``output`` are ``None`` when content was not captured, and ``()`` when it was captured and empty.
+    ``session_ids`` holds ``(rank, id)`` candidates, lowest rank first (see ``pandaeval_otel.normal.session``).
+    ``error`` is a short text when the step failed, else ``None``.
+    """
+
+    trace_id: str
+    span_id: str
+    parent_id: str
+    name: str
+    kind: Kind
+    start_ns: int
+    end_ns: int
+    error: str | None = None
+    input: tuple[Message, ...] | None = None
+    output: tuple[Message, ...] | None = None
+    system: str | None = None
+    tool_name: str = ""
+    tool_call_id: str = ""
+    arguments: Captured | None = None
+    result: Captured | None = None
+    tools: tuple[ToolDefinition, ...] | None = None
+    usage: Usage | None = None
+    request_model: str = ""
+    response_model: str = ""
+    response_id: str = ""
+    previous_response_id: str = ""
+    agent_name: str = ""
+    session_ids: tuple[tuple[int, str], ...] = ()
+    user_id: str = ""
+    documents: tuple[Any, ...] = ()
+    content_refs: tuple[str, ...] = ()
+    service: str = ""
+    environment: str = ""
+    scope: str = ""
+    dialects: tuple[str, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
+    sampled: bool = True
+    remote_parent: bool = False
+    dropped_attributes: int = 0
+    notes: tuple[str, ...] = ()
+    attributes: dict[str, Any] = field(default_factory=dict)
+    """The few ``pandaeval.*`` attributes that metrics read (goal, knowledge, case id …)."""
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds from start to end, never negative (clocks of two machines may disagree)."""
+        return max(0, self.end_ns - self.start_ns) / 1e9
+
+    @property
+    def model(self) -> str:
+        """The model that answered, else the one that was asked for."""
+        return self.response_model or self.request_model

@@ -1,0 +1,125 @@
+"""A closed trace, its turns and tool calls, and the session that it belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from pandaeval_otel.model.span import Span, ToolDefinition, Usage
+
+
+class Trigger(StrEnum):
+    """Why a trace was closed, or a unit scored again."""
+
+    EXPLICIT = "explicit"
+    ROOT_ENDED = "root_ended"
+    IDLE = "idle"
+    MAX_AGE = "max_age"
+    SPAN_LIMIT = "span_limit"
+    MEMORY = "memory"
+    SESSION_CHANGED = "session_changed"
+    SHUTDOWN = "shutdown"
+    FILE = "file"
+
+
+FORCED = frozenset({Trigger.MAX_AGE, Trigger.SPAN_LIMIT, Trigger.MEMORY, Trigger.SHUTDOWN})
+"""Triggers that close a trace before it said that it was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool, in the order of the run. ``arguments`` is a dict where it could be parsed.
+    ``has_result`` tells a captured ``None`` from a result that was not captured."""
+
+    name: str
+    id: str = ""
+    arguments: Any = None
+    result: Any = None
+    error: str | None = None
+    span_id: str = ""
+    agent: str = ""
+    start_ns: int = 0
+    end_ns: int = 0
+    has_arguments: bool = False
+    has_result: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A user message and what the outermost agent answered. ``None`` = not captured, ``""`` = captured and empty.
+    ``media_only`` marks a side that had content, but no text."""
+
+    user: str | None
+    assistant: str | None
+    span_id: str = ""
+    media_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One closed trace in normal form.
+
+    ``spans`` are in start order with duplicates removed. ``complete`` says whether the root was seen to end.
+    ``digest`` identifies the evidence: equal spans give an equal digest by every door and in any order.
+    """
+
+    trace_id: str
+    spans: tuple[Span, ...]
+    root_span_id: str
+    agent: str = ""
+    agents: tuple[str, ...] = ()
+    service: str = ""
+    environment: str | None = None
+    session_id: str | None = None
+    user_id: str | None = None
+    error: str | None = None
+    complete: bool = True
+    fragment: bool = False
+    trigger: Trigger = Trigger.FILE
+    input: str | None = None
+    output: str | None = None
+    ends_in_tool_call: bool = False
+    turns: tuple[Turn, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    tools: tuple[ToolDefinition, ...] = ()
+    reasoning: tuple[str, ...] = ()
+    llm_calls: int = 0
+    models: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    dialects: tuple[str, ...] = ()
+    dropped_attributes: int = 0
+    notes: tuple[str, ...] = ()
+    digest: str = ""
+    revision: int = 1
+    late_spans: int = 0
+    sampled: bool = True
+    response_id: str = ""
+
+    @property
+    def status(self) -> str:
+        """``error`` when the root (outermost agent) failed, else ``ok``."""
+        return "error" if self.error is not None else "ok"
+
+    @property
+    def forced(self) -> bool:
+        """Closed by a cap or a shutdown before the root ended: judged metrics must not read it as a finished run."""
+        return self.trigger in FORCED and not self.complete
+
+    @property
+    def start_ns(self) -> int:
+        return self.spans[0].start_ns if self.spans else 0
+
+    @property
+    def end_ns(self) -> int:
+        return max((span.end_ns for span in self.spans), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation: what its decided traces left behind, ordered by (earliest span start, trace id).
+    ``traces`` holds summaries, not traces: a session of thousands of turns stays small."""
+
+    session_id: str
+    traces: tuple[Any, ...] = ()
+    closed: bool = False
