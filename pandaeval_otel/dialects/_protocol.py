@@ -18,8 +18,6 @@ class Reading:
     ``input``/``output``: ``()`` when the content was captured and empty; ``None`` when it was not captured, was a
     placeholder (``<elided>``, ``[REDACTED]``, ``{}`` …) or could not be read.
     ``session_ids``: ``(rank, id)``, rank as in :mod:`pandaeval_otel.semconv` ``SESSION_RANKS``.
-    ``user_input`` / ``final_output``: the *run's* input and answer, where an agent or workflow span states them in
-    so many words (``final_result``, ``ai.response.text`` …); plain text.
     """
 
     kind: Kind | None = None

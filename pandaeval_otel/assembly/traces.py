@@ -1,0 +1,270 @@
+"""Trace assembly: which traces are open, and when each is done.
+
+It holds ids and numbers only, never content. One thread (or one event loop) owns an assembler, so it has no locks.
+A trace is closed at the first of: the processor says so; a parentless span ended, nobody waits for a local parent and
+it was quiet; nothing came for long; or a cap. Every closed trace carries why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pandaeval_otel.assembly.deadlines import Deadlines
+from pandaeval_otel.model import Trigger
+from pandaeval_otel.wire import Item
+
+
+@dataclass(frozen=True, slots=True)
+class CloseRules:
+    """Seconds, counts and bytes. ``reopen_delays``: how long a decided trace waits after late spans before it is
+    decided again; their number is how often that may happen."""
+
+    quiet: float = 10.0
+    idle: float = 180.0
+    max_age: float = 1800.0
+    fragment_quiet: float = 30.0
+    max_spans: int = 10_000
+    max_bytes: int = 32 << 20
+    reopen_delays: tuple[float, ...] = (5.0, 30.0, 180.0, 180.0, 180.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What is remembered of a decided trace, enough to tell late spans from copies of known ones."""
+
+    revision: int
+    known: frozenset[bytes]
+    chunks: tuple[int, ...] = ()
+    size: int = 0
+    final: bool = False
+    """Closed by a cap, or too often, or too long ago: late spans are only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """How the items of one fragment were taken: ``stored`` are new, ``duplicate`` were known, ``late`` came after a
+    decision that is final. ``reopened``: a decided trace will be decided again."""
+
+    stored: int = 0
+    duplicate: int = 0
+    late: int = 0
+    reopened: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DueTrace:
+    """A trace to be decided. ``chunks`` are the caller's handles, in order of arrival. ``complete``: its root ended.
+    ``fragment``: all that is missing lives in other processes. ``known``: ids of all items."""
+
+    trace_id: bytes
+    trigger: Trigger
+    complete: bool
+    fragment: bool
+    chunks: tuple[int, ...]
+    known: frozenset[bytes]
+    spans: int
+    late_spans: int
+    size: int
+    revision: int
+
+    @property
+    def capped(self) -> bool:
+        """Decided by a cap, which is final."""
+        return self.trigger in (Trigger.SPAN_LIMIT, Trigger.MEMORY)
+
+
+@dataclass(slots=True)
+class _Open:
+    first_at: float
+    last_at: float
+    revision: int = 1
+    reopened_at: float | None = None
+    explicit: bool = False
+    has_root: bool = False
+    remote_missing: bool = False
+    spans: int = 0
+    late_spans: int = 0
+    size: int = 0
+    known: set[bytes] = field(default_factory=set)
+    missing: set[bytes] = field(default_factory=set)
+    chunks: list[int] = field(default_factory=list)
+
+
+class TraceAssembler:
+    """Open traces by id. ``now`` is seconds on a monotonic clock: a restart restarts the waiting, so that time spent
+    down is not idleness."""
+
+    def __init__(self, rules: CloseRules | None = None) -> None:
+        self.rules = rules or CloseRules()
+        self._open: dict[bytes, _Open] = {}
+        self._deciding: dict[bytes, DueTrace] = {}
+        self._deadlines: Deadlines[bytes] = Deadlines(self._due_at)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __contains__(self, trace_id: bytes) -> bool:
+        return trace_id in self._open
+
+    @property
+    def deciding(self) -> int:
+        """Traces handed out by :meth:`take_due` whose decision was not reported yet."""
+        return len(self._deciding)
+
+    def knows(self, trace_id: bytes) -> bool:
+        """Whether the trace is open or being decided; if not, the caller has to look for a :class:`Decided`."""
+        return trace_id in self._open or trace_id in self._deciding
+
+    def add(
+        self,
+        trace_id: bytes,
+        items: Sequence[Item],
+        chunk: int,
+        size: int,
+        now: float,
+        decided: Decided | None = None,
+    ) -> Added:
+        """Takes the items of one stored chunk. ``decided``: what is remembered of the trace, if it was decided.
+
+        Only unknown ids touch a timer or re-open a trace: a sender that repeats itself keeps nothing open.
+        """
+        trace = self._open.get(trace_id)
+        if trace is None:
+            deciding = self._deciding.get(trace_id)
+            if deciding is not None:
+                decided = _remembered(deciding)
+            known = decided.known if decided is not None else frozenset()
+            new = sum(1 for item in items if item.id not in known)
+            if decided is not None and not new:
+                return Added(duplicate=len(items))
+            if decided is not None and self._is_final(decided):
+                return Added(duplicate=len(items) - new, late=new)
+            trace = self._open[trace_id] = self._begin(decided, now)
+        stored, duplicate = self._take(trace, items)
+        trace.chunks.append(chunk)
+        trace.size += size
+        if stored:
+            trace.last_at = now
+        if trace.reopened_at is not None:
+            trace.late_spans += stored
+        self._deadlines.set(trace_id, self._deadline(trace))
+        return Added(stored, duplicate, reopened=trace.reopened_at is not None)
+
+    def close(self, trace_id: bytes) -> None:
+        """The application says that this trace is done: it is due at once. Unknown ids are ignored."""
+        trace = self._open.get(trace_id)
+        if trace is not None:
+            trace.explicit = True
+            self._deadlines.set(trace_id, trace.first_at)
+
+    def take_due(self, now: float, limit: int = 256) -> list[DueTrace]:
+        """At most ``limit`` traces that are done. Report each with :meth:`decided` or :meth:`give_back`."""
+        due: list[DueTrace] = []
+        while len(due) < limit and (trace_id := self._deadlines.pop_due(now)) is not None:
+            if trace_id in self._deciding:
+                # It was re-opened while its last decision is still being written: look again when that is done.
+                self._deadlines.set(trace_id, now + 0.05)
+                continue
+            due.append(self._take_out(trace_id, self._trigger(self._open[trace_id], now)))
+        return due
+
+    def take_all(self, trigger: Trigger, limit: int = 256) -> list[DueTrace]:
+        """At most ``limit`` open traces, due or not: at the end of a file, or when told to decide on shutdown."""
+        ids = [trace_id for trace_id in self._open if trace_id not in self._deciding][:limit]
+        return [self._take_out(trace_id, trigger) for trace_id in ids]
+
+    def decided(self, trace_id: bytes) -> None:
+        """The decision is stored; from now on the caller's memory answers for this trace."""
+        self._deciding.pop(trace_id, None)
+
+    def next_deadline(self) -> float | None:
+        """When :meth:`take_due` should be called next; ``None`` while nothing is open."""
+        return self._deadlines.next_deadline()
+
+    def _begin(self, decided: Decided | None, now: float) -> _Open:
+        if decided is None:
+            return _Open(now, now)
+        trace = _Open(now, now, decided.revision + 1, reopened_at=now)
+        trace.known.update(decided.known)
+        trace.chunks.extend(decided.chunks)
+        trace.size = decided.size
+        trace.spans = sum(1 for item_id in decided.known if len(item_id) == 8)
+        return trace
+
+    def _is_final(self, decided: Decided) -> bool:
+        return decided.final or decided.revision > len(self.rules.reopen_delays)
+
+    def _take(self, trace: _Open, items: Iterable[Item]) -> tuple[int, int]:
+        stored = duplicate = 0
+        known = trace.known
+        for item in items:
+            if item.id in known:
+                duplicate += 1
+                continue
+            known.add(item.id)
+            stored += 1
+            if item.is_log:
+                continue
+            trace.spans += 1
+            trace.missing.discard(item.id)
+            if not item.parent:
+                trace.has_root = True
+            elif item.remote:
+                trace.remote_missing = trace.remote_missing or item.parent not in known
+            elif item.parent not in known:
+                trace.missing.add(item.parent)
+        return stored, duplicate
+
+    def _due_at(self, trace_id: bytes) -> float | None:
+        trace = self._open.get(trace_id)
+        return None if trace is None else self._deadline(trace)
+
+    def _deadline(self, trace: _Open) -> float:
+        rules = self.rules
+        if trace.explicit or trace.spans >= rules.max_spans or trace.size >= rules.max_bytes:
+            return trace.first_at
+        if trace.reopened_at is not None:
+            return trace.reopened_at + rules.reopen_delays[min(trace.revision - 2, len(rules.reopen_delays) - 1)]
+        wait = rules.idle
+        if trace.has_root and not trace.missing:
+            wait = rules.quiet
+        elif _is_fragment(trace):
+            wait = rules.fragment_quiet
+        return min(trace.last_at + wait, trace.first_at + rules.max_age)
+
+    def _trigger(self, trace: _Open, now: float) -> Trigger:
+        if trace.spans >= self.rules.max_spans:
+            return Trigger.SPAN_LIMIT
+        if trace.size >= self.rules.max_bytes:
+            return Trigger.MEMORY
+        if trace.explicit:
+            return Trigger.EXPLICIT
+        if trace.has_root and not trace.missing:
+            return Trigger.ROOT_ENDED
+        return Trigger.MAX_AGE if now >= trace.first_at + self.rules.max_age else Trigger.IDLE
+
+    def _take_out(self, trace_id: bytes, trigger: Trigger) -> DueTrace:
+        trace = self._open.pop(trace_id)
+        due = DueTrace(
+            trace_id=trace_id,
+            trigger=trigger,
+            complete=trace.has_root,
+            fragment=_is_fragment(trace),
+            chunks=tuple(trace.chunks),
+            known=frozenset(trace.known),
+            spans=trace.spans,
+            late_spans=trace.late_spans,
+            size=trace.size,
+            revision=trace.revision,
+        )
+        self._deciding[trace_id] = due
+        return due
+
+
+def _is_fragment(trace: _Open) -> bool:
+    return trace.spans > 0 and not trace.has_root and not trace.missing and trace.remote_missing
+
+
+def _remembered(due: DueTrace) -> Decided:
+    return Decided(due.revision, due.known, due.chunks, due.size, final=due.capped)

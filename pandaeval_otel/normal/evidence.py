@@ -1,0 +1,55 @@
+"""The evidence of a trace: its distinct spans and log records, and a digest that stands for them.
+
+The same spans give the same evidence in any order, batching or duplication, by every door.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pandaeval_otel.decode import decode_logs, decode_spans
+from pandaeval_otel.raw import RawLog, RawSpan
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Spans by (start, id) and log records by (time, content), without copies. ``digest``: 32 hex digits."""
+
+    spans: tuple[RawSpan, ...]
+    logs: tuple[RawLog, ...]
+    digest: str
+
+
+def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
+    """Decodes stored chunks, ``(is_logs, bytes)`` each, of one trace.
+
+    Of differing copies of a span the one with most attributes, then most content, then the larger hash is kept.
+    """
+    spans: dict[str, tuple[tuple[int, int, bytes], RawSpan]] = {}
+    logs: dict[bytes, RawLog] = {}
+    for is_logs, chunk in chunks:
+        if is_logs:
+            logs.update((digest, log) for log, digest in decode_logs(chunk))
+            continue
+        for span, digest in decode_spans(chunk):
+            kept = spans.get(span.span_id)
+            if kept is None or kept[0][2] != digest:
+                rank = (len(span.attributes), _weight(span), digest)
+                if kept is None or rank > kept[0]:
+                    spans[span.span_id] = (rank, span)
+    hasher = hashlib.blake2b(digest_size=16)
+    for span_id in sorted(spans):
+        hasher.update(bytes.fromhex(span_id) + spans[span_id][0][2])
+    for digest in sorted(logs):
+        hasher.update(b"log" + digest)
+    return Evidence(
+        spans=tuple(sorted((span for _, span in spans.values()), key=lambda span: (span.start_ns, span.span_id))),
+        logs=tuple(log for _, log in sorted(logs.items(), key=lambda item: (item[1].time_ns, item[0]))),
+        digest=hasher.hexdigest(),
+    )
+
+
+def _weight(span: RawSpan) -> int:
+    return sum(len(str(value)) for value in span.attributes.values()) + len(span.events)

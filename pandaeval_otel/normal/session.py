@@ -1,0 +1,27 @@
+"""Which conversation does a trace belong to?"""
+
+from __future__ import annotations
+
+from pandaeval_otel.normal.tree import Tree
+
+MAX_ID_CHARS = 256
+
+
+def session_id(tree: Tree) -> str | None:
+    """The candidate of the best rank; of equal ranks the one on the earliest span (sub-agents may carry their own).
+
+    Ranks are explained at ``semconv.SESSION_RANKS``. ``None`` when no span names a conversation: such a trace stands
+    for itself and is never reported under an invented id.
+    """
+    best: tuple[int, int] | None = None
+    found: str | None = None
+    for position, span in enumerate(tree.spans):
+        for rank, candidate in span.session_ids:
+            if candidate and (best is None or (rank, position) < best):
+                best, found = (rank, position), candidate[:MAX_ID_CHARS]
+    return found
+
+
+def user_id(tree: Tree) -> str | None:
+    """The user that the earliest span names."""
+    return next((span.user_id[:MAX_ID_CHARS] for span in tree.spans if span.user_id), None)

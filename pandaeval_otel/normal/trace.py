@@ -1,0 +1,160 @@
+"""A closed trace in normal form, from its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pandaeval_otel.model import Kind, Reasoning, Span, ToolDefinition, Trace, Trigger, Usage
+from pandaeval_otel.normal.duplicates import merge_duplicates
+from pandaeval_otel.normal.evidence import Evidence
+from pandaeval_otel.normal.session import session_id, user_id
+from pandaeval_otel.normal.spans import normalize
+from pandaeval_otel.normal.tool_calls import tool_calls
+from pandaeval_otel.normal.tree import Tree
+from pandaeval_otel.normal.turns import turns
+from pandaeval_otel.raw import RawLog
+
+_GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION}
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How the trace came to be closed (see :class:`pandaeval_otel.assembly.DueTrace`)."""
+
+    trigger: Trigger = Trigger.FILE
+    revision: int = 1
+    late_spans: int = 0
+
+
+def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | None:
+    """The trace, or ``None`` when it holds no span (log records only). Pure; never raises on what spans hold."""
+    closing = closing or Closing()
+    if not evidence.spans:
+        return None
+    by_span: dict[str, list[RawLog]] = {}
+    for log in evidence.logs:
+        by_span.setdefault(log.span_id, []).append(log)
+    spans = [normalize(raw, by_span.get(raw.span_id, ())) for raw in evidence.spans]
+    ids = {span.span_id for span in spans}
+    complete = any(not span.parent_id for span in spans)
+    missing = [span for span in spans if span.parent_id and span.parent_id not in ids]
+    tree, folded = merge_duplicates(Tree([span for span in spans if span.kind is not Kind.EVALUATION] or spans))
+    roots = tree.roots()
+    root = roots[0] if roots else _outermost(tree)
+    found_turns, pending, notes = turns(tree)
+    models = [span for span in tree.spans if span.kind is Kind.LLM]
+    return Trace(
+        trace_id=spans[0].trace_id,
+        spans=tree.spans,
+        root_span_id=root.span_id,
+        agent=_agent(root, tree),
+        agents=_distinct(span.agent_name for span in tree.spans),
+        service=root.service,
+        environment=root.environment or None,
+        session_id=session_id(tree),
+        user_id=user_id(tree),
+        error=_error(roots or [root]),
+        complete=complete,
+        fragment=not complete and bool(missing) and all(span.remote_parent for span in missing),
+        trigger=_trigger(closing, complete, missing),
+        input=found_turns[0].user if found_turns else None,
+        output=found_turns[-1].assistant if found_turns else None,
+        ends_in_tool_call=pending,
+        turns=found_turns,
+        tool_calls=tool_calls(tree),
+        tools=_tools(tree.spans),
+        reasoning=_reasoning(models or roots),
+        llm_calls=len(models),
+        models=_distinct(span.model for span in models) or _distinct(span.model for span in tree.spans),
+        usage=_usage(models, roots),
+        dialects=_dialects(spans),
+        dropped_attributes=sum(span.dropped_attributes for span in spans),
+        notes=_notes(tree, notes, folded),
+        digest=evidence.digest,
+        revision=closing.revision,
+        late_spans=closing.late_spans,
+        sampled=any(span.sampled for span in spans),
+        response_id=next((span.response_id for span in reversed(models) if span.response_id), ""),
+    )
+
+
+def is_genai(trace: Trace) -> bool:
+    """Whether anything in the trace is an agent's work; other traces are none of our business."""
+    return any(span.kind in _GENAI for span in trace.spans)
+
+
+def _outermost(tree: Tree) -> Span:
+    return next((span for span in tree.spans if not span.parent_id), tree.spans[0])
+
+
+def _agent(root: Span, tree: Tree) -> str:
+    """The name of the root agent: its own, that of the first agent below it, else of the service."""
+    if root.agent_name:
+        return root.agent_name
+    inner = next((span.agent_name for span in tree.below(root) if span.kind is Kind.AGENT and span.agent_name), "")
+    return inner or next((span.agent_name for span in tree.below(root) if span.agent_name), "") or root.service
+
+
+def _error(roots: Sequence[Span]) -> str | None:
+    """The error of the last run: an earlier one that failed and was run again does not count."""
+    return roots[-1].error
+
+
+def _trigger(closing: Closing, complete: bool, missing: Sequence[Span]) -> Trigger:
+    """A trace that was decided again closed for the reason that its spans now show."""
+    if closing.revision > 1 and closing.trigger in (Trigger.IDLE, Trigger.ROOT_ENDED):
+        return Trigger.ROOT_ENDED if complete and not missing else Trigger.IDLE
+    return closing.trigger
+
+
+def _tools(spans: Iterable[Span]) -> tuple[ToolDefinition, ...]:
+    """Every tool that was offered, once; the fullest definition of each name, in order of appearance."""
+    found: dict[str, ToolDefinition] = {}
+    for span in spans:
+        for tool in span.tools or ():
+            known = found.get(tool.name)
+            if known is None or (not known.description, known.parameters is None) > (
+                not tool.description,
+                tool.parameters is None,
+            ):
+                found[tool.name] = tool
+    return tuple(found.values())
+
+
+def _reasoning(spans: Iterable[Span]) -> tuple[str, ...]:
+    return _distinct(
+        part.text
+        for span in spans
+        for message in span.output or ()
+        for part in message.parts
+        if isinstance(part, Reasoning)
+    )
+
+
+def _usage(models: Sequence[Span], roots: Sequence[Span]) -> Usage:
+    """Tokens of the model calls; those that an agent reports are used only where no model call is seen, since they
+    repeat them (or even sum up the agent's whole life)."""
+    stated = [span.usage for span in models if span.usage is not None] or [
+        span.usage for span in roots if span.usage is not None
+    ]
+    return sum(stated, Usage())
+
+
+def _dialects(spans: Iterable[Span]) -> tuple[str, ...]:
+    named = _distinct(name for span in spans for name in span.dialects)
+    return tuple(name for name in named if name != "plain") or named
+
+
+def _notes(tree: Tree, notes: Sequence[str], folded: int) -> tuple[str, ...]:
+    said = [*notes, *(note for span in tree.spans for note in span.notes)]
+    if folded:
+        said.append(f"{folded} duplicate span{'s' if folded > 1 else ''} of the same call folded")
+    dropped = sum(span.dropped_attributes for span in tree.spans)
+    if dropped:
+        said.append(f"{dropped} attributes were dropped by the SDK's limit (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)")
+    return _distinct(said)
+
+
+def _distinct(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value for value in values if value))
