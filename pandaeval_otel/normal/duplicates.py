@@ -83,9 +83,8 @@ def _merged(group: list[Span]) -> Span:
     fill: dict[str, object] = {}
     for name in _FILLED:
         if getattr(keeper, name) in _NOTHING:
-            fill[name] = next(
-                (found for o in others if (found := getattr(o, name)) not in _NOTHING), getattr(keeper, name)
-            )
+            stated = (getattr(other, name) for other in others)
+            fill[name] = next((value for value in stated if value not in _NOTHING), getattr(keeper, name))
     fill["usage"] = max(usages, key=_tokens) if usages else None
     fill["dialects"] = tuple(dict.fromkeys(name for span in group for name in span.dialects))
     fill["session_ids"] = tuple(sorted({pair for span in group for pair in span.session_ids}, key=lambda pair: pair[0]))
@@ -93,22 +92,10 @@ def _merged(group: list[Span]) -> Span:
     return replace(keeper, **fill)  # type: ignore[arg-type]
 
 
-_FILLED = [
-    "input",
-    "output",
-    "system",
-    "tool_name",
-    "tool_call_id",
-    "arguments",
-    "result",
-    "tools",
-    "request_model",
-    "response_model",
-    "response_id",
-    "agent_name",
-    "user_id",
-    "documents",
-]
+_FILLED = (
+    *("input", "output", "system", "tool_name", "tool_call_id", "arguments", "result", "tools"),
+    *("request_model", "response_model", "response_id", "agent_name", "user_id", "documents"),
+)
 _NOTHING = (None, "", ())
 
 
