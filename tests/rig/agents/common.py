@@ -1,0 +1,46 @@
+"""What every agent script shares: the job it was given, and the telemetry set-up of an ordinary application.
+
+The job is JSON in ``RIG_JOB``: desk, session, turns, streamed, model_root and base_url. Exporter, service name and all
+switches of the instrumentation come from OpenTelemetry's own environment variables.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import contextmanager
+
+from desks import DESKS
+from opentelemetry import _logs, trace
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+JOB = json.loads(os.environ["RIG_JOB"])
+DESK = DESKS[JOB["desk"]]
+MODEL = "gpt-4o-mini"
+
+
+@contextmanager
+def telemetry():
+    """Global tracer and logger providers that export over OTLP/HTTP; flushed at the end, also after an exception."""
+    tracers, loggers = TracerProvider(), LoggerProvider()
+    tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    loggers.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
+    trace.set_tracer_provider(tracers)
+    _logs.set_logger_provider(loggers)
+    try:
+        yield tracers
+    finally:
+        tracers.shutdown()
+        loggers.shutdown()
+
+
+def told(tool: Callable[..., str], arguments: dict) -> str:
+    """The result of a tool, or its error as a text for the model."""
+    try:
+        return tool(**arguments)
+    except Exception as error:  # an agent tells the model about any failure of a tool
+        return f"Error: {type(error).__name__}: {error}"

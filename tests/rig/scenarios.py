@@ -1,0 +1,178 @@
+"""The scripted sessions: what users say, and which tool calls and answers the model gives.
+
+``SCENARIOS`` are for the golden captures (the demo has its own), ``SCRIPTS`` is what the model server takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.script import Call, Dialogue, Exchange, Fault, Reply, Script
+
+REJECTED = Fault(400, "The request was rejected: a message is too long for this model.", "invalid_request_error")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A session with one desk. ``raises`` says that the agent's run ends with an exception."""
+
+    desk: str
+    session: str
+    dialogue: Dialogue
+    streamed: bool = False
+    raises: bool = False
+
+    @property
+    def turns(self) -> list[str]:
+        """The user's messages."""
+        return [exchange.user for exchange in self.dialogue.exchanges]
+
+
+def call(name: str, **arguments: Any) -> Call:
+    """A tool call."""
+    return Call(name, arguments)
+
+
+def step(*calls: Call, text: str = "", why: str = "") -> Reply:
+    """A reply that calls tools."""
+    return Reply(text, calls, why)
+
+
+def ask(user: str, *replies: Reply | Fault | str) -> Exchange:
+    """A user's message and the replies to it; a string is a final answer."""
+    return Exchange(user, tuple(Reply(r) if isinstance(r, str) else r for r in replies))
+
+
+def talk(desk: str, session: str, *exchanges: Exchange, streamed: bool = False, raises: bool = False) -> Scenario:
+    """A scenario out of its exchanges."""
+    return Scenario(desk, session, Dialogue(exchanges), streamed, raises)
+
+
+KETTLE = ask(
+    "My copper kettle from order A-1042 leaks. Is another copper kettle in stock, and can I return this one?",
+    step(
+        call("find_order", order_id="A-1042"),
+        call("check_stock", product="copper kettle"),
+        text="I will look at order A-1042 and at the stock of the copper kettle, then open the return.",
+        why="Order and stock do not depend on each other, so I ask for both at once; the return needs the order.",
+    ),
+    step(
+        call("start_return", order_id="A-1042", reason="kettle leaks"),
+        why="The order was delivered, so a return can be opened.",
+    ),
+    "I am sorry that the copper kettle leaks. I opened return RT-558 for order A-1042, with a refund of 59.00 EUR. "
+    "The copper kettle is in stock: 7 pieces.",
+)
+
+SCENARIOS = {
+    "good": talk("shop", "kettle-leaks", KETTLE),
+    "good_streamed": talk("shop", "kettle-leaks-streamed", KETTLE, streamed=True),
+    "good_session": talk(
+        "library",
+        "tidal-almanac",
+        ask(
+            "Does the library have the book Tidal Almanac?",
+            step(call("search_catalogue", query="tidal almanac"), why="The catalogue knows which books there are."),
+            "Yes, the library has the book Tidal Almanac, number B-310: 2 copies are free at the Harbour branch.",
+        ),
+        ask(
+            "What are the opening hours of the Harbour branch?",
+            step(call("get_opening_hours", branch="Harbour")),
+            "The Harbour branch is open Tuesday to Saturday; its opening hours are 10:00 to 18:00.",
+        ),
+        ask(
+            "Please reserve it for me for pick-up there.",
+            step(call("reserve_book", book_id="B-310", branch="Harbour"), why="It is B-310 and there is Harbour."),
+            "Your reservation R-2207 is made: please pick it up before 20 March 2026, until then it is reserved.",
+        ),
+        ask(
+            "When is my loan on card C-88 due, and can you renew the loan?",
+            step(call("get_loans", card="C-88")),
+            step(call("renew_loan", loan_id="L-901")),
+            "On card C-88 the loan of Garden Birds was due on 18 March 2026. I renewed the loan until 8 April 2026.",
+        ),
+    ),
+    "tool_loop": talk(
+        "shop",
+        "bread-oven",
+        ask(
+            "Which help article explains how to descale a bread oven?",
+            *(
+                step(call("search_help", query="descale bread oven"), why="Nothing came back, I will search again.")
+                for _ in range(5)
+            ),
+            "I searched the help articles several times but found none that explains how to descale a bread oven.",
+        ),
+    ),
+    "repeated_answer": talk(
+        "clinic",
+        "dentist-visit",
+        ask(
+            "When is my dentist visit V-670?",
+            step(call("get_visit", visit_id="V-670")),
+            "Your dentist visit V-670 is on 11 March 2026 at 09:00.",
+        ),
+        ask("How much does a dental cleaning cost?", "Your dentist visit V-670 is on 11 March 2026 at 09:00."),
+        ask("May I eat before a blood test?", "Your dentist visit V-670 is on 11 March 2026 at 09:00."),
+        ask("Is there parking at the clinic?", "Your dentist visit V-670 is on 11 March 2026 at 09:00."),
+    ),
+    "off_topic": talk(
+        "library",
+        "renewal-question",
+        ask(
+            "How many times can I renew loan L-901?",
+            step(call("renew_loan", loan_id="L-901")),
+            "Volcanic soil drains quickly, which is why vines on the southern slopes ripen two weeks early.",
+        ),
+        ask(
+            "And until when is the Mill Street branch open on Friday?",
+            step(call("get_opening_hours", branch="Mill Street")),
+            "A good goalkeeper narrows the angle by stepping towards the striker before the shot.",
+        ),
+    ),
+    "tool_error": talk(
+        "shop",
+        "lost-parcel",
+        ask(
+            "Where is my parcel PX-7000?",
+            step(call("track_parcel", parcel_id="PX-7000"), why="Ask the carrier."),
+            step(call("track_parcel", parcel_id="PX-7000"), why="It timed out; one more try."),
+            "The carrier did not answer, so I cannot say where parcel PX-7000 is now. Please ask again later.",
+        ),
+    ),
+    "crashed": talk(
+        "library",
+        "two-books",
+        ask(
+            "Reserve the books Tidal Almanac and Bread from Scratch at Mill Street.",
+            step(call("search_catalogue", query="tidal almanac"), call("search_catalogue", query="bread from scratch")),
+            REJECTED,
+        ),
+        raises=True,
+    ),
+    "gives_up": talk(
+        "clinic",
+        "earlier-slot",
+        ask(
+            "Move my dentist visit V-670 to the earliest free slot next week.",
+            step(call("get_visit", visit_id="V-670"), why="First the visit."),
+            "Unfortunately I cannot help with that. Please call the clinic.",
+        ),
+    ),
+    "wrong_tool": talk(
+        "shop",
+        "lamp-warranty",
+        ask(
+            "How long is the warranty on a desk lamp?",
+            step(
+                call("check_stock", product="desk lamp"),
+                text="Let me look that up.",
+                why="The user asks about a desk lamp.",
+            ),
+            "The desk lamp is a very good choice, and 23 of them are ready to be sent.",
+        ),
+    ),
+}
+
+SCRIPTS: dict[str, Script] = {name: scenario.dialogue for name, scenario in SCENARIOS.items()}

@@ -1,0 +1,154 @@
+"""A model server that answers by script, on loopback, with the standard library only.
+
+``http://127.0.0.1:PORT/SCENARIO/v1`` is the base URL: the first path segment chooses the script. Served are OpenAI's
+``chat/completions`` (also streamed), ``responses``, ``embeddings`` and ``models``, Anthropic's ``messages`` and
+Gemini's ``generateContent``. What is answered depends on the request alone.
+
+    python tests/support/model_server.py --port 8080 [--scripts MODULE:NAME]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+
+if __name__ == "__main__":  # started as a file: make `tests` importable
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.support.script import Fault, Script
+from tests.support.wire import chat, embeddings, gemini, messages, responses
+from tests.support.wire.parts import Event, Ids, Wire
+
+WIRES: dict[str, Wire] = {
+    "chat/completions": chat,
+    "responses": responses,
+    "messages": messages,
+    "generateContent": gemini,
+    "streamGenerateContent": gemini,
+}
+
+
+class ModelServer:
+    """The server on a thread of its own, as a context manager.
+
+    ``scripts`` maps scenario to script. ``port`` 0 takes a free one. ``latency_s`` is waited before each answer.
+    ``requests`` holds (scenario, route, body) of every POST, in order of arrival.
+    """
+
+    def __init__(self, scripts: Mapping[str, Script], *, port: int = 0, latency_s: float = 0.0) -> None:
+        self.scripts = scripts
+        self.latency_s = latency_s
+        self.requests: list[tuple[str, str, dict[str, Any]]] = []
+        self._http = _Http(("127.0.0.1", port), _Handler)
+        self._http.owner = self
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
+
+    @property
+    def root(self) -> str:
+        """``http://127.0.0.1:PORT``, without a slash at the end."""
+        return f"http://127.0.0.1:{self._http.server_port}"
+
+    def url(self, scenario: str) -> str:
+        """The base URL of a scenario, as OpenAI clients want it."""
+        return f"{self.root}/{scenario}/v1"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False  # a reply that is still being delayed must not hold up the end of a test
+    owner: ModelServer
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        if not self.path.endswith("/models"):
+            return self._fault(chat, Fault(404, f"No such route: {self.path}", "invalid_request_error"))
+        model = {"id": "scripted-model", "object": "model", "created": 0, "owned_by": "tests"}
+        return self._json(200, {"object": "list", "data": [model]})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+        scenario, _, rest = self.path.partition("?")[0].lstrip("/").partition("/")
+        route = rest.rpartition(":")[2] if ":" in rest else rest.removeprefix("v1/")
+        owner = cast(_Http, self.server).owner
+        owner.requests.append((scenario, route, body))
+        time.sleep(owner.latency_s)
+        if route == "embeddings":
+            return self._json(200, embeddings.respond(body))
+        wire, script = WIRES.get(route), owner.scripts.get(scenario)
+        if wire is None or script is None:
+            return self._fault(wire or chat, Fault(404, f"No such route: {self.path}", "invalid_request_error"))
+        return self._answer(wire, script, body, streamed=bool(body.get("stream")) or route.startswith("stream"))
+
+    def _answer(self, wire: Wire, script: Script, body: dict[str, Any], *, streamed: bool) -> None:
+        conversation = wire.parse(body)
+        reply = script(conversation)
+        if isinstance(reply, Fault):
+            return self._fault(wire, reply)
+        response = wire.render(reply, conversation, Ids(conversation.digest()))
+        return self._events(wire.stream(response)) if streamed else self._json(200, response)
+
+    def _fault(self, wire: Wire, fault: Fault) -> None:
+        time.sleep(fault.delay_s)
+        body = fault.raw.encode() if fault.raw is not None else json.dumps(wire.fault(fault)).encode()
+        self._send(fault.status, "application/json", body)
+
+    def _json(self, status: int, body: dict[str, Any]) -> None:
+        self._send(status, "application/json", json.dumps(body, ensure_ascii=False).encode())
+
+    def _events(self, events: Iterable[Event]) -> None:
+        lines = []
+        for name, data in events:
+            text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+            lines.append(f"event: {name}\ndata: {text}\n\n" if name else f"data: {text}\n\n")
+        self._send(200, "text/event-stream", "".join(lines).encode())
+
+    def _send(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: the requests are in :attr:`ModelServer.requests`."""
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--port", type=int, default=8080)
+    parser.add_argument("--scripts", default="tests.rig.scenarios:SCRIPTS", help="MODULE:NAME of a mapping of scripts")
+    arguments = parser.parse_args()
+    module, _, name = arguments.scripts.partition(":")
+    scripts = getattr(importlib.import_module(module), name)
+    with ModelServer(scripts, port=arguments.port) as server:
+        print(f"{server.root}/<scenario>/v1 with scenario one of: {', '.join(sorted(scripts))}")
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return
+
+
+if __name__ == "__main__":
+    main()

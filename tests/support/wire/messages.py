@@ -1,0 +1,63 @@
+"""Anthropic messages, not streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.support.script import Conversation, Fault, Message, Reply, conversation
+from tests.support.wire.parts import Event, Ids, output_tokens, text_of
+
+
+def parse(body: Mapping[str, Any]) -> Conversation:
+    """The conversation in a request body."""
+    messages = [_message(m) for m in body.get("messages", ())]
+    if body.get("system"):
+        messages.insert(0, Message("system", text_of(body["system"])))
+    return conversation(body.get("model", ""), messages, [t["name"] for t in body.get("tools") or ()])
+
+
+def _message(message: Mapping[str, Any]) -> Message:
+    content = message["content"]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    text = text_of([part for part in parts if part["type"] == "text"])
+    return Message(message["role"], text, tuple(part["name"] for part in parts if part["type"] == "tool_use"))
+
+
+def render(reply: Reply, conversation: Conversation, ids: Ids) -> dict[str, Any]:
+    """The response body; reasoning is a thinking block."""
+    content: list[dict[str, Any]] = []
+    if reply.reasoning:
+        content.append({"type": "thinking", "thinking": reply.reasoning, "signature": ids("")})
+    if reply.text:
+        content.append({"type": "text", "text": reply.text})
+    content += (
+        {"type": "tool_use", "id": ids("toolu_"), "name": call.name, "input": dict(call.arguments)}
+        for call in reply.calls
+    )
+    return {
+        "id": ids("msg_"),
+        "type": "message",
+        "role": "assistant",
+        "model": conversation.model,
+        "content": content,
+        "stop_reason": "tool_use" if reply.calls else "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": conversation.input_tokens(), "output_tokens": output_tokens(reply)},
+    }
+
+
+def stream(response: dict[str, Any]) -> Iterator[Event]:
+    """The whole message in one block per part."""
+    yield "message_start", {"type": "message_start", "message": response | {"content": []}}
+    for index, block in enumerate(response["content"]):
+        yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": block}
+        yield "content_block_stop", {"type": "content_block_stop", "index": index}
+    delta = {"stop_reason": response["stop_reason"], "stop_sequence": None}
+    yield "message_delta", {"type": "message_delta", "delta": delta, "usage": response["usage"]}
+    yield "message_stop", {"type": "message_stop"}
+
+
+def fault(fault: Fault) -> dict[str, Any]:
+    """The error body."""
+    return {"type": "error", "error": {"type": fault.kind, "message": fault.message}}
