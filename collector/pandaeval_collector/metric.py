@@ -1,41 +1,97 @@
 """What a metric is: a named question about a trace or a session, as a value that discovery finds.
 
-``@trace_metric(...)`` and ``@session_metric(...)`` turn a function into a :class:`Metric`. They register nothing:
-the value is found because it stands in a module of ``pandaeval_collector.metrics``.
+A metric file defines a function and calls :class:`Metric` on it; nothing is registered anywhere. The value is found
+because it stands, under the name ``METRIC``, in a module below ``pandaeval_collector.metrics``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from functools import cache
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.embedding import Bands
 from pandaeval_collector.score import Finding
+from pandaeval_otel.discovery import find
 from pandaeval_otel.model import Trace
 
 S = TypeVar("S")
 C = TypeVar("C")
 
+Threshold = float | Callable[[Bands | None], float]
 
-class Vectors(Protocol):
-    """Vectors of the texts that a metric asked for, computed in one batch for many traces."""
 
-    embedder_id: str
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The vectors of the texts that metrics asked for, computed in one batch for many traces.
+
+    ``rows[text]``: shape (dim,), float32, length 1 or all zeros. ``chunked``: texts embedded in parts."""
+
+    rows: Mapping[str, NDArray[np.float32]]
+    chunked: Collection[str]
+    embedder: str
     bands: Bands | None
 
-    def __getitem__(self, text: str) -> NDArray[np.float32]: ...
+
+@dataclass(frozen=True, slots=True)
+class EarlierOutput:
+    """An answer that the same agent gave earlier in the session; ``index``: 0-based position of its trace there."""
+
+    trace_id: str
+    index: int
+    embedding: NDArray[np.float32]
+    tokens: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class TraceContext:
-    """What a trace metric may look at besides the trace: vectors of the texts it declared, and its own threshold."""
+    """What a trace metric may look at besides the trace. ``earlier``: oldest first, for metrics with
+    ``needs_session``; empty for the others."""
 
-    vectors: Vectors
+    texts: Texts
     threshold: float
+    earlier: tuple[EarlierOutput, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """What a trace says of one of its metrics to its session: ``value`` only where ``outcome`` is ``scored``."""
+
+    outcome: str
+    value: float | None = None
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """A decided trace as its session sees it. ``crashed``: the outermost agent failed and there is no final output."""
+
+    trace_id: str
+    digest: str
+    crashed: bool
+    signals: Mapping[str, Signal]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """A session: the summaries of its decided traces, ordered by (earliest span start, trace id)."""
+
+    session_id: str
+    traces: tuple[TraceSummary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """``enabled``: names of the trace metrics that are switched on; ``weights``: overrides of the signal weights."""
+
+    threshold: float
+    enabled: frozenset[str]
+    weights: Mapping[str, float]
+    extra_signals: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +99,41 @@ class Metric(Generic[S, C]):
     """A question about a subject. ``key`` (``level.name``) is unique; ``version`` changes whenever a score could.
 
     ``kind``: ``embedding | llm | code | math``. ``threshold``: the default, or a function of the embedder's bands.
-    ``texts``: the texts that have to be embedded before ``evaluate`` is called. ``needs`` is for people.
+    ``texts``: what has to be embedded before ``evaluate`` is called. ``needs`` and ``question`` are for people.
+    ``evaluate`` is pure, runs on the line's thread, and may raise: that becomes ``unscored(metric_error)``.
     """
 
     level: str
     name: str
     kind: str
     version: str
-    threshold: float
-    evaluate: Callable[[S, C], Finding | None]
+    threshold: Threshold
     question: str
-    needs: str = ""
+    needs: str
+    evaluate: Callable[[S, C], Finding | None]
     texts: Callable[[S], Sequence[str]] | None = None
+    needs_session: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
         return f"{self.level}.{self.name}"
 
+    def threshold_for(self, bands: Bands | None) -> float:
+        """The default threshold with this embedder."""
+        return self.threshold(bands) if callable(self.threshold) else self.threshold
+
 
 TraceMetric = Metric[Trace, TraceContext]
+SessionMetric = Metric[SessionView, SessionContext]
+
+
+@cache
+def registry() -> Mapping[str, Metric[Any, Any]]:
+    """Every metric by its key. Raises ``ValueError`` when two files claim one key."""
+    metrics: dict[str, Metric[Any, Any]] = {}
+    for metric in find("pandaeval_collector.metrics", "METRIC"):
+        if metric.key in metrics:
+            raise ValueError(f"two metrics are called {metric.key}")
+        metrics[metric.key] = metric
+    return dict(sorted(metrics.items()))

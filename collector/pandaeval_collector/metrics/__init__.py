@@ -1,0 +1,1 @@
+"""The metrics, one file each, in a folder named after their subject."""

@@ -1,0 +1,1 @@
+"""Metrics about one trace."""

@@ -1,0 +1,180 @@
+"""Runs the metrics of a subject: embeds what they need in one batch, calls them, and makes results of what they say.
+
+One thread calls an evaluator at a time. A metric that raises makes its own result ``unscored(metric_error)`` and harms
+nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pandaeval_collector.embedding import Embedder
+from pandaeval_collector.embedding.text import embed_texts
+from pandaeval_collector.metric import (
+    EarlierOutput,
+    Metric,
+    SessionContext,
+    SessionMetric,
+    SessionView,
+    Texts,
+    TraceContext,
+    TraceMetric,
+    registry,
+)
+from pandaeval_collector.result import Evaluator as By
+from pandaeval_collector.result import Result, Unit, now, result_id
+from pandaeval_collector.score import Finding, Unscored, Why
+from pandaeval_otel.model import Trace
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is configured about scoring. ``enabled``: metric keys, or ``None`` for all; ``thresholds``: by key."""
+
+    enabled: Collection[str] | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    extra_signals: tuple[str, ...] = ("error", "tool_loop")
+    coherence_signal: str = "calibrated"
+    score_fragments: bool = False
+
+
+class Evaluator:
+    """The enabled metrics with one embedder."""
+
+    def __init__(self, embedder: Embedder, settings: Settings | None = None) -> None:
+        self.embedder = embedder
+        self.settings = settings or Settings()
+        enabled = self.settings.enabled
+        metrics = [metric for key, metric in registry().items() if enabled is None or key in enabled]
+        self._trace: list[TraceMetric] = [m for m in metrics if m.level == "trace" and not m.needs_session]
+        self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
+        self._session: list[SessionMetric] = [m for m in metrics if m.level == "session"]
+        self._enabled_names = frozenset(m.name for m in metrics if m.level == "trace" and m.kind != "llm")
+
+    def embed(self, traces: Iterable[Trace]) -> Texts:
+        """The vectors of all texts that the enabled metrics want of these traces."""
+        wanted = (
+            text
+            for trace in traces
+            for metric in (*self._trace, *self._in_session)
+            if metric.texts is not None
+            for text in metric.texts(trace)
+        )
+        found = embed_texts(self.embedder, wanted)
+        return Texts(found.rows, found.chunked, self.embedder.id, self.embedder.bands)
+
+    def trace(self, trace: Trace, texts: Texts) -> list[Result]:
+        """Results of the metrics that look at one trace alone."""
+        unit = trace_unit(trace)
+        return self._run(self._trace, trace, unit, lambda t: TraceContext(texts, t), self._refusal(trace))
+
+    def in_session(self, trace: Trace, texts: Texts, earlier: tuple[EarlierOutput, ...], evidence: str) -> list[Result]:
+        """Results of the metrics that compare a trace with its session; ``evidence`` covers the traces compared."""
+        unit = trace_unit(trace, evidence)
+        return self._run(self._in_session, trace, unit, lambda t: TraceContext(texts, t, earlier), self._refusal(trace))
+
+    def session(self, session: SessionView, unit: Unit) -> list[Result]:
+        """Results of the session metrics."""
+        settings = self.settings
+
+        def context(threshold: float) -> SessionContext:
+            return SessionContext(threshold, self._enabled_names, settings.weights, settings.extra_signals)
+
+        return self._run(self._session, session, unit, context, None)
+
+    def _refusal(self, trace: Trace) -> Unscored | None:
+        if trace.fragment and not self.settings.score_fragments:
+            return Unscored(
+                Why.INCOMPLETE_TRACE,
+                "only a part of a trace over several services came here (close.score_fragments scores such parts)",
+            )
+        return None
+
+    def _run(
+        self,
+        metrics: Sequence[Metric[Any, Any]],
+        subject: Any,
+        unit: Unit,
+        context: Callable[[float], Any],
+        refusal: Unscored | None,
+    ) -> list[Result]:
+        results = []
+        for metric in metrics:
+            threshold = self.settings.thresholds.get(metric.key)
+            if threshold is None:
+                threshold = metric.threshold_for(self.embedder.bands)
+            started = time.perf_counter()
+            finding = _ask(metric, subject, context(threshold), refusal)
+            if finding is not None:
+                elapsed = (time.perf_counter() - started) * 1e3
+                results.append(self._result(metric, unit, finding, threshold, elapsed))
+        return results
+
+    def _result(
+        self, metric: Metric[Any, Any], unit: Unit, finding: Finding, threshold: float, duration_ms: float
+    ) -> Result:
+        model = self.embedder.id if metric.kind == "embedding" else None
+        return Result(
+            id=result_id(unit, metric.key, metric.version, model, self._depends_on(metric, threshold)),
+            metric=metric.name,
+            unit=unit,
+            finding=finding,
+            evaluator=By(metric.kind, metric.version, model),
+            threshold=threshold,
+            revision=unit.revision,
+            final=True,
+            duration_ms=round(duration_ms, 3),
+            time=now(),
+        )
+
+    def _depends_on(self, metric: Metric[Any, Any], threshold: float) -> Mapping[str, Any]:
+        """The settings that a result depends on, as they enter its id."""
+        settings = self.settings
+        depends: dict[str, Any] = {**metric.settings, "threshold": threshold, "fragments": settings.score_fragments}
+        if metric.level == "session":
+            depends |= {
+                "weights": dict(settings.weights),
+                "extra_signals": sorted(settings.extra_signals),
+                "coherence_signal": settings.coherence_signal,
+                "signals": sorted(self._enabled_names),
+                "embedder": self.embedder.id,
+            }
+        return depends
+
+
+def _ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
+    try:
+        finding = metric.evaluate(subject, context)
+    except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the line
+        _log.exception("metric %s failed", metric.key)
+        finding = Unscored(Why.METRIC_ERROR, f"{type(error).__name__}: {error}"[:500])
+    return finding if finding is None or refusal is None else refusal
+
+
+def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
+    """The unit of a trace: its evaluated span is the outermost agent's."""
+    root = next((span for span in trace.spans if span.span_id == trace.root_span_id), None)
+    return Unit(
+        level="trace",
+        id=trace.trace_id,
+        trace_id=trace.trace_id,
+        span_id=trace.root_span_id,
+        session_id=trace.session_id,
+        agent=trace.agent,
+        service=trace.service,
+        environment=trace.environment,
+        evidence=evidence or trace.digest,
+        revision=trace.revision,
+        trigger=trace.trigger.value,
+        late_spans=trace.late_spans,
+        response_id=trace.response_id,
+        end_ns=root.end_ns if root is not None else trace.end_ns,
+        sampled=trace.sampled,
+    )

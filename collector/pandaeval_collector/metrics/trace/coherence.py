@@ -1,0 +1,85 @@
+"""Is the answer about what was asked?
+
+The cosine of the embeddings of a turn's user message and of its answer, clamped to 0..1; of a trace with several turns
+the mean. It does not judge whether the answer is right: it does not see a negation, and an echo of the question
+scores 1. Its scale depends on the embedder, so the default threshold is the embedder's measured best cut where there
+is a table, else 0.5; ``metadata.calibrated`` is the value on a scale of its own (0 off topic, 1 on topic).
+
+Source: PandaProbe, trace metrics, *Coherence*.
+"""
+
+from __future__ import annotations
+
+from math import fsum
+
+from pandaeval_collector.embedding import Bands
+from pandaeval_collector.metric import Metric, TraceContext
+from pandaeval_collector.metrics.trace._text import plain
+from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.stats import coherence as topic_similarity
+from pandaeval_otel.model import Trace, Turn
+
+
+def _texts(trace: Trace) -> list[str]:
+    return [plain(text) for turn in trace.turns for text in (turn.user, turn.assistant) if text]
+
+
+def _evaluate(trace: Trace, context: TraceContext) -> Finding:
+    if trace.forced:
+        return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
+    rows = context.texts.rows
+    pairs = [(plain(turn.user), plain(turn.assistant)) for turn in trace.turns if turn.user and turn.assistant]
+    pairs = [(user, answer) for user, answer in pairs if rows[user].any() and rows[answer].any()]
+    if not pairs:
+        return _nothing(trace)
+    values = [topic_similarity(rows[user], rows[answer]) for user, answer in pairs]  # type: ignore[arg-type]
+    score = fsum(values) / len(values)
+    metadata: dict[str, object] = {"coherence_gap": 1.0 - score}
+    if context.texts.bands is not None:
+        metadata["calibrated"] = context.texts.bands.calibrated(score)
+    if len(trace.turns) > 1:
+        metadata["turns"] = len(values)
+    if any(text in context.texts.chunked for pair in pairs for text in pair):
+        metadata["note"] = "long text: mean of the embeddings of its parts"
+    return Score(score, _reason(score, context), metadata)
+
+
+def _nothing(trace: Trace) -> Finding:
+    if trace.error is None and any(_captured_and_empty(turn) for turn in trace.turns):
+        return Assumed(
+            "input or output is empty; coherence is assumed", {"note": "input or output is empty", "coherence_gap": 0.0}
+        )
+    if trace.ends_in_tool_call:
+        return Unscored(Why.NO_CONTENT, "the trace ends in a tool call: there is no final answer to compare")
+    if trace.error is not None and any(turn.user for turn in trace.turns):
+        return Unscored(Why.NO_CONTENT, "the run failed before it gave an answer")
+    return Unscored(Why.NO_CONTENT, "no text of input and answer was captured (is content capture switched on?)")
+
+
+def _captured_and_empty(turn: Turn) -> bool:
+    return "" in (turn.user, turn.assistant) and None not in (turn.user, turn.assistant)
+
+
+def _reason(score: float, context: TraceContext) -> str:
+    bands = context.texts.bands
+    if bands is None:
+        return f"cosine of input and answer is {score:.2f}"
+    where = "on topic" if score >= bands.on else "off topic" if score < bands.off else "partly on topic"
+    return f"answer is {where} (cosine {score:.2f}; this embedder's cut is {bands.cut:.2f})"
+
+
+def _threshold(bands: Bands | None) -> float:
+    return 0.5 if bands is None else bands.cut
+
+
+METRIC = Metric(
+    level="trace",
+    name="coherence",
+    kind="embedding",
+    version="1",
+    threshold=_threshold,
+    question="Is the answer about what was asked?",
+    needs="input and answer text",
+    evaluate=_evaluate,
+    texts=_texts,
+)

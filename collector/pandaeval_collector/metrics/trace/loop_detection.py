@@ -1,0 +1,69 @@
+"""Does the agent repeat itself across the traces of a session?
+
+1 - the greatest (cosine × Jaccard) of this trace's answer with the newest three earlier answers of the same session and
+root agent. Both factors must be high: talking about the same thing is no loop, saying it again in the same words is.
+It does not see a loop inside one trace; that is ``tool_loop``.
+
+Source: PandaProbe, trace metrics, *Loop Detection*.
+"""
+
+from __future__ import annotations
+
+from pandaeval_collector.metric import Metric, TraceContext
+from pandaeval_collector.metrics.trace._text import plain
+from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.stats import loop_detection
+from pandaeval_collector.stats.tokens import STOPWORDS_VERSION, content_tokens
+from pandaeval_otel.model import Trace
+
+WINDOW = 3
+
+
+def _texts(trace: Trace) -> list[str]:
+    return [plain(trace.output)] if trace.output and trace.session_id else []
+
+
+def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
+    if trace.session_id is None:
+        return None
+    if trace.output is None:
+        return Unscored(Why.NO_CONTENT, "no answer was captured to compare with earlier ones")
+    metadata: dict[str, object] = {"window_size": WINDOW, "max_hybrid": 0.0, "comparisons": []}
+    if not trace.output.strip():
+        return Assumed("the answer is empty: nothing is repeated", metadata)
+    if not context.earlier:
+        return Assumed("there is no earlier answer in this session", metadata)
+    text = plain(trace.output)
+    found = loop_detection((context.texts.rows[text], content_tokens(text)), context.earlier, window=WINDOW)
+    metadata["max_hybrid"] = found.max_hybrid
+    metadata["comparisons"] = [
+        {
+            "trace_index": context.earlier[comparison.index].index,
+            "trace_id": context.earlier[comparison.index].trace_id,
+            "cosine_similarity": comparison.cosine_similarity,
+            "jaccard_similarity": comparison.jaccard_similarity,
+            "hybrid_score": comparison.hybrid_score,
+        }
+        for comparison in found.comparisons
+    ]
+    worst = max(found.comparisons, key=lambda comparison: comparison.hybrid_score)
+    reason = (
+        f"closest earlier answer is that of trace {context.earlier[worst.index].index + 1} of the session: "
+        f"cosine {worst.cosine_similarity:.2f} × word overlap {worst.jaccard_similarity:.2f}"
+    )
+    return Score(found.score, reason, metadata)
+
+
+METRIC = Metric(
+    level="trace",
+    name="loop_detection",
+    kind="embedding",
+    version="1",
+    threshold=0.5,
+    question="Does the agent say again what it said earlier in the session?",
+    needs="answer text, session id",
+    evaluate=_evaluate,
+    texts=_texts,
+    needs_session=True,
+    settings={"window": WINDOW, "stopwords": STOPWORDS_VERSION},
+)

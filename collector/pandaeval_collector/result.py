@@ -1,0 +1,167 @@
+"""A result: what a metric concluded about a unit, with everything that people and programs need to place it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.score import Assumed, Finding, Score, Unscored
+
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a result is about. ``id``: trace id or session id; ``span_id``: the evaluated span (for a session the root
+    of its last trace); ``evidence``: digest of what was looked at; ``end_ns``: when the evaluated span ended."""
+
+    level: str
+    id: str
+    trace_id: str
+    span_id: str
+    session_id: str | None = None
+    agent: str = ""
+    service: str = ""
+    environment: str | None = None
+    evidence: str = ""
+    revision: int = 1
+    trigger: str = "file"
+    late_spans: int = 0
+    response_id: str = ""
+    end_ns: int = 0
+    sampled: bool = True
+    trace_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """Who concluded it: ``kind`` is ``embedding | llm | code | math``, ``model`` the judge's model or the embedder."""
+
+    kind: str
+    version: str
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One result; ``id`` depends on content only, so the same evidence gives the same id on every machine."""
+
+    id: str
+    metric: str
+    unit: Unit
+    finding: Finding
+    evaluator: Evaluator
+    threshold: float | None
+    revision: int
+    final: bool
+    duration_ms: float
+    time: datetime
+    cost_usd: float = 0.0
+    tokens: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def outcome(self) -> str:
+        match self.finding:
+            case Score():
+                return "scored"
+            case Assumed():
+                return "assumed"
+            case Unscored():
+                return "unscored"
+
+    @property
+    def score(self) -> float | None:
+        return None if isinstance(self.finding, Unscored) else self.finding.value
+
+    @property
+    def why(self) -> str | None:
+        return self.finding.why.value if isinstance(self.finding, Unscored) else None
+
+    @property
+    def success(self) -> bool | None:
+        """``score >= threshold`` (in the scale of ``raw`` where there is one), within 1e-9."""
+        match self.finding:
+            case Assumed():
+                return True
+            case Score(failed=True):
+                return False
+            case Score(value=value, raw=raw) if self.threshold is not None:
+                return (value if raw is None else raw) >= self.threshold - TOLERANCE
+            case _:
+                return None
+
+    @property
+    def label(self) -> str | None:
+        match self.finding:
+            case Assumed():
+                return "assumed"
+            case Score(label=str(label)):
+                return label
+            case Score() if self.success is not None:
+                return "pass" if self.success else "fail"
+            case _:
+                return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of a result, in the order in which people read it."""
+        finding, unit = self.finding, self.unit
+        scored = finding if isinstance(finding, Score) else None
+        return {
+            "id": self.id,
+            "metric": self.metric,
+            "level": unit.level,
+            "outcome": self.outcome,
+            "score": self.score,
+            "raw": scored.raw if scored else None,
+            "scale": scored.scale if scored else None,
+            "threshold": self.threshold,
+            "success": self.success,
+            "label": self.label,
+            "why": self.why,
+            "reason": finding.reason,
+            "trace_id": unit.trace_id,
+            "span_id": unit.span_id,
+            "session_id": unit.session_id,
+            "agent": unit.agent,
+            "service": unit.service,
+            "environment": unit.environment,
+            "metadata": {**finding.metadata, "threshold": self.threshold, "success": self.success},
+            "coverage": 1.0 if isinstance(finding, Assumed) else finding.coverage,
+            "evaluator": {
+                "kind": self.evaluator.kind,
+                "version": self.evaluator.version,
+                "model": self.evaluator.model,
+            },
+            "revision": self.revision,
+            "final": self.final,
+            "trigger": unit.trigger,
+            "late_spans": unit.late_spans,
+            "cost_usd": self.cost_usd,
+            "tokens": self.tokens,
+            "duration_ms": self.duration_ms,
+            "time": self.time.isoformat(),
+            **self.extra,
+        }
+
+    def to_json(self) -> bytes:
+        return orjson.dumps(self.to_dict(), option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def result_id(unit: Unit, key: str, version: str, model: str | None, settings: Mapping[str, Any]) -> str:
+    """32 hex digits from what a result depends on: unit, metric, its version, judge or embedder, settings, evidence."""
+    parts = [unit.level, unit.id, key, version, model, _canonical(settings), unit.evidence]
+    return hashlib.blake2b(orjson.dumps(parts), digest_size=16).hexdigest()
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _canonical(settings: Mapping[str, Any]) -> str:
+    return orjson.dumps(settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY).decode()
