@@ -1,6 +1,7 @@
 """What happened, in the field's terms: spans, messages, tool calls, traces, turns and sessions."""
 
 from pandaeval_otel.model.message import (
+    NOT_CAPTURED,
     Media,
     Message,
     OtherPart,
@@ -14,6 +15,7 @@ from pandaeval_otel.model.span import Captured, Kind, Span, ToolDefinition, Usag
 from pandaeval_otel.model.trace import Session, ToolCall, Trace, Trigger, Turn
 
 __all__ = [
+    "NOT_CAPTURED",
     "Captured",
     "Kind",
     "Media",

@@ -58,6 +58,9 @@ class OtherPart:
 
 Part = Text | Reasoning | ToolRequest | ToolResponse | Media | OtherPart
 
+NOT_CAPTURED = OtherPart("not_captured")
+"""Stands where a message had content that the instrumentation was told not to capture."""
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -71,6 +74,12 @@ class Message:
     def text(self) -> str:
         """The text parts, one per line; no reasoning, no tool parts, no media."""
         return "\n".join(part.text for part in self.parts if isinstance(part, Text) and part.text)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether content of this message was not captured: its ``text`` then says less than the message did, and an
+        empty one must not be read as "said nothing"."""
+        return NOT_CAPTURED in self.parts
 
     @property
     def tool_requests(self) -> tuple[ToolRequest, ...]:

@@ -1,0 +1,134 @@
+"""What several dialects read in the same way: sessions, users, usage, errors and tool definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
+from pandaeval_otel.model import ToolDefinition, Usage
+from pandaeval_otel.raw import STATUS_ERROR, STATUS_OK, RawSpan
+
+MAX_ERROR = 500
+"""Characters of an error text: enough to tell what failed, too little to carry a conversation."""
+
+SessionIds = tuple[tuple[int, str], ...]
+
+
+def session_candidates(
+    attributes: Mapping[str, Any], resource: Mapping[str, Any], ranks: Mapping[str, int] = semconv.SESSION_RANKS
+) -> SessionIds:
+    """``(rank, id)`` for each key of ``ranks`` that names a session on the span or, ten ranks lower, its resource."""
+    found = [(rank, session_id(attributes[key])) for key, rank in ranks.items() if key in attributes]
+    found += [
+        (rank + semconv.RANK_RESOURCE, session_id(resource[key])) for key, rank in ranks.items() if key in resource
+    ]
+    return tuple(pair for pair in found if pair[1])
+
+
+def session_id(value: Any) -> str:
+    """A session id; ``""`` for placeholders and for OpenAI response ids, which some frameworks write in its place: they
+    change with every call."""
+    found = identifier(value)
+    return "" if found.startswith("resp_") else found
+
+
+def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
+    """The tokens that ``gen_ai.usage.*`` states in any release's words; ``None`` when it states neither side."""
+    spent = _tokens(attributes, semconv.USAGE_INPUT)
+    made = _tokens(attributes, semconv.USAGE_OUTPUT)
+    if spent is None and made is None:
+        return None
+    return Usage(
+        input=spent or 0,
+        output=made or 0,
+        cache_read=_tokens(attributes, semconv.USAGE_CACHE_READ) or 0,
+        cache_write=_tokens(attributes, semconv.USAGE_CACHE_WRITE) or 0,
+        reasoning=_tokens(attributes, semconv.USAGE_REASONING) or 0,
+    )
+
+
+def _tokens(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
+    for key in keys:
+        if key in attributes:
+            found = count(attributes[key])
+            if found is not None:
+                return found
+    return None
+
+
+def error_of(span: RawSpan) -> str | None:
+    """A short text when the span failed, else ``None``.
+
+    It failed when its status is ERROR, or when its status is unset and it names an ``error.type`` or records an
+    exception. An explicit OK wins over both: the application says that it coped.
+    """
+    if span.status_code == STATUS_OK or (
+        span.status_code != STATUS_ERROR and semconv.ERROR_TYPE not in span.attributes and not span.events
+    ):
+        return None
+    error_type = span.attributes.get(semconv.ERROR_TYPE)
+    exception = _exception(span)
+    if span.status_code == STATUS_ERROR:
+        text = span.status_message or exception or error_type or "error"
+    else:
+        text = exception or error_type
+    return str(text)[:MAX_ERROR] if text else None
+
+
+def _exception(span: RawSpan) -> str:
+    for event in span.events:
+        if event.name == semconv.EXCEPTION:
+            kind = event.attributes.get(semconv.EXCEPTION_TYPE)
+            message = event.attributes.get(semconv.EXCEPTION_MESSAGE)
+            return ": ".join(str(word) for word in (kind, message) if word) or semconv.EXCEPTION
+    return ""
+
+
+def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
+    """The tools in ``value``: a list (or JSON text of one) of definitions in OTel, OpenAI, Anthropic, Gemini or MCP
+    form, of JSON strings, or of names. ``None`` when it is absent or cannot be read, ``()`` when the list is empty."""
+    value = parsed(value)
+    if type(value) is dict:
+        value = value.get("tools") or value.get("function_declarations") or [value]
+    if not isinstance(value, (list, tuple)):
+        return None
+    found = tuple(_definitions(value))
+    return found if found or not value else None
+
+
+def _definitions(items: Iterable[Any]) -> Iterable[ToolDefinition]:
+    for raw in items:
+        item = parsed(raw)
+        if type(item) is dict and isinstance(item.get("function_declarations"), (list, tuple)):
+            yield from (_definition(inner) for inner in item["function_declarations"] if type(inner) is dict)
+        elif type(item) is dict:
+            definition = _definition(item)
+            if definition.name:
+                yield definition
+        elif identifier(item):
+            yield ToolDefinition(identifier(item))
+
+
+def _definition(item: dict[str, Any]) -> ToolDefinition:
+    for wrapper in ("function", "toolSpec"):
+        if type(item.get(wrapper)) is dict:
+            item = {**item, **item[wrapper]}
+    parameters = parsed(first(item, ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "schema")))
+    if type(parameters) is dict and set(parameters) == {"json"}:  # Bedrock: {"inputSchema": {"json": …}}
+        parameters = parameters["json"]
+    description = item.get("description")
+    annotations = item.get("annotations")
+    hint = annotations.get("readOnlyHint") if type(annotations) is dict else item.get("readOnlyHint")
+    return ToolDefinition(
+        name=identifier(item.get("name")) or identifier(item.get("type")),
+        description=description if type(description) is str else "",
+        parameters=parameters,
+        read_only=hint if isinstance(hint, bool) else None,
+    )
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """The non-empty strings of a list, or the one string."""
+    return tuple(item for item in as_list(value) if type(item) is str and item)

@@ -1,0 +1,135 @@
+"""Messages that travel as events: one event or log record per message, or one that holds them all.
+
+Until semantic conventions 1.36 each message was an event (``gen_ai.user.message`` … ``gen_ai.choice``), as a log record
+whose body is a map, as JSON text in the body, or as a span event whose attributes are the map. Since 1.37 one
+``gen_ai.client.inference.operation.details`` record carries the attributes of the span itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._messages import Messages, message_of, messages_of
+from pandaeval_otel.dialects._parts import blocks_of
+from pandaeval_otel.dialects._values import first, parsed
+from pandaeval_otel.model import NOT_CAPTURED, Message
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_MESSAGE_KEYS = frozenset({"role", "content", "parts", "tool_calls"})
+_INPUT_ROLES = {
+    semconv.SYSTEM_EVENT: "system",
+    semconv.USER_EVENT: "user",
+    semconv.ASSISTANT_EVENT: "assistant",
+    semconv.TOOL_EVENT: "tool",
+}
+
+
+@dataclass(slots=True)
+class Told:
+    """What the events of one span told. ``None`` = no event spoke of it, or its content was hidden."""
+
+    input: Messages | None = None
+    output: Messages | None = None
+    details: list[Mapping[str, Any]] = field(default_factory=list)
+    """Attributes of operation-details events, to be read as the span's own."""
+
+
+def told_by(span: RawSpan, logs: Sequence[RawLog]) -> Told:
+    """What the span's events say, and where they say nothing its log records (in time order)."""
+    told = _told([(event.name, event.attributes, event.attributes) for event in span.events])
+    if logs:
+        in_order = sorted(logs, key=_time) if len(logs) > 1 else logs
+        by_log = _told([(log_name(log), log.body, log.attributes) for log in in_order])
+        told.input = by_log.input if told.input is None else told.input
+        told.output = by_log.output if told.output is None else told.output
+        told.details += by_log.details
+    return told
+
+
+def log_name(log: RawLog) -> str:
+    """The event name of a log record: its field, or for older emitters its ``event.name`` attribute."""
+    return log.event_name or str(log.attributes.get(semconv.EVENT_NAME) or "")
+
+
+def message_of_event(name: str, body: Any) -> Message | None:
+    """The message of one per-message event, given its name and its body (or its attributes, for a span event);
+    ``None`` for other events. Content that is missing altogether is marked as not captured."""
+    if name == semconv.CHOICE_EVENT:
+        return _choice(_body(body))
+    role = _INPUT_ROLES.get(name)
+    return None if role is None else _message(_body(body), role)
+
+
+def is_input(name: str) -> bool:
+    """Whether a per-message event of this name belongs to the model's input."""
+    return name in _INPUT_ROLES
+
+
+def _time(log: RawLog) -> int:
+    return log.time_ns
+
+
+def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> Told:
+    told = Told()
+    given: list[Message] = []
+    made: list[Message] = []
+    for name, body, attributes in events:
+        if name == semconv.OPERATION_DETAILS_EVENT:
+            told.details.append(attributes)
+            if type(body) is dict and body is not attributes:
+                told.details.append(body)
+        elif name == semconv.PROMPT_EVENT:
+            given += messages_of(attributes.get(semconv.PROMPT_OLD), "user") or ()
+        elif name == semconv.COMPLETION_EVENT:
+            made += messages_of(attributes.get(semconv.COMPLETION_OLD), "assistant") or ()
+        else:
+            message = message_of_event(name, body)
+            if message is not None:
+                (given if name in _INPUT_ROLES else made).append(message)
+    told.input, told.output = _captured(given), _captured(made)
+    return told
+
+
+def _captured(messages: list[Message]) -> Messages | None:
+    seen = any(part is not NOT_CAPTURED for message in messages for part in message.parts)
+    return tuple(messages) if seen else None
+
+
+def _body(body: Any) -> dict[str, Any]:
+    """The map of an event, wherever it stands; plain text is its content."""
+    body = parsed(body)
+    if isinstance(body, Mapping):
+        whole = parsed(body.get(semconv.EVENT_CONTENT))
+        return whole if type(whole) is dict else dict(body)
+    return {} if body is None else {"content": body}
+
+
+def _message(body: dict[str, Any], role: str) -> Message:
+    content = body.get("content")
+    if type(content) is dict and ("parts" in content or "role" in content):
+        return message_of(content, role)
+    return message_of({**body, "role": role, "content": blocks_of(content)}, role)
+
+
+def _choice(body: dict[str, Any]) -> Message:
+    said = first(body, ("message", "content"))
+    inner = parsed(said)
+    if type(inner) is not dict or not inner.keys() & _MESSAGE_KEYS:
+        inner = {"content": blocks_of(said)}
+    rest = {key: body[key] for key in ("tool_calls", "finish_reason") if body.get(key) is not None}
+    return message_of({"role": "assistant", **inner, **rest}, "assistant")
+
+
+def tool_values(span: RawSpan) -> tuple[Any, Any]:
+    """Arguments and result of a tool span that tells them as events: ``gen_ai.tool.message`` holds what went in,
+    ``gen_ai.choice`` what came out (Strands). ``None`` where there is no such event."""
+    arguments = result = None
+    for event in span.events:
+        if event.name == semconv.TOOL_EVENT:
+            arguments = event.attributes.get("content")
+        elif event.name == semconv.CHOICE_EVENT:
+            result = event.attributes.get("message")
+    return arguments, result

@@ -1,0 +1,172 @@
+"""One part (or block) of a message, in whatever form a provider or framework writes it.
+
+OTel parts (``type`` + ``content``), OpenAI and Anthropic content blocks, Bedrock and Gemini blocks (the key is the
+type), Vercel AI SDK, LangChain and Haystack parts. Unknown types are kept as :class:`OtherPart`, never dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pandaeval_otel.dialects._media import media_of
+from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
+from pandaeval_otel.model import NOT_CAPTURED, OtherPart, Part, Reasoning, Text, ToolRequest, ToolResponse
+
+_TEXT_KEYS = ("content", "text", "refusal")
+_REASONING_KEYS = ("content", "text", "thinking", "reasoning", "reasoningText", "summary")
+_NAME_KEYS = ("name", "toolName", "tool_name")
+_CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id")
+_ARGUMENT_KEYS = ("arguments", "args", "input", "parameters", "server_tool_call")
+_RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_response")
+
+
+def parts_of(content: Any) -> Iterable[Part]:
+    """The parts of a message's content: a string, one block, or a list of blocks and strings."""
+    if type(content) is str:
+        return (text_part(content),)
+    if content is None:
+        return ()
+    if type(content) is dict:
+        return (part_of(content),)
+    if isinstance(content, (list, tuple)):
+        return [part_of(item) if type(item) is dict else text_part(item) for item in content]
+    return (text_part(content),)
+
+
+def blocks_of(value: Any) -> Any:
+    """The content blocks that ``value`` spells as JSON, or ``value`` itself where it is plain text."""
+    found = parsed(value)
+    if type(found) is dict:
+        found = [found]
+    is_blocks = isinstance(found, (list, tuple)) and all(type(item) is dict and _is_known(item) for item in found)
+    return found if is_blocks else value
+
+
+def _is_known(block: dict[str, Any]) -> bool:
+    return type(block.get("type")) is str or any(key in block for key in _BY_KEY) or media_of(block, "") is not None
+
+
+def part_of(block: dict[str, Any]) -> Part:
+    """The part that ``block`` describes."""
+    kind = block.get("type") or block.get("part_kind")
+    if type(kind) is str:
+        reader = _BY_TYPE.get(kind) or _BY_TYPE.get(kind.lower().replace("-", "_"))
+        return reader(block) if reader else media_of(block, kind) or OtherPart(kind, _rest(block))
+    for key, keyed_reader in _BY_KEY.items():
+        if key in block:
+            return keyed_reader(block)
+    return media_of(block, "") or OtherPart("", block)
+
+
+def text_part(value: Any) -> Part:
+    """A text part, or the mark that its text was not captured."""
+    return NOT_CAPTURED if hidden(value) else Text(_flat(value))
+
+
+def request_of(call: dict[str, Any]) -> ToolRequest:
+    """A tool request, with the name and arguments on the block itself or in its ``function`` member."""
+    inner = call.get("function")
+    source = inner if type(inner) is dict else call
+    name = identifier(first(source, _NAME_KEYS) or first(call, _NAME_KEYS) or (inner if type(inner) is str else None))
+    arguments = first(source, _ARGUMENT_KEYS)
+    return ToolRequest(name, None if hidden(arguments) else parsed(arguments), identifier(first(call, _CALL_ID_KEYS)))
+
+
+def response_of(block: dict[str, Any]) -> Part:
+    """A tool response; :data:`NOT_CAPTURED` where not even the id of the call is known."""
+    result = first(block, _RESULT_KEYS)
+    call_id = identifier(first(block, _CALL_ID_KEYS))
+    if hidden(result) and not any(key in block for key in _RESULT_KEYS) and not call_id:
+        return NOT_CAPTURED
+    return ToolResponse(result_value(result), call_id, identifier(first(block, _NAME_KEYS)))
+
+
+def result_value(value: Any) -> Any:
+    """A tool's result without its wrapping: text blocks become their text, JSON text becomes the structure."""
+    value = parsed(value)
+    if hidden(value):
+        return None
+    if isinstance(value, (list, tuple)) and value and all(type(item) is dict for item in value):
+        if all(_is_text_block(item) for item in value):
+            return parsed("\n".join(_flat(first(item, _TEXT_KEYS)) for item in value))
+        if len(value) == 1 and set(value[0]) == {"json"}:
+            return value[0]["json"]
+    if type(value) is dict and value.get("type") in ("json", "text") and set(value) == {"type", "value"}:
+        return parsed(value["value"])
+    return value
+
+
+def _is_text_block(block: dict[str, Any]) -> bool:
+    return block.get("type", "text") == "text" and type(first(block, _TEXT_KEYS)) is str and len(block) <= 3
+
+
+def _flat(value: Any) -> str:
+    """Text from a string, or from the ``{"value": …}`` and ``[{"text": …}]`` that some providers put in its place."""
+    if type(value) is str:
+        return value
+    if type(value) is dict:
+        return _flat_once(value)
+    if isinstance(value, (list, tuple)):
+        return "\n".join(item if type(item) is str else _flat_once(item) for item in value)
+    return "" if value is None or isinstance(value, bytes) else str(value)
+
+
+def _flat_once(value: Any) -> str:
+    inner = first(value, ("text", "value", "content")) if type(value) is dict else None
+    return inner if type(inner) is str else ""
+
+
+def _rest(block: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in block.items() if key != "type"}
+
+
+def _text(block: dict[str, Any]) -> Part:
+    if block.get("thought") is True:  # Gemini marks thinking on an ordinary text part
+        return _reasoning(block)
+    return text_part(first(block, _TEXT_KEYS))
+
+
+def _reasoning(block: dict[str, Any]) -> Part:
+    value = first(block, _REASONING_KEYS)
+    if type(value) is dict:
+        value = first(value, ("reasoningText", "text")) or value
+    return NOT_CAPTURED if hidden(value) else Reasoning(_flat(value))
+
+
+def _inner(key: str, read: Callable[[dict[str, Any]], Part]) -> Callable[[dict[str, Any]], Part]:
+    """A reader of blocks such as ``{"toolUse": {…}}``, where the key names the type and holds the block."""
+
+    def reader(block: dict[str, Any]) -> Part:
+        value = block[key] if key in block else block.get("content")
+        return read(value if type(value) is dict else {"content": value})
+
+    return reader
+
+
+_BY_TYPE: dict[str, Callable[[dict[str, Any]], Part]] = {
+    **dict.fromkeys(("text", "output_text", "input_text", "summary_text", "refusal"), _text),
+    **dict.fromkeys(("reasoning", "thinking", "reasoning_content", "thought"), _reasoning),
+    "reasoningContent": _inner("reasoningContent", _reasoning),
+    **dict.fromkeys(("tool_call", "tool_use", "function_call", "server_tool_call", "server_tool_use"), request_of),
+    **dict.fromkeys(("custom_tool_call", "mcp_call", "mcp_tool_use", "function"), request_of),
+    **dict.fromkeys(("tool_call_response", "tool_result", "function_response", "function_call_output"), response_of),
+    **dict.fromkeys(("server_tool_call_response", "tool_response", "custom_tool_call_output"), response_of),
+    "toolUse": _inner("toolUse", request_of),
+    "toolResult": _inner("toolResult", response_of),
+}
+
+_BY_KEY: dict[str, Callable[[dict[str, Any]], Part]] = {
+    "text": _text,
+    "toolUse": _inner("toolUse", request_of),
+    "toolResult": _inner("toolResult", response_of),
+    "reasoningContent": _inner("reasoningContent", _reasoning),
+    "function_call": _inner("function_call", request_of),
+    "functionCall": _inner("functionCall", request_of),
+    "function_response": _inner("function_response", response_of),
+    "functionResponse": _inner("functionResponse", response_of),
+    "tool_call": _inner("tool_call", request_of),
+    "tool_call_result": _inner("tool_call_result", response_of),
+    "reasoning": _reasoning,
+    "content": _text,
+}

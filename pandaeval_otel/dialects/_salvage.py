@@ -1,0 +1,85 @@
+"""What can be saved of JSON that a length limit cut short.
+
+SDKs and backends cut attribute values without a mark (``OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT``, Tempo's 2048
+bytes), and half a message list is still most of a conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import Any
+
+from pandaeval_otel.dialects._values import MAX_DEPTH, MAX_JSON, load, too_deep
+
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|"|[\[\]{},:]', re.DOTALL)
+_JSON_START = re.compile(r'\s*[\[{]\s*["\[{]')
+_HALF_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
+_HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
+_TRIES = 4
+
+
+def starts_like_json(text: str) -> bool:
+    """Whether ``text`` begins as a JSON array or object of strings or containers does, and prose does not."""
+    return _JSON_START.match(text) is not None
+
+
+def salvage(text: str) -> list[Any] | dict[str, Any] | None:
+    """The structure that ``text`` began to spell, up to where it ends: complete leading items, and the beginning of a
+    string that was cut in two. ``None`` if ``text`` is no cut JSON array or object, or too little is left of it."""
+    text = text.strip()
+    if len(text) > MAX_JSON or not starts_like_json(text):
+        return None
+    scan = _scan(text)
+    if scan is None:
+        return None
+    end, stack, places = scan
+    closing = _string_end(text[end:])
+    candidates = [] if closing is None else [(text[:end] + closing, stack)]
+    candidates += [(text[:position], brackets) for position, brackets in reversed(places)]
+    for head, brackets in candidates:
+        try:
+            found = load(head + brackets[::-1])
+        except (ValueError, RecursionError):
+            continue
+        return found if found and isinstance(found, (list, dict)) and not too_deep(found) else None
+    return None
+
+
+def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
+    """Where the last whole token ends, the closers then due (innermost last), and the last places to cut back to.
+    ``None`` for text that is complete, too deep or no JSON at all."""
+    stack = ""
+    end = 0
+    places: deque[tuple[int, str]] = deque(maxlen=_TRIES)
+    for match in _TOKEN.finditer(text):
+        mark = match[0]
+        if mark == '"':  # never closed: this is where the text was cut
+            return match.start(), stack, places
+        end = match.end()
+        if mark in "[{":
+            stack += "]" if mark == "[" else "}"
+            places.append((end, stack))
+        elif mark in "]}":
+            if stack[-1:] != mark or len(stack) == 1:
+                return None
+            stack = stack[:-1]
+        elif mark == ",":
+            places.append((match.start(), stack))
+        if len(stack) > MAX_DEPTH:
+            return None
+    return end, stack, places
+
+
+def _string_end(rest: str) -> str | None:
+    """``rest`` (what follows the last whole token) as a closed string; ``""`` if nothing follows; ``None`` if it is the
+    beginning of a number or a word, whose value cannot be known."""
+    rest = rest.strip()
+    if not rest:
+        return ""
+    if rest[0] != '"':
+        return None
+    half = _HALF_ESCAPE.search(rest)
+    if half:
+        rest = rest[: half.start(1)]
+    return _HALF_PAIR.sub("", rest) + '"'

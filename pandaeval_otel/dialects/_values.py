@@ -1,0 +1,161 @@
+"""Reading attribute values that may be anything: JSON, JSON in JSON, Python's repr, placeholders, numbers as text.
+
+Nothing here raises, whatever the value is. What cannot be read stays as it stood.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+MAX_JSON = 8 << 20
+"""Characters. A longer string is not parsed: a million-token conversation is about half of this."""
+MAX_REPR = 256 << 10
+"""Characters of a Python repr that we parse; the parser needs far more memory per character than JSON does."""
+MAX_DEPTH = 64
+MAX_ENCODINGS = 3
+"""How often a value may be a JSON string inside a JSON string (MLflow: 2, AgentCore: 3)."""
+MAX_ID = 256
+"""Characters of an id or a name; whatever is longer is content that strayed."""
+
+HIDDEN = frozenset(
+    {"<elided>", "<redacted>", "[redacted]", "__redacted__", "<not specified>", "<not serializable>", "<omitted>"}
+)
+"""What instrumentations write instead of content that they were told not to capture (compared in lower case)."""
+NO_NAME = HIDDEN | {"", "unknown", "n/a", "none", "null", "{}", "[]", "not specified", "undefined"}
+"""What they write where an id or a name is missing. In content these words may be meant, in an id they never are."""
+
+_OPENERS = frozenset('{["')
+_REPR_PAIRS = {"{": "}", "[": "]", "(": ")"}
+# repr() writes no other escapes, and keeps digits and keywords apart: such text is no repr, and Python's parser would
+# print a warning about it into the user's terminal. Half a surrogate pair could not be written to a database.
+_NOT_REPR = re.compile(r"\\[^\\'\"abfnrtvxuUN0-7\n]|\d(?:and|else|for|if|in|is|not|or)\b|\\[uU](?:0000)?[dD][89a-fA-F]")
+_SURROGATES = re.compile(
+    r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
+# NaN and Infinity are no JSON and no one after us could write them as such: they stay the words that they were.
+_decode = json.JSONDecoder(parse_constant=str).decode
+
+
+def parsed(value: Any) -> Any:
+    """``value`` with JSON text (encoded up to three times) or the repr of a Python container turned into the structure.
+
+    Only objects, arrays and quoted strings are taken for JSON; a bare ``12`` or ``true`` stays a string, since a text
+    that happens to be a number is still a text. Text that does not parse, is larger than :data:`MAX_JSON` or is nested
+    deeper than :data:`MAX_DEPTH` stays as it stood. ``bytes`` become text where they are UTF-8, else ``None``.
+    """
+    if type(value) is not str:
+        return value if not isinstance(value, bytes) else parsed(text_of_bytes(value))
+    result: Any = value
+    for _ in range(MAX_ENCODINGS):
+        step = _decoded(result)
+        if type(step) is not str or step == result:
+            return step
+        result = step
+    return result
+
+
+def _decoded(text: str) -> Any:
+    stripped = text.strip()
+    if not stripped or len(stripped) > MAX_JSON:
+        return text
+    if stripped[0] in _OPENERS:
+        try:
+            found = load(stripped)
+        except (ValueError, RecursionError):
+            return _from_repr(stripped, text)
+        return text if too_deep(found) else found
+    return _from_repr(stripped, text) if stripped[0] == "(" else text
+
+
+def load(text: str) -> Any:
+    """JSON, read as everyone after us can write it again: no NaN, no half surrogate pairs. Raises ``ValueError`` or
+    ``RecursionError`` as :func:`json.loads` does."""
+    if "\\ud" in text or "\\uD" in text:
+        text = _SURROGATES.sub(lambda match: "\\ufffd" if len(match[0]) == 6 else match[0], text)
+    return _decode(text)
+
+
+def _from_repr(stripped: str, text: str) -> Any:
+    if _REPR_PAIRS.get(stripped[0]) != stripped[-1] or len(stripped) > MAX_REPR or _NOT_REPR.search(stripped):
+        return text
+    try:
+        found = ast.literal_eval(stripped)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
+    return found if isinstance(found, (dict, list, tuple)) and not too_deep(found) else text
+
+
+def too_deep(value: Any) -> bool:
+    """Whether ``value`` nests containers deeper than :data:`MAX_DEPTH`: no reader after us has to recurse further."""
+    level = [value] if type(value) in _CONTAINERS else []
+    for _ in range(MAX_DEPTH):
+        if not level:
+            return False
+        level = [
+            item
+            for container in level
+            for item in (container.values() if type(container) is dict else container)
+            if type(item) in _CONTAINERS
+        ]
+    return bool(level)
+
+
+_CONTAINERS = frozenset({dict, list, tuple})
+
+
+def text_of_bytes(value: bytes) -> str | None:
+    """UTF-8 text, or ``None``: bytes that are no text are media, which we never keep."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def hidden(value: Any) -> bool:
+    """Whether ``value`` is absent or a placeholder for content that was not captured."""
+    if value is None:
+        return True
+    return type(value) is str and len(value) <= 32 and value.strip().lower() in HIDDEN
+
+
+def identifier(value: Any) -> str:
+    """An id or a name as text, cut at :data:`MAX_ID`; ``""`` for what stands where none was known."""
+    if type(value) is not str:
+        if value is None or isinstance(value, (bool, float, bytes, dict, list, tuple)):
+            return ""
+        value = str(value)
+    value = value.strip()
+    return "" if len(value) <= 32 and value.lower() in NO_NAME else value[:MAX_ID]
+
+
+def count(value: Any) -> int | None:
+    """A non-negative whole number from an int, a float or digits; ``None`` for anything else."""
+    if type(value) is int:
+        return max(0, value)
+    if isinstance(value, (float, str)):
+        try:
+            return max(0, int(float(value)))
+        except (ValueError, OverflowError):
+            return None
+    return None
+
+
+def as_list(value: Any) -> list[Any]:
+    """A list from a list or tuple, a JSON array, or one item; ``[]`` for nothing."""
+    value = parsed(value)
+    if value is None or value == "":
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def first(source: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    """The value of the first of ``keys`` that is there and not null, else ``None``."""
+    for key in keys:
+        value = source.get(key)
+        if value is not None:
+            return value
+    return None

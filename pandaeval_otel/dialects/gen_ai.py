@@ -1,0 +1,211 @@
+"""The OpenTelemetry GenAI conventions, in the words of every release since the first one (1.26).
+
+Content may be JSON text or structure, on the span, on span events or on log records; the names of earlier releases are
+read beside today's. Provider names decide nothing: frameworks write their own name there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import error_of, session_candidates, texts, tool_definitions, usage_of
+from pandaeval_otel.dialects._events import Told, told_by, tool_values
+from pandaeval_otel.dialects._messages import Messages, message_from_parts, read_messages, system_text
+from pandaeval_otel.dialects._parts import result_value
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
+from pandaeval_otel.dialects.plain import kind_by_name
+from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text
+from pandaeval_otel.raw import RawLog, RawSpan
+
+KIND_BY_OPERATION = {
+    "chat": Kind.LLM,
+    "text_completion": Kind.LLM,
+    "generate_content": Kind.LLM,
+    "fetch_response": Kind.LLM,
+    "completion": Kind.LLM,
+    "llm_call": Kind.LLM,
+    "llm_request": Kind.LLM,
+    "embeddings": Kind.EMBEDDING,
+    "retrieval": Kind.RETRIEVAL,
+    "vector_db_retrieve": Kind.RETRIEVAL,
+    "invoke_agent": Kind.AGENT,
+    "agent_call": Kind.AGENT,
+    "create_agent": Kind.STEP,  # making an agent is no run of it: frameworks emit it at construction, in its own trace
+    "execute_tool": Kind.TOOL,
+    "tool_call": Kind.TOOL,
+    "invoke_workflow": Kind.WORKFLOW,
+    "invoke_swarm": Kind.WORKFLOW,
+    "invoke_graph": Kind.WORKFLOW,
+    "evaluation": Kind.EVALUATION,
+}
+"""``gen_ai.operation.name``; any other word is a step of some framework."""
+
+_MERGED_TOOLS = "(merged tools)"
+"""ADK closes parallel calls with a span of this tool name. No tool was called."""
+_EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
+_USER_KEYS = (semconv.GEN_AI_USER_ID, semconv.GEN_AI_USER)
+_SESSION_RANKS = {
+    key: semconv.SESSION_RANKS[key]
+    for key in (semconv.CONVERSATION_ID, semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID)
+}
+
+
+class GenAI:
+    """Reads ``gen_ai.*`` and ``mcp.*``."""
+
+    name = "gen_ai"
+    priority = 40
+    roots = frozenset({"gen_ai", "mcp"})
+    scopes = (semconv.EVALUATION_SCOPE,)
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        told = told_by(span, logs) if span.events or logs else Told()
+        attributes = _completed(span.attributes, told.details) if told.details else span.attributes
+        kind = _kind(span, attributes)
+        reading = Reading(kind=kind)
+        _read_identity(reading, span, attributes)
+        if kind is Kind.TOOL:
+            _read_tool(reading, span, attributes)
+        elif kind is not Kind.EVALUATION:
+            _read_messages(reading, attributes, told)
+            reading.usage = usage_of(attributes)
+        if semconv.TOOL_DEFINITIONS in attributes or semconv.AGENT_TOOLS in attributes:
+            reading.tools = _tools(attributes)
+        if kind is Kind.RETRIEVAL:
+            _read_retrieval(reading, attributes)
+        return reading
+
+
+DIALECT = GenAI()
+
+
+def _completed(attributes: Mapping[str, Any], details: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The span's attributes, with what only an operation-details event says filled in."""
+    whole = dict(attributes)
+    for detail in details:
+        for key, value in detail.items():
+            if key not in whole or whole[key] in (None, "", "[]"):
+                whole[key] = value
+    return whole
+
+
+def _kind(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
+    if span.scope.name == semconv.EVALUATION_SCOPE:
+        return Kind.EVALUATION
+    operation = attributes.get(semconv.OPERATION)
+    kind = KIND_BY_OPERATION.get(operation) if type(operation) is str else None
+    if kind is not None:
+        return Kind.STEP if attributes.get(semconv.TOOL_NAME) == _MERGED_TOOLS else kind
+    if any(key in attributes for key in _EVALUATION_KEYS):
+        return Kind.EVALUATION
+    if operation and identifier(operation):
+        return Kind.STEP
+    return _kind_without_operation(span, attributes) or (Kind.STEP if operation else None)
+
+
+def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
+    method = attributes.get(semconv.MCP_METHOD)
+    if method is not None:
+        return Kind.TOOL if method == semconv.MCP_TOOL_CALL else Kind.STEP
+    kind = kind_by_name(span.name)[0]
+    if kind is not None:
+        return kind
+    if semconv.TOOL_NAME in attributes or semconv.TOOL_CALL_ID in attributes:
+        return Kind.TOOL
+    if semconv.REQUEST_MODEL in attributes or semconv.RESPONSE_MODEL in attributes:
+        return Kind.LLM
+    return Kind.WORKFLOW if semconv.WORKFLOW_NAME in attributes else None
+
+
+def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
+    get = attributes.get
+    reading.request_model = identifier(get(semconv.REQUEST_MODEL))
+    reading.response_model = identifier(get(semconv.RESPONSE_MODEL))
+    reading.response_id = identifier(get(semconv.RESPONSE_ID))
+    reading.previous_response_id = identifier(get(semconv.PREVIOUS_RESPONSE_ID))
+    reading.agent_name = identifier(get(semconv.AGENT_NAME))
+    reading.session_ids = session_candidates(attributes, span.resource.attributes, _SESSION_RANKS)
+    conversation = get(semconv.CONVERSATION_ID)
+    if conversation and not reading.session_ids and not reading.previous_response_id:
+        reading.previous_response_id = _response_id(conversation)
+    reading.user_id = identifier(first(attributes, _USER_KEYS))
+    reading.content_refs = tuple(ref for key in semconv.CONTENT_REFS if key in attributes for ref in texts(get(key)))
+    if get(semconv.TOOL_STATUS) == "error":
+        reading.error = error_of(span) or "tool error"
+
+
+def _response_id(value: Any) -> str:
+    """Agent Framework writes the previous response's id where the conversation's should stand."""
+    found = identifier(value)
+    return found if found.startswith("resp_") else ""
+
+
+def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
+    reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME)) or _tool_in_name(span.name)
+    reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
+    arguments, result = tool_values(span) if span.events else (None, None)
+    reading.arguments = _captured(first(attributes, (semconv.TOOL_ARGUMENTS,)), arguments)
+    reading.result = _captured(first(attributes, (semconv.TOOL_RESULT,)), result)
+    if reading.arguments:
+        reading.arguments = Captured(parsed(reading.arguments.value))
+    if reading.result:
+        reading.result = Captured(result_value(reading.result.value))
+
+
+def _captured(*values: Any) -> Captured | None:
+    return next((Captured(value) for value in values if not hidden(value)), None)
+
+
+def _tool_in_name(name: str) -> str:
+    kind, rest = kind_by_name(name)
+    if kind is Kind.TOOL:
+        return rest
+    return name.removeprefix(semconv.MCP_TOOL_CALL).strip() if name.startswith(semconv.MCP_TOOL_CALL) else ""
+
+
+def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: Told) -> None:
+    given, given_cut = read_messages(_content(attributes, semconv.INPUT_MESSAGES, semconv.PROMPT_OLD), "user")
+    made, made_cut = read_messages(_content(attributes, semconv.OUTPUT_MESSAGES, semconv.COMPLETION_OLD), "assistant")
+    reading.input = given or told.input or given
+    reading.output = made or told.output or made
+    if semconv.CONTENT_REASONING in attributes:
+        reading.output = _with_reasoning(reading.output, attributes[semconv.CONTENT_REASONING])
+    reading.system = system_text(attributes.get(semconv.SYSTEM_INSTRUCTIONS)) or _system_of(reading.input)
+    if given_cut or made_cut:
+        reading.notes = ("messages were cut short by a length limit",)
+
+
+def _content(attributes: Mapping[str, Any], key: str, old: str) -> Any:
+    """Today's attribute, or the earlier one, which also was a span attribute with some emitters."""
+    return attributes[key] if key in attributes else attributes.get(old)
+
+
+def _system_of(messages: Messages | None) -> str | None:
+    found = [message.text for message in messages or () if message.role == "system" and message.text]
+    return "\n".join(found) if found else None
+
+
+def _with_reasoning(output: Messages | None, thought: Any) -> Messages | None:
+    if type(thought) is not str or hidden(thought) or not thought or not output:
+        return output
+    if any(isinstance(part, Reasoning) for message in output for part in message.parts):
+        return output
+    head, *rest = output
+    return (Message(head.role, (Reasoning(thought), *head.parts), head.finish_reason), *rest)
+
+
+def _tools(attributes: Mapping[str, Any]) -> Any:
+    found = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS))
+    return found if found is not None else tool_definitions(attributes.get(semconv.AGENT_TOOLS))
+
+
+def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    if semconv.RETRIEVAL_DOCUMENTS in attributes:
+        reading.documents = tuple(as_list(attributes[semconv.RETRIEVAL_DOCUMENTS]))
+    query = attributes.get(semconv.RETRIEVAL_QUERY)
+    if reading.input is None and type(query) is str and not hidden(query):
+        reading.input = (message_from_parts("user", [Text(query)]),)

@@ -1,0 +1,68 @@
+"""Any span at all: what its name, status and the general attributes say. It is asked last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import error_of, session_candidates
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._values import first, identifier
+from pandaeval_otel.model import Kind
+from pandaeval_otel.raw import RawLog, RawSpan
+
+KIND_BY_NAME = {
+    "execute_tool": Kind.TOOL,
+    "invoke_agent": Kind.AGENT,
+    "invoke_workflow": Kind.WORKFLOW,
+    "chat": Kind.LLM,
+    "text_completion": Kind.LLM,
+    "generate_content": Kind.LLM,
+    "embeddings": Kind.EMBEDDING,
+    "retrieval": Kind.RETRIEVAL,
+}
+"""The first word of a span's name, where a second one follows, as the GenAI conventions form names."""
+
+_SESSION_RANKS = {
+    semconv.SESSION_ID: semconv.RANK_SESSION,
+    semconv.LANGFUSE_SESSION_ID: semconv.RANK_SESSION,
+}
+_USER_KEYS = (semconv.USER_ID, semconv.ENDUSER_ID, semconv.LANGFUSE_USER_ID)
+
+
+def kind_by_name(name: str) -> tuple[Kind | None, str]:
+    """The kind that a span's name states and what the name calls the tool, agent or model; ``(None, "")`` otherwise."""
+    word, _, rest = name.partition(" ")
+    kind = KIND_BY_NAME.get(word) if rest else None
+    return (kind, rest) if kind else (None, "")
+
+
+class Plain:
+    """Reads what OpenTelemetry itself defines; says nothing (``None``) of a span that has none of it."""
+
+    name = "plain"
+    priority = 0
+    roots: frozenset[str] = frozenset()
+    scopes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        kind, rest = kind_by_name(span.name)
+        error = error_of(span)
+        sessions = session_candidates(span.attributes, span.resource.attributes, _SESSION_RANKS)
+        user = identifier(first(span.attributes, _USER_KEYS))
+        if not user and logs:
+            user = next((found for log in logs if (found := identifier(first(log.attributes, _USER_KEYS)))), "")
+        if kind is None and error is None and not sessions and not user:
+            return None
+        return Reading(
+            kind=kind,
+            tool_name=rest if kind is Kind.TOOL else "",
+            agent_name=rest if kind is Kind.AGENT else "",
+            error=error,
+            session_ids=sessions,
+            user_id=user,
+        )
+
+
+DIALECT = Plain()

@@ -1,0 +1,192 @@
+"""From a raw span to a normal one: ask the dialects that know such spans, and take each field from the first that says.
+
+Runs on any thread. Candidates are found by a small signature of the span (roots of its keys, its scope, a prefix of its
+name), since a process emits few kinds of spans, many times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects import Dialect, Reading
+from pandaeval_otel.dialects._events import log_name
+from pandaeval_otel.discovery import find
+from pandaeval_otel.model import Kind, Span
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_SAMPLED = 0x01
+_TRACE_FLAGS = 0xFF
+_REMOTE_KNOWN_AND_TRUE = 0x300
+_CACHE_LIMIT = 10_000
+_EVENT_ROOTS = 16
+"""Events of a span whose keys are looked at for roots: they repeat themselves."""
+_PLAIN = ("plain",)
+
+_FIRST_SAYS = tuple(name for name in Reading.__dataclass_fields__ if name not in ("session_ids", "notes"))
+
+
+def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
+    """The normal form of ``raw`` and the log records of the same span id. Never raises: a dialect that fails costs its
+    own reading and leaves the note ``dialect NAME failed``."""
+    roots = _roots(raw, logs)
+    readings: list[Reading] = []
+    names: list[str] = []
+    notes: tuple[str, ...] = ()
+    for dialect in _candidates(roots, raw):
+        try:
+            reading = dialect.read(raw, logs)
+        except Exception:  # noqa: BLE001 - one dialect's mistake must not lose the span, nor what the others read
+            notes = (*notes, f"dialect {dialect.name} failed")
+            continue
+        if reading is not None:
+            readings.append(reading)
+            names.append(dialect.name)
+    return _span(raw, _merged(readings), _named(names), notes, semconv.PANDAEVAL_ROOT in roots)
+
+
+@cache
+def dialects() -> tuple[Dialect, ...]:
+    """All dialects, highest priority first; raises :class:`ImportError` when one cannot be imported."""
+    found: tuple[Dialect, ...] = find("pandaeval_otel.dialects", "DIALECT")
+    return tuple(sorted(found, key=lambda dialect: (-dialect.priority, dialect.name)))
+
+
+class _RootOfKey(dict[str, str]):
+    """First segments of attribute keys, remembered: the same few keys come with every span."""
+
+    def __missing__(self, key: str) -> str:
+        if len(self) >= _CACHE_LIMIT:
+            self.clear()
+        root = self[key] = key.partition(".")[0]
+        return root
+
+
+_ROOT_OF_KEY = _RootOfKey()
+_CANDIDATES: dict[tuple[frozenset[str], str, str], tuple[Dialect, ...]] = {}
+
+
+def _roots(raw: RawSpan, logs: Sequence[RawLog]) -> frozenset[str]:
+    root_of = _ROOT_OF_KEY
+    roots = {root_of[key] for key in raw.attributes}
+    for event in raw.events[:_EVENT_ROOTS]:
+        roots.add(root_of[event.name])
+        roots.update([root_of[key] for key in event.attributes])
+    for log in logs[:_EVENT_ROOTS]:
+        roots.add(root_of[log_name(log)])
+        roots.update([root_of[key] for key in log.attributes])
+    return frozenset(roots)
+
+
+@cache
+def _name_prefixes() -> tuple[str, ...]:
+    return tuple({prefix for dialect in dialects() for prefix in dialect.names})
+
+
+def _candidates(roots: frozenset[str], raw: RawSpan) -> tuple[Dialect, ...]:
+    prefixes = _name_prefixes()
+    # A name is of unbounded variety; only whether (and how) it matches a hint belongs into the signature.
+    name = max((p for p in prefixes if raw.name.startswith(p)), key=len) if raw.name.startswith(prefixes) else ""
+    signature = (roots, raw.scope.name, name)
+    found = _CANDIDATES.get(signature)
+    if found is None:
+        if len(_CANDIDATES) >= _CACHE_LIMIT:
+            _CANDIDATES.clear()
+        found = _CANDIDATES[signature] = tuple(d for d in dialects() if _is_candidate(d, roots, raw.scope.name, name))
+    return found
+
+
+def _is_candidate(dialect: Dialect, roots: frozenset[str], scope: str, name: str) -> bool:
+    if not (dialect.roots or dialect.scopes or dialect.names):
+        return True
+    return (
+        not dialect.roots.isdisjoint(roots)
+        or (bool(dialect.scopes) and scope.startswith(dialect.scopes))
+        or (bool(name) and name.startswith(dialect.names))
+    )
+
+
+def _merged(readings: list[Reading]) -> Reading:
+    """One reading: each field from the first that says something, else from the first that says "empty"."""
+    if not readings:
+        return Reading()
+    if len(readings) == 1:
+        return readings[0]
+    merged = Reading()
+    for field in _FIRST_SAYS:
+        empty: Any = None
+        for reading in readings:
+            value = getattr(reading, field)
+            if value:
+                setattr(merged, field, value)
+                break
+            if empty is None:
+                empty = value
+        else:
+            setattr(merged, field, empty)
+    merged.session_ids = tuple({pair for reading in readings for pair in reading.session_ids})
+    merged.notes = tuple(dict.fromkeys(note for reading in readings for note in reading.notes))
+    return merged
+
+
+def _named(names: list[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name != "plain") or _PLAIN
+
+
+def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str, ...], has_own: bool) -> Span:
+    resource = raw.resource
+    return Span(
+        trace_id=raw.trace_id,
+        span_id=raw.span_id,
+        parent_id=raw.parent_id,
+        name=raw.name,
+        kind=said.kind or Kind.OTHER,
+        start_ns=raw.start_ns,
+        end_ns=raw.end_ns,
+        error=said.error,
+        input=said.input,
+        output=said.output,
+        system=said.system,
+        tool_name=said.tool_name,
+        tool_call_id=said.tool_call_id,
+        arguments=said.arguments,
+        result=said.result,
+        tools=said.tools,
+        usage=said.usage,
+        request_model=said.request_model,
+        response_model=said.response_model,
+        response_id=said.response_id,
+        previous_response_id=said.previous_response_id,
+        agent_name=said.agent_name,
+        session_ids=tuple(sorted(said.session_ids)),
+        user_id=said.user_id,
+        documents=said.documents,
+        content_refs=said.content_refs,
+        service=resource.service,
+        environment=_environment(resource.attributes),
+        scope=raw.scope.name,
+        dialects=names,
+        links=tuple((link.trace_id, link.span_id) for link in raw.links),
+        sampled=_sampled(raw.flags),
+        remote_parent=raw.flags & _REMOTE_KNOWN_AND_TRUE == _REMOTE_KNOWN_AND_TRUE,
+        dropped_attributes=raw.dropped_attributes,
+        notes=said.notes + notes,
+        attributes=_own(raw.attributes) if has_own else {},
+    )
+
+
+def _environment(resource: Mapping[str, Any]) -> str:
+    return str(resource.get(semconv.ENVIRONMENT) or resource.get(semconv.ENVIRONMENT_OLD) or "")
+
+
+def _sampled(flags: int) -> bool:
+    """Bit 0, where any trace flag is set at all: many exporters fill in only the is-remote bits above them, and an
+    exporter is handed sampled spans alone."""
+    return not flags & _TRACE_FLAGS or bool(flags & _SAMPLED)
+
+
+def _own(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    prefix = f"{semconv.PANDAEVAL_ROOT}."
+    return {key: value for key, value in attributes.items() if key.startswith(prefix)}

@@ -1,0 +1,136 @@
+"""The attribute and event names that more than one file reads or writes, spelled once, grouped by who coined them.
+
+The GenAI conventions are still "development" and move between releases, and OpenTelemetry's own Python package keeps
+them under ``_incubating``: hence a list of our own. A name that belongs to one vendor alone stands in its dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+# --- OpenTelemetry: general ------------------------------------------------------------------------------------------
+SERVICE_NAME = "service.name"
+ENVIRONMENT = "deployment.environment.name"
+ENVIRONMENT_OLD = "deployment.environment"
+ERROR_TYPE = "error.type"
+EVENT_NAME = "event.name"
+EXCEPTION = "exception"
+EXCEPTION_TYPE = "exception.type"
+EXCEPTION_MESSAGE = "exception.message"
+SESSION_ID = "session.id"
+USER_ID = "user.id"
+ENDUSER_ID = "enduser.id"
+
+# --- OpenTelemetry GenAI: current names ------------------------------------------------------------------------------
+OPERATION = "gen_ai.operation.name"
+PROVIDER = "gen_ai.provider.name"
+CONVERSATION_ID = "gen_ai.conversation.id"
+AGENT_NAME = "gen_ai.agent.name"
+WORKFLOW_NAME = "gen_ai.workflow.name"
+REQUEST_MODEL = "gen_ai.request.model"
+PREVIOUS_RESPONSE_ID = "gen_ai.request.previous_response.id"
+RESPONSE_MODEL = "gen_ai.response.model"
+RESPONSE_ID = "gen_ai.response.id"
+SYSTEM_INSTRUCTIONS = "gen_ai.system_instructions"
+INPUT_MESSAGES = "gen_ai.input.messages"
+OUTPUT_MESSAGES = "gen_ai.output.messages"
+TOOL_DEFINITIONS = "gen_ai.tool.definitions"
+TOOL_NAME = "gen_ai.tool.name"
+TOOL_CALL_ID = "gen_ai.tool.call.id"
+TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
+TOOL_RESULT = "gen_ai.tool.call.result"
+RETRIEVAL_DOCUMENTS = "gen_ai.retrieval.documents"
+RETRIEVAL_QUERY = "gen_ai.retrieval.query.text"
+EVALUATION_NAME = "gen_ai.evaluation.name"
+EVALUATION_SCORE = "gen_ai.evaluation.score.value"
+EVALUATION_LABEL = "gen_ai.evaluation.score.label"
+EVALUATION_EXPLANATION = "gen_ai.evaluation.explanation"
+EVALUATION_EVENT = "gen_ai.evaluation.result"
+OPERATION_DETAILS_EVENT = "gen_ai.client.inference.operation.details"
+CONTENT_REFS = (
+    "gen_ai.input.messages_ref",
+    "gen_ai.output.messages_ref",
+    "gen_ai.system_instructions_ref",
+    "gen_ai.tool.definitions_ref",
+)
+
+# Usage: the names of all releases, newest first. "cache_creation" and "cache_write" are the same tokens.
+USAGE_INPUT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+USAGE_OUTPUT = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+USAGE_CACHE_READ = (
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.cache_read_input_tokens",
+    "gen_ai.usage.details.cache_read_input_tokens",
+)
+USAGE_CACHE_WRITE = (
+    "gen_ai.usage.cache_write.input_tokens",
+    "gen_ai.usage.cache_creation.input_tokens",
+    "gen_ai.usage.cache_write_input_tokens",
+    "gen_ai.usage.cache_creation_input_tokens",
+    "gen_ai.usage.details.cache_creation_input_tokens",
+)
+USAGE_REASONING = (
+    "gen_ai.usage.reasoning.output_tokens",
+    "gen_ai.usage.reasoning_tokens",
+    "gen_ai.usage.details.reasoning_tokens",
+)
+
+# --- OpenTelemetry GenAI: earlier names and extensions under the same prefix -----------------------------------------
+SYSTEM_OLD = "gen_ai.system"
+PROMPT_OLD = "gen_ai.prompt"
+COMPLETION_OLD = "gen_ai.completion"
+PROMPT_EVENT = "gen_ai.content.prompt"
+COMPLETION_EVENT = "gen_ai.content.completion"
+SYSTEM_EVENT = "gen_ai.system.message"
+USER_EVENT = "gen_ai.user.message"
+ASSISTANT_EVENT = "gen_ai.assistant.message"
+TOOL_EVENT = "gen_ai.tool.message"
+CHOICE_EVENT = "gen_ai.choice"
+EVENT_CONTENT = "gen_ai.event.content"
+"""One JSON string that holds a per-message event's whole body (azure-ai-inference)."""
+TOOL_STATUS = "gen_ai.tool.status"
+AGENT_TOOLS = "gen_ai.agent.tools"
+CONTENT_REASONING = "gen_ai.content.reasoning"
+GEN_AI_SESSION_ID = "gen_ai.session.id"
+GEN_AI_THREAD_ID = "gen_ai.thread.id"
+GEN_AI_USER_ID = "gen_ai.user.id"
+GEN_AI_USER = "gen_ai.user"
+
+# --- MCP -------------------------------------------------------------------------------------------------------------
+MCP_METHOD = "mcp.method.name"
+MCP_TOOL_CALL = "tools/call"
+
+# --- Langfuse, read by more than its own dialect ---------------------------------------------------------------------
+LANGFUSE_SESSION_ID = "langfuse.session.id"
+LANGFUSE_USER_ID = "langfuse.user.id"
+
+# --- PandaEval -------------------------------------------------------------------------------------------------------
+PANDAEVAL_ROOT = "pandaeval"
+EVALUATION_SCOPE = "pandaeval.evaluation"
+
+# --- Which session does a span belong to? ----------------------------------------------------------------------------
+RANK_OVERRIDE = 1
+RANK_CONVERSATION = 2
+RANK_SESSION = 3
+RANK_DIALECT = 4
+RANK_RESOURCE = 10
+"""Added to a key's rank when it was found on the resource: what a process says of itself is weaker than what any of its
+spans says, but keeps the order of the keys."""
+RANK_RESPONSE_CHAIN = 20
+"""A session derived from ``previous_response.id`` chains, when nothing else names one."""
+
+SESSION_RANKS: Mapping[str, int] = MappingProxyType(
+    {
+        CONVERSATION_ID: RANK_CONVERSATION,
+        SESSION_ID: RANK_SESSION,
+        LANGFUSE_SESSION_ID: RANK_SESSION,
+        GEN_AI_SESSION_ID: RANK_DIALECT,
+        GEN_AI_THREAD_ID: RANK_DIALECT,
+    }
+)
+"""Precedence of the keys that name a conversation; the lower rank wins within a trace. 1 an attribute that the user
+configured, 2 the GenAI conventions' own key, 3 the general session keys (``session.id`` may also be a browser session),
+4 keys of one dialect (those use :data:`RANK_DIALECT` themselves), 12 to 14 the same keys on the resource, 20 a chain
+of response ids. Never a session: ``mcp.session.id`` (transport), ``langsmith.trace.session_*`` (project), ids of runs
+and calls."""
