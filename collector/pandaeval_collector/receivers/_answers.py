@@ -1,0 +1,109 @@
+"""The one table of what each refusal means on either door, and the counting and logging that goes with it.
+
+Senders differ in what they retry: RESOURCE_EXHAUSTED is tried again only with a RetryInfo, HTTP 429 is dropped by older
+Python SDKs, and UNAVAILABLE makes the Python gRPC exporter open a new channel. Hence 503 for overload, and hence
+UNAVAILABLE only where the collector really goes away.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import grpc
+
+from pandaeval_collector.receivers._protocol import Accepted, Draining, Malformed, Overloaded, Refusal, TooLarge
+from pandaeval_collector.receivers.telemetry import ReceiverTelemetry
+
+_log = logging.getLogger(__name__)
+_LOG_INTERVAL_S = 10.0
+
+
+class Unauthenticated(Refusal):
+    """No token, or a wrong one."""
+
+
+class UnsupportedMedia(Refusal):
+    """A content type or encoding that this collector does not read."""
+
+
+class TooSlow(Refusal):
+    """The body did not arrive in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the sender is told: by gRPC status, by HTTP status, and in words. ``retry_after_s`` where it may return."""
+
+    outcome: str
+    grpc: grpc.StatusCode
+    http: int
+    message: str
+    retry_after_s: float | None = None
+
+    @property
+    def code(self) -> int:
+        """The number of the gRPC status, as in ``google.rpc.Status``."""
+        return int(self.grpc.value[0])
+
+
+def answer_to(error: Exception) -> Answer:
+    """The answer to an error; anything but a known refusal is an internal error, whose text stays inside."""
+    message = str(error)
+    match error:
+        case Overloaded():
+            return Answer("overloaded", grpc.StatusCode.RESOURCE_EXHAUSTED, 503, message, error.retry_after_s)
+        case Draining():
+            return Answer("draining", grpc.StatusCode.UNAVAILABLE, 503, message)
+        case TooLarge():
+            return Answer("too_large", grpc.StatusCode.RESOURCE_EXHAUSTED, 413, message)
+        case Malformed():
+            return Answer("malformed", grpc.StatusCode.INVALID_ARGUMENT, 400, message)
+        case UnsupportedMedia():
+            return Answer("malformed", grpc.StatusCode.INVALID_ARGUMENT, 415, message)
+        case TooSlow():
+            return Answer("malformed", grpc.StatusCode.DEADLINE_EXCEEDED, 408, message)
+        case Unauthenticated():
+            return Answer("unauthenticated", grpc.StatusCode.UNAUTHENTICATED, 401, message)
+        case _:
+            return Answer("internal_error", grpc.StatusCode.INTERNAL, 500, "internal error; see the collector's log")
+
+
+class Outcomes:
+    """Counts what became of the requests at one door, and logs unexpected errors, at most one in ten seconds."""
+
+    def __init__(self, door: str, telemetry: ReceiverTelemetry, clock: Callable[[], float] = time.monotonic) -> None:
+        self._door = door
+        self._telemetry = telemetry
+        self._clock = clock
+        self._quiet_until = float("-inf")
+        self._unlogged = 0
+
+    def accepted(self, accepted: Accepted) -> None:
+        """Count a stored request."""
+        self._telemetry.request(self._door, "partial" if accepted.rejected else "accepted")
+
+    def refused(self, error: Exception) -> Answer:
+        """Count a refused or failed request; returns the answer to it."""
+        answer = answer_to(error)
+        self._telemetry.request(self._door, answer.outcome)
+        if answer.outcome == "internal_error":
+            self._log_rarely(error)
+        return answer
+
+    def _log_rarely(self, error: Exception) -> None:
+        now = self._clock()
+        if now < self._quiet_until:
+            self._unlogged += 1
+            return
+        # Type and place only: the text of an error may quote what people wrote to their agent.
+        place = "".join(traceback.format_tb(error.__traceback__))
+        _log.error(
+            "%s door: request failed with %s (%d more since the last such line)\n%s",
+            self._door, type(error).__name__, self._unlogged, place,
+        )  # fmt: skip
+        self._quiet_until = now + _LOG_INTERVAL_S
+        self._unlogged = 0

@@ -1,0 +1,140 @@
+"""Content encodings, decompressed piece by piece: a bomb is noticed after one piece of it.
+
+A piece is at most 64 KiB (gzip, deflate) or 8 MiB (zstd, which can make 128 KiB of 4 bytes). Whoever takes the pieces
+counts them and stops when it is enough.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import zstandard
+
+from pandaeval_collector.receivers._answers import UnsupportedMedia
+from pandaeval_collector.receivers._protocol import Malformed
+
+_PIECE = 64 * 1024
+_ZSTD_SLICE = 256  # bytes of input at once; times 32768, the most that zstd makes of a byte, it is 8 MiB
+_ZSTD_WINDOW = 8 * 1024 * 1024  # what RFC 8878 asks every decoder to have; a frame may demand gigabytes
+_GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15  # zlib's window bits
+
+
+class Inflater(Protocol):
+    """Decompresses one body."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What the next ``data`` decompresses to. Raises :class:`Malformed`."""
+        ...
+
+    def finish(self) -> None:
+        """Raises :class:`Malformed` if the body ended too early."""
+        ...
+
+
+def inflater_for(encoding: str) -> Inflater:
+    """The inflater for a ``content-encoding`` header. Raises :class:`UnsupportedMedia`."""
+    try:
+        return _INFLATERS[encoding.strip().lower()]()
+    except KeyError:
+        known = ", ".join(name for name in _INFLATERS if name)
+        raise UnsupportedMedia(f"content-encoding {encoding[:40]!r} is none of {known}") from None
+
+
+class _Identity:
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        yield data
+
+    def finish(self) -> None:
+        """A body as it is cannot be cut short: HTTP has seen to its length."""
+
+
+class _Gzip:
+    """One or more gzip members."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(_GZIP)
+        self._began = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._stream.eof:
+                self._stream = zlib.decompressobj(_GZIP)
+            self._began = True
+            yield from _zlib_pieces(self._stream, data)
+            data = self._stream.unused_data
+
+    def finish(self) -> None:
+        if self._began and not self._stream.eof:
+            raise Malformed("the gzip body ends too early")
+
+
+class _Deflate:
+    """HTTP's deflate: a zlib stream, or a raw one as some clients send. The first two bytes tell them apart."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._stream = zlib.decompressobj(_ZLIB)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        if len(self._head) < 2:
+            data = self._head + data
+            self._head = data[:2]
+            if len(data) < 2:
+                return
+            is_zlib = data[0] & 0x0F == 8 and int.from_bytes(self._head, "big") % 31 == 0
+            self._stream = zlib.decompressobj(_ZLIB if is_zlib else _RAW_DEFLATE)
+        yield from _zlib_pieces(self._stream, data)
+        if self._stream.unused_data:
+            raise Malformed("the deflate body goes on after its end")
+
+    def finish(self) -> None:
+        if self._head and not self._stream.eof:
+            raise Malformed("the deflate body ends too early")
+
+
+def _zlib_pieces(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+    try:
+        while data and not stream.eof:
+            yield stream.decompress(data, _PIECE)
+            data = stream.unconsumed_tail
+    except zlib.error as error:
+        raise Malformed(f"the compressed body is damaged: {error}") from error
+
+
+class _Zstd:
+    """One or more zstd frames."""
+
+    def __init__(self) -> None:
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+        self._stream = self._decompressor.decompressobj()
+        self._began = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        for start in range(0, len(data), _ZSTD_SLICE):
+            yield from self._slice(data[start : start + _ZSTD_SLICE])
+
+    def _slice(self, data: bytes) -> Iterator[bytes]:
+        try:
+            while data:
+                if self._stream.eof:
+                    self._stream = self._decompressor.decompressobj()
+                self._began = True
+                yield self._stream.decompress(data)
+                data = self._stream.unused_data
+        except zstandard.ZstdError as error:
+            raise Malformed(f"the compressed body is damaged: {error}") from error
+
+    def finish(self) -> None:
+        if self._began and not self._stream.eof:
+            raise Malformed("the zstd body ends too early")
+
+
+_INFLATERS: dict[str, Callable[[], Inflater]] = {
+    "": _Identity,
+    "identity": _Identity,
+    "gzip": _Gzip,
+    "zstd": _Zstd,
+    "deflate": _Deflate,
+}

@@ -1,0 +1,140 @@
+"""Where a listener may listen: addresses, TLS files, and the rule against an open door without a lock."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import socket
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+_BACKLOG = 1024
+
+
+class BindError(Exception):
+    """A listener cannot, or may not, listen as configured. The message names the cure."""
+
+
+class PortInUse(BindError):  # noqa: N818 - says what is wrong in two words
+    """Another socket listens on the address already."""
+
+
+class InsecureBind(BindError):  # noqa: N818 - likewise
+    """The address can be reached from other machines and is not protected."""
+
+
+class Address(NamedTuple):
+    """Host name or IP address (without brackets) and TCP port; port 0 lets the system choose."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it. A host name other than ``localhost`` counts as reachable."""
+        if self.host.lower() == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """PEM files of a server: its certificate chain, its key and, to demand certificates of clients (mTLS), the
+    authorities that may have signed them."""
+
+    cert_file: Path
+    key_file: Path
+    client_ca_file: Path | None = None
+
+    def verify(self) -> None:
+        """Raises :class:`BindError`, naming the file, unless all of them can be loaded."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            # An empty password, so that an encrypted key is refused instead of asked for on the terminal.
+            context.load_cert_chain(self.cert_file, self.key_file, password="")
+        except (OSError, ValueError) as error:
+            raise BindError(f"server.tls: cannot use {self.cert_file} with {self.key_file}: {error}") from error
+        if self.client_ca_file is None:
+            return
+        try:
+            context.load_verify_locations(self.client_ca_file)
+        except OSError as error:
+            raise BindError(f"server.tls: cannot use client CA {self.client_ca_file}: {error}") from error
+
+
+def parse_address(text: str) -> Address:
+    """``127.0.0.1:4327``, ``localhost:4327`` or ``[::1]:4327``. Raises :class:`ValueError` naming what is wrong."""
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or not host:
+        raise ValueError(f"{text!r} is not host:port (all interfaces: 0.0.0.0:port)")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError(f"{text!r}: write an IPv6 address in brackets, as in [::1]:4327")
+    if not (port.isascii() and port.isdigit() and int(port) <= 65535):
+        raise ValueError(f"{text!r}: {port!r} is not a port (0 to 65535)")
+    return Address(host, int(port))
+
+
+def check_bind(
+    address: Address, tls: Tls | None, token: str | None, insecure_bind: bool, *, setting: str = "server"
+) -> None:
+    """Raises :class:`InsecureBind` for an address that other machines can reach, unless it has TLS and demands a
+    token or a client certificate, or ``insecure_bind`` says that the risk is known. ``setting`` is the
+    configuration key that the message names."""
+    if insecure_bind or address.is_loopback:
+        return
+    authenticated = token is not None or (tls is not None and tls.client_ca_file is not None)
+    missing = [
+        cure
+        for cure, present in (
+            ("set server.tls", tls is not None),
+            ("set server.token_env (or a client CA in server.tls)", authenticated),
+        )
+        if not present
+    ]
+    if missing:
+        raise InsecureBind(
+            f"{setting} {address} can be reached from other machines, and it takes in prompts and answers: "
+            f"{' and '.join(missing)}, or bind to 127.0.0.1, or set server.insecure_bind: true"
+        )
+
+
+def listening_socket(address: Address, setting: str) -> socket.socket:
+    """A listening TCP socket on ``address``. Raises :class:`PortInUse` or :class:`BindError`, naming ``setting``,
+    the configuration key to change."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise _bind_error(address, setting, error) from error
+    try:
+        if os.name == "posix":
+            # Else a restart would have to wait for the old connections' TIME_WAIT. On Windows it would share the port.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise _bind_error(address, setting, error) from error
+    return listener
+
+
+def _bind_error(address: Address, setting: str, error: OSError) -> BindError:
+    if error.errno == errno.EADDRINUSE:
+        return PortInUse(
+            f"{address} is already in use, perhaps by another collector: stop that one, or set {setting} "
+            f"(environment: PANDAEVAL_{setting.upper().replace('.', '__')}) to a free address"
+        )
+    return BindError(f"cannot listen on {address}: {error.strerror or error}; check {setting}")

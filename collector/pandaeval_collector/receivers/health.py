@@ -1,0 +1,29 @@
+"""Health and self-metrics, on a listener of their own that never shows content: probes may reach it from anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+
+def health_app(ready: Callable[[], Mapping[str, bool]], metrics: Callable[[str], tuple[bytes, str]]) -> Starlette:
+    """``GET /healthz`` (200 while the process answers), ``/readyz`` (200 once every stage of ``ready`` is, else 503;
+    body: the stages) and ``/metrics`` (what ``metrics`` makes of the ``accept`` header: content, content type). Both
+    callables run on the event loop and must not block."""
+
+    async def healthz(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(_: Request) -> Response:
+        stages = dict(ready())
+        return JSONResponse(stages, 200 if stages and all(stages.values()) else 503)
+
+    async def scrape(request: Request) -> Response:
+        content, content_type = metrics(request.headers.get("accept", ""))
+        return Response(content, headers={"content-type": content_type})
+
+    return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", scrape)])

@@ -1,0 +1,168 @@
+"""OTLP over gRPC. Requests pass through as bytes: nothing is parsed here."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import grpc
+
+from pandaeval_collector.receivers._answers import Outcomes, Unauthenticated
+from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised
+from pandaeval_collector.receivers._protocol import Accepted, Ingest
+from pandaeval_collector.receivers._signals import SIGNALS, Signal
+from pandaeval_collector.receivers._status import trailers_of
+from pandaeval_collector.receivers.admission import Admission
+from pandaeval_collector.receivers.bind import Address, BindError, Tls, listening_socket
+from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
+
+DEFAULT_MAX_REQUEST_BYTES = 64 * 1024 * 1024
+_MESSAGE_CHARS = 500  # the status text travels in a header, and clients cap those at 8 KiB
+
+if TYPE_CHECKING:  # grpc's classes take type arguments in their stubs only
+    _Context = grpc.aio.ServicerContext[bytes, bytes]
+    _Handler = grpc.GenericRpcHandler[Any, Any]
+    _Interceptor = grpc.aio.ServerInterceptor[bytes, bytes]
+    _Details = grpc.HandlerCallDetails
+    _Method = grpc.RpcMethodHandler[bytes, bytes]
+else:
+    _Interceptor = grpc.aio.ServerInterceptor
+
+
+class OtlpGrpcServer:
+    """Takes ``TraceService/Export`` and ``LogsService/Export``; anything else is UNIMPLEMENTED unless ``handlers`` has
+    it. All of it on the running event loop.
+
+    ``max_request_bytes`` counts after decompression; gRPC itself answers larger requests with RESOURCE_EXHAUSTED and
+    no RetryInfo, before any handler (or counter) sees them. ``token``: demanded of every call, also of ``handlers``.
+    ``setting`` is the configuration key that errors name.
+    """
+
+    def __init__(
+        self,
+        ingest: Ingest,
+        admission: Admission,
+        address: Address,
+        *,
+        max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES,
+        token: str | None = None,
+        tls: Tls | None = None,
+        handlers: Sequence[_Handler] = (),
+        telemetry: ReceiverTelemetry | None = None,
+        setting: str = "server.grpc",
+    ) -> None:
+        self._ingest = ingest
+        self._admission = admission
+        self._address = address
+        self._max_request_bytes = max_request_bytes
+        self._token = token
+        self._tls = tls
+        self._handlers = handlers
+        self._setting = setting
+        self._outcomes = Outcomes("grpc", telemetry or NoTelemetry())
+        self._server: grpc.aio.Server | None = None
+        self._storing: set[asyncio.Task[Accepted]] = set()
+
+    async def start(self) -> Address:
+        """Listen; returns the address with the real port. Raises :class:`BindError`, among them ``PortInUse``."""
+        interceptors = [_BearerAuth(self._token, self._outcomes)] if self._token is not None else []
+        server = grpc.aio.server(
+            interceptors=interceptors,
+            options=(
+                ("grpc.max_receive_message_length", self._max_request_bytes),
+                ("grpc.so_reuseport", 0),  # else a second collector would silently take half of the connections
+                ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # keep-alive pings of the Collector
+            ),
+        )
+        server.add_generic_rpc_handlers((*map(self._handler, SIGNALS), *self._handlers))
+        port = self._bind(server)
+        await server.start()
+        self._server = server
+        return Address(self._address.host, port)
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no new calls, let running ones finish for ``grace_s`` seconds, cancel the rest. Safe to call twice."""
+        if self._server is None:
+            return
+        server, self._server = self._server, None
+        ends = time.monotonic() + grace_s
+        await server.stop(grace_s)
+        if self._storing:
+            await asyncio.wait(self._storing, timeout=max(0.0, ends - time.monotonic()))
+
+    def _bind(self, server: grpc.aio.Server) -> int:
+        place = str(self._address)
+        try:
+            if self._tls is None:
+                port = server.add_insecure_port(place)
+            else:
+                port = server.add_secure_port(place, _credentials(self._tls))
+        except RuntimeError:
+            port = 0
+        if port == 0:
+            # gRPC does not say why. Trying the same with a plain socket does.
+            listening_socket(self._address, self._setting).close()
+            raise BindError(f"gRPC cannot listen on {place}; check {self._setting}")
+        return port
+
+    def _handler(self, signal: Signal) -> _Handler:
+        export: Callable[[bytes, _Context], Awaitable[bytes]] = functools.partial(self._export, signal)
+        method = grpc.unary_unary_rpc_method_handler(export)
+        return grpc.method_handlers_generic_handler(signal.grpc_service, {"Export": method})
+
+    async def _export(self, signal: Signal, request: bytes, context: _Context) -> bytes:
+        try:
+            accepted = await self._stored(signal, request)
+        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
+            await _abort(context, self._outcomes, error)
+        self._outcomes.accepted(accepted)
+        return signal.respond(accepted).SerializeToString()
+
+    async def _stored(self, signal: Signal, request: bytes) -> Accepted:
+        # A task of its own: a sender that hangs up must neither cut a commit short nor free its bytes before.
+        task = asyncio.create_task(self._store(signal, request))
+        self._storing.add(task)
+        task.add_done_callback(self._storing.discard)
+        return await asyncio.shield(task)
+
+    async def _store(self, signal: Signal, request: bytes) -> Accepted:
+        async with self._admission.reserve(len(request)):
+            return await signal.store(self._ingest, request)
+
+
+class _BearerAuth(_Interceptor):
+    """Refuses calls without the token before their message is read."""
+
+    def __init__(self, token: str, outcomes: Outcomes) -> None:
+        self._token = token
+        self._outcomes = outcomes
+        self._refusal = grpc.stream_stream_rpc_method_handler(self._refuse)
+
+    async def intercept_service(
+        self, continuation: Callable[[_Details], Awaitable[_Method]], handler_call_details: _Details
+    ) -> _Method:
+        header = dict(handler_call_details.invocation_metadata).get("authorization")
+        if is_authorised(header, self._token):
+            return await continuation(handler_call_details)
+        return self._refusal
+
+    async def _refuse(self, _: object, context: _Context) -> None:
+        await _abort(context, self._outcomes, Unauthenticated(UNAUTHENTICATED_MESSAGE))
+
+
+async def _abort(context: _Context, outcomes: Outcomes, error: Exception) -> NoReturn:
+    answer = outcomes.refused(error)
+    await context.abort(answer.grpc, answer.message[:_MESSAGE_CHARS], trailers_of(answer))
+
+
+def _credentials(tls: Tls) -> grpc.ServerCredentials:
+    tls.verify()
+    authority = tls.client_ca_file.read_bytes() if tls.client_ca_file else None
+    return grpc.ssl_server_credentials(
+        [(tls.key_file.read_bytes(), tls.cert_file.read_bytes())],
+        root_certificates=authority,
+        require_client_auth=authority is not None,
+    )

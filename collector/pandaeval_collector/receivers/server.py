@@ -1,0 +1,139 @@
+"""Serves an ASGI application on our own running event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Iterator
+from socket import socket
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from pandaeval_collector.receivers.bind import Address, Tls, listening_socket
+
+_KEEP_ALIVE_S = 30
+_MAX_HEAD_BYTES = 32 * 1024
+
+
+class HttpServer:
+    """One listener. ``setting`` is the configuration key of its address, which errors name."""
+
+    def __init__(self, app: ASGIApp, address: Address, *, setting: str, tls: Tls | None = None) -> None:
+        self._app = app
+        self._address = address
+        self._setting = setting
+        self._tls = tls
+        self._server: _Embedded | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start(self) -> Address:
+        """Listen and serve; returns the address with the real port. Raises ``BindError``, among them ``PortInUse``."""
+        listener = listening_socket(self._address, self._setting)
+        try:
+            self._server = _Embedded(_config(self._app, self._tls))
+        except BaseException:
+            listener.close()
+            raise
+        self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
+        port = int(listener.getsockname()[1])
+        up = asyncio.create_task(self._server.is_up.wait())
+        await asyncio.wait((up, self._serving), return_when=asyncio.FIRST_COMPLETED)
+        if not up.done():
+            up.cancel()
+            await self._serving  # raises what went wrong
+        return Address(self._address.host, port)
+
+    async def stop(self, grace_s: float = 5.0) -> None:
+        """Take no new connections, let running requests finish for ``grace_s`` seconds (whole ones), cancel the rest.
+        Safe to call twice."""
+        if self._server is None or self._serving is None:
+            return
+        self._server.config.timeout_graceful_shutdown = max(1, round(grace_s))
+        self._server.should_exit = True
+        await self._serving
+        self._server = self._serving = None
+
+
+class _Embedded(uvicorn.Server):
+    """uvicorn without its signal handlers, which would take SIGTERM from the collector."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_up.set()
+
+
+class _LimitedHeadProtocol(HttpToolsProtocol):
+    """httptools sets no limit to request line and headers: a client could fill the memory with one header."""
+
+    _head_bytes = 0
+    _unheard_bytes = 0
+
+    def data_received(self, data: bytes) -> None:
+        self._unheard_bytes += len(data)
+        super().data_received(data)
+        if self._unheard_bytes > _MAX_HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("Request header too large.")
+
+    def on_message_begin(self) -> None:
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        self._unheard_bytes = 0
+        super().on_body(body)
+
+    def _count(self, size: int) -> None:
+        self._unheard_bytes = 0
+        self._head_bytes += size
+        if self._head_bytes > _MAX_HEAD_BYTES:
+            raise ValueError("request header too large")  # the parser turns it into a 400
+
+
+def _config(app: ASGIApp, tls: Tls | None) -> uvicorn.Config:
+    config = uvicorn.Config(
+        app,
+        http=_LimitedHeadProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="error",  # malformed requests are answered and are no news
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        **_tls_options(tls),
+    )
+    config.load()
+    return config
+
+
+def _tls_options(tls: Tls | None) -> dict[str, Any]:
+    if tls is None:
+        return {}
+    tls.verify()
+    return {
+        "ssl_certfile": str(tls.cert_file),
+        "ssl_keyfile": str(tls.key_file),
+        "ssl_ca_certs": str(tls.client_ca_file) if tls.client_ca_file else None,
+        "ssl_cert_reqs": ssl.CERT_REQUIRED if tls.client_ca_file else ssl.CERT_NONE,
+    }
