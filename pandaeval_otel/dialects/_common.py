@@ -10,6 +10,8 @@ from pandaeval_otel.dialects._values import as_list, count, first, identifier, p
 from pandaeval_otel.model import ToolDefinition, Usage
 from pandaeval_otel.raw import STATUS_ERROR, STATUS_OK, RawSpan
 
+_USAGE_KEYS = frozenset(semconv.USAGE_INPUT + semconv.USAGE_OUTPUT)
+
 MAX_ERROR = 500
 """Characters of an error text: enough to tell what failed, too little to carry a conversation."""
 
@@ -20,11 +22,13 @@ def session_candidates(
     attributes: Mapping[str, Any], resource: Mapping[str, Any], ranks: Mapping[str, int] = semconv.SESSION_RANKS
 ) -> SessionIds:
     """``(rank, id)`` for each key of ``ranks`` that names a session on the span or, ten ranks lower, its resource."""
-    found = [(rank, session_id(attributes[key])) for key, rank in ranks.items() if key in attributes]
-    found += [
-        (rank + semconv.RANK_RESOURCE, session_id(resource[key])) for key, rank in ranks.items() if key in resource
-    ]
-    return tuple(pair for pair in found if pair[1])
+    found: SessionIds = ()
+    for key, rank in ranks.items():
+        if key in attributes and (name := session_id(attributes[key])):
+            found = (*found, (rank, name))
+        if key in resource and (name := session_id(resource[key])):
+            found = (*found, (rank + semconv.RANK_RESOURCE, name))
+    return found
 
 
 def session_id(value: Any) -> str:
@@ -36,6 +40,8 @@ def session_id(value: Any) -> str:
 
 def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
     """The tokens that ``gen_ai.usage.*`` states in any release's words; ``None`` when it states neither side."""
+    if _USAGE_KEYS.isdisjoint(attributes):
+        return None
     spent = _tokens(attributes, semconv.USAGE_INPUT)
     made = _tokens(attributes, semconv.USAGE_OUTPUT)
     if spent is None and made is None:

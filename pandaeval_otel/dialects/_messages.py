@@ -53,6 +53,8 @@ def messages_of(value: Any, role: str) -> Messages | None:
 
 def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
     """As :func:`messages_of`, and whether the text had been cut short (its last message is then incomplete)."""
+    if value is None:
+        return None, False
     value, cut = _structure(value)
     if value is None:
         return None, cut
@@ -76,6 +78,8 @@ def _structure(value: Any) -> tuple[Any, bool]:
 
 def message_of(item: dict[str, Any], role: str) -> Message:
     """One message from a dictionary that holds its role and content."""
+    if type(item.get("parts")) is list:
+        return _otel_message(item, role)
     item = _unwrapped(item)
     role = role_of(item, role)
     thoughts = (item.get(key) for key in ("reasoning_content", "thinking"))
@@ -85,9 +89,18 @@ def message_of(item: dict[str, Any], role: str) -> Message:
     parts += [request_of(call) for call in _list(calls) if type(call) is dict]
     if type(item.get("function_call")) is dict:
         parts.append(request_of(item["function_call"]))
-    if role == "user" and parts and all(type(part) is ToolResponse for part in parts):
-        role = "tool"
-    return Message(role, tuple(parts), _finish_reason(item))
+    return Message(_true_role(role, parts), tuple(parts), _finish_reason(item))
+
+
+def _otel_message(item: dict[str, Any], role: str) -> Message:
+    """Today's form, which most messages have: nothing but a role and parts."""
+    parts = [part_of(part) if type(part) is dict else text_part(part) for part in item["parts"]]
+    return Message(_true_role(role_of(item, role), parts), tuple(parts), _finish_reason(item))
+
+
+def _true_role(role: str, parts: list[Part]) -> str:
+    """Tool results come with the role ``user`` from several frameworks; no user wrote them."""
+    return "tool" if role == "user" and parts and all(type(part) is ToolResponse for part in parts) else role
 
 
 def role_of(item: dict[str, Any], default: str) -> str:
@@ -105,6 +118,8 @@ def role_of(item: dict[str, Any], default: str) -> str:
 
 def system_text(value: Any) -> str | None:
     """The text of system instructions: plain text, a JSON array of parts, or messages; ``None`` if not captured."""
+    if value is None:
+        return None
     value = parsed(value)
     if hidden(value) or value in ("", {}):
         return None
@@ -132,14 +147,7 @@ def _from_list(items: list[Any] | tuple[Any, ...], role: str, nesting: int) -> l
             loose.append(part_of(item))
         elif nesting < _MAX_NESTING:
             found += _messages(item, role, nesting + 1)
-    return [message_from_parts(role, loose), *found] if loose else found
-
-
-def message_from_parts(role: str, parts: list[Part]) -> Message:
-    """A message of ``parts``; one of user role that holds only tool responses gets the role ``tool``."""
-    if role == "user" and all(type(part) is ToolResponse for part in parts):
-        role = "tool"
-    return Message(role, tuple(parts))
+    return [Message(_true_role(role, loose), tuple(loose)), *found] if loose else found
 
 
 def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:
@@ -207,22 +215,27 @@ def _tool_content(item: dict[str, Any], content: Any) -> list[Part]:
         if any(type(part) is ToolResponse for part in parts):
             return list(parts)
     call_id = identifier(item.get("tool_call_id") or item.get("id") or item.get("toolCallId"))
-    response = ToolResponse(result_value(content), call_id, identifier(item.get("name")))
-    return [response, NOT_CAPTURED] if hidden(content) else [response]
+    return [ToolResponse(result_value(content), call_id, identifier(item.get("name")))]
 
 
 def _without_cut_values(found: Messages) -> Messages:
-    """Arguments or results that a length limit cut in two are no evidence of what was said: the call alone is kept."""
-    if not found or not found[-1].parts:
+    """The last message says less than it did, and arguments or results that a length limit cut in two are no evidence
+    of what was said: of such a call only its name and id are kept."""
+    if not found:
         return found
-    *parts, last = found[-1].parts
-    if isinstance(last, ToolRequest):
-        parts.append(ToolRequest(last.name, None, last.id))
-    elif isinstance(last, ToolResponse) and type(last.result) is not str:
-        parts += [ToolResponse(None, last.id, last.name), NOT_CAPTURED]
-    else:
-        return found
-    return (*found[:-1], Message(found[-1].role, tuple(parts), found[-1].finish_reason))
+    last = found[-1]
+    parts = list(last.parts)
+    ended = parts.pop() if parts else NOT_CAPTURED
+    if isinstance(ended, ToolRequest):
+        ended = ToolRequest(ended.name, None, ended.id)
+    elif isinstance(ended, ToolResponse) and type(ended.result) is not str:
+        ended = ToolResponse(None, ended.id, ended.name)
+    if ended not in _SAYS_NOTHING:
+        parts.append(ended)
+    return (*found[:-1], Message(last.role, (*parts, NOT_CAPTURED), last.finish_reason))
+
+
+_SAYS_NOTHING = (NOT_CAPTURED, Text(""), Reasoning(""), ToolRequest(""), ToolResponse())
 
 
 def _with_finish(found: list[Message], item: dict[str, Any]) -> list[Message]:
@@ -233,6 +246,8 @@ def _with_finish(found: list[Message], item: dict[str, Any]) -> list[Message]:
 
 
 def _finish_reason(item: dict[str, Any]) -> str:
+    if type(item.get("finish_reason")) is str:
+        return identifier(item["finish_reason"])
     for key in ("finish_reason", "finishReason", "stop_reason", "stopReason"):
         if item.get(key) is not None:
             return identifier(item[key])

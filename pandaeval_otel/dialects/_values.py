@@ -28,6 +28,9 @@ HIDDEN = frozenset(
 NO_NAME = HIDDEN | {"", "unknown", "n/a", "none", "null", "{}", "[]", "not specified", "undefined"}
 """What they write where an id or a name is missing. In content these words may be meant, in an id they never are."""
 
+LONGEST_PLACEHOLDER = 32
+"""Characters. A longer text is compared with none of them."""
+
 _OPENERS = frozenset('{["')
 _REPR_PAIRS = {"{": "}", "[": "]", "(": ")"}
 # repr() writes no other escapes, and keeps digits and keywords apart: such text is no repr, and Python's parser would
@@ -119,17 +122,19 @@ def hidden(value: Any) -> bool:
     """Whether ``value`` is absent or a placeholder for content that was not captured."""
     if value is None:
         return True
-    return type(value) is str and len(value) <= 32 and value.strip().lower() in HIDDEN
+    return type(value) is str and len(value) <= LONGEST_PLACEHOLDER and value.strip().lower() in HIDDEN
 
 
 def identifier(value: Any) -> str:
     """An id or a name as text, cut at :data:`MAX_ID`; ``""`` for what stands where none was known."""
+    if type(value) is int:
+        return str(value)
     if type(value) is not str:
-        if value is None or isinstance(value, (bool, float, bytes, dict, list, tuple)):
-            return ""
-        value = str(value)
+        return ""
+    if len(value) > LONGEST_PLACEHOLDER:
+        return value.strip()[:MAX_ID]
     value = value.strip()
-    return "" if len(value) <= 32 and value.lower() in NO_NAME else value[:MAX_ID]
+    return "" if value.lower() in NO_NAME else value
 
 
 def count(value: Any) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import error_of, session_candidates, texts, tool_definitions, usage_of
 from pandaeval_otel.dialects._events import Told, told_by, tool_values
-from pandaeval_otel.dialects._messages import Messages, message_from_parts, read_messages, system_text
+from pandaeval_otel.dialects._messages import Messages, read_messages, system_text
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._protocol import Reading
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
@@ -46,11 +46,15 @@ KIND_BY_OPERATION = {
 _MERGED_TOOLS = "(merged tools)"
 """ADK closes parallel calls with a span of this tool name. No tool was called."""
 _EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
+_CONTENT_REFS = frozenset(semconv.CONTENT_REFS)
 _USER_KEYS = (semconv.GEN_AI_USER_ID, semconv.GEN_AI_USER)
 _SESSION_RANKS = {
     key: semconv.SESSION_RANKS[key]
     for key in (semconv.CONVERSATION_ID, semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID)
 }
+
+
+_NOTHING_TOLD = Told()
 
 
 class GenAI:
@@ -63,7 +67,7 @@ class GenAI:
     names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        told = told_by(span, logs) if span.events or logs else Told()
+        told = told_by(span, logs) if span.events or logs else _NOTHING_TOLD
         attributes = _completed(span.attributes, told.details) if told.details else span.attributes
         kind = _kind(span, attributes)
         reading = Reading(kind=kind)
@@ -133,7 +137,8 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
     if conversation and not reading.session_ids and not reading.previous_response_id:
         reading.previous_response_id = _response_id(conversation)
     reading.user_id = identifier(first(attributes, _USER_KEYS))
-    reading.content_refs = tuple(ref for key in semconv.CONTENT_REFS if key in attributes for ref in texts(get(key)))
+    if not _CONTENT_REFS.isdisjoint(attributes):
+        reading.content_refs = tuple(ref for key in semconv.CONTENT_REFS for ref in texts(get(key)))
     if get(semconv.TOOL_STATUS) == "error":
         reading.error = error_of(span) or "tool error"
 
@@ -208,4 +213,4 @@ def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
         reading.documents = tuple(as_list(attributes[semconv.RETRIEVAL_DOCUMENTS]))
     query = attributes.get(semconv.RETRIEVAL_QUERY)
     if reading.input is None and type(query) is str and not hidden(query):
-        reading.input = (message_from_parts("user", [Text(query)]),)
+        reading.input = (Message("user", (Text(query),)),)

@@ -32,7 +32,8 @@ class ToolRequest:
 
 @dataclass(frozen=True, slots=True)
 class ToolResponse:
-    """What a tool answered, as the next model call saw it. ``name`` is often unknown here (``""``)."""
+    """What a tool answered, as the next model call saw it; ``result`` is ``None`` when it was not captured.
+    ``name`` is often unknown here (``""``)."""
 
     result: Any = None
     id: str = ""
@@ -59,7 +60,7 @@ class OtherPart:
 Part = Text | Reasoning | ToolRequest | ToolResponse | Media | OtherPart
 
 NOT_CAPTURED = OtherPart("not_captured")
-"""Stands where a message had content that the instrumentation was told not to capture."""
+"""Stands where a message had text or thoughts that were not captured, or that a length limit cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Message:
 
     @property
     def hidden(self) -> bool:
-        """Whether content of this message was not captured: its ``text`` then says less than the message did, and an
+        """Whether some of this message was not captured: its ``text`` then says less than the message did, and an
         empty one must not be read as "said nothing"."""
         return NOT_CAPTURED in self.parts
 

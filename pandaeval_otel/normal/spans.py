@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from pandaeval_otel import semconv
@@ -25,7 +26,8 @@ _EVENT_ROOTS = 16
 """Events of a span whose keys are looked at for roots: they repeat themselves."""
 _PLAIN = ("plain",)
 
-_FIRST_SAYS = tuple(name for name in Reading.__dataclass_fields__ if name not in ("session_ids", "notes"))
+_FIELDS = tuple(name for name in Reading.__dataclass_fields__ if name not in ("session_ids", "notes"))
+_FIELD_VALUES = attrgetter(*_FIELDS)
 
 
 def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
@@ -54,30 +56,29 @@ def dialects() -> tuple[Dialect, ...]:
     return tuple(sorted(found, key=lambda dialect: (-dialect.priority, dialect.name)))
 
 
-class _RootOfKey(dict[str, str]):
-    """First segments of attribute keys, remembered: the same few keys come with every span."""
-
-    def __missing__(self, key: str) -> str:
-        if len(self) >= _CACHE_LIMIT:
-            self.clear()
-        root = self[key] = key.partition(".")[0]
-        return root
+# First segments of attribute keys, remembered: the same few keys come with every span.
+_ROOT_OF: dict[str, str] = {}
+_CANDIDATES: dict[tuple[frozenset[str | None], str, str], tuple[Dialect, ...]] = {}
 
 
-_ROOT_OF_KEY = _RootOfKey()
-_CANDIDATES: dict[tuple[frozenset[str], str, str], tuple[Dialect, ...]] = {}
-
-
-def _roots(raw: RawSpan, logs: Sequence[RawLog]) -> frozenset[str]:
-    root_of = _ROOT_OF_KEY
-    roots = {root_of[key] for key in raw.attributes}
+def _roots(raw: RawSpan, logs: Sequence[RawLog]) -> frozenset[str | None]:
+    roots = set(map(_ROOT_OF.get, raw.attributes))
+    keys: list[str] = []
     for event in raw.events[:_EVENT_ROOTS]:
-        roots.add(root_of[event.name])
-        roots.update([root_of[key] for key in event.attributes])
+        keys += (event.name, *event.attributes)
     for log in logs[:_EVENT_ROOTS]:
-        roots.add(root_of[log_name(log)])
-        roots.update([root_of[key] for key in log.attributes])
+        keys += (log_name(log), *log.attributes)
+    roots.update(map(_ROOT_OF.get, keys))
+    if None in roots:
+        roots = {_remembered_root(key) for key in (*raw.attributes, *keys)}
     return frozenset(roots)
+
+
+def _remembered_root(key: str) -> str | None:
+    if len(_ROOT_OF) >= _CACHE_LIMIT:
+        _ROOT_OF.clear()
+    root = _ROOT_OF[key] = key.partition(".")[0]
+    return root
 
 
 @cache
@@ -85,7 +86,7 @@ def _name_prefixes() -> tuple[str, ...]:
     return tuple({prefix for dialect in dialects() for prefix in dialect.names})
 
 
-def _candidates(roots: frozenset[str], raw: RawSpan) -> tuple[Dialect, ...]:
+def _candidates(roots: frozenset[str | None], raw: RawSpan) -> tuple[Dialect, ...]:
     prefixes = _name_prefixes()
     # A name is of unbounded variety; only whether (and how) it matches a hint belongs into the signature.
     name = max((p for p in prefixes if raw.name.startswith(p)), key=len) if raw.name.startswith(prefixes) else ""
@@ -98,7 +99,7 @@ def _candidates(roots: frozenset[str], raw: RawSpan) -> tuple[Dialect, ...]:
     return found
 
 
-def _is_candidate(dialect: Dialect, roots: frozenset[str], scope: str, name: str) -> bool:
+def _is_candidate(dialect: Dialect, roots: frozenset[str | None], scope: str, name: str) -> bool:
     if not (dialect.roots or dialect.scopes or dialect.names):
         return True
     return (
@@ -112,22 +113,15 @@ def _merged(readings: list[Reading]) -> Reading:
     """One reading: each field from the first that says something, else from the first that says "empty"."""
     if not readings:
         return Reading()
-    if len(readings) == 1:
-        return readings[0]
-    merged = Reading()
-    for field in _FIRST_SAYS:
-        empty: Any = None
-        for reading in readings:
-            value = getattr(reading, field)
-            if value:
-                setattr(merged, field, value)
-                break
-            if empty is None:
-                empty = value
-        else:
-            setattr(merged, field, empty)
-    merged.session_ids = tuple({pair for reading in readings for pair in reading.session_ids})
-    merged.notes = tuple(dict.fromkeys(note for reading in readings for note in reading.notes))
+    merged, *others = readings
+    for other in others:
+        for name, own, value in zip(_FIELDS, _FIELD_VALUES(merged), _FIELD_VALUES(other), strict=True):
+            if (value and not own) or own is None:
+                setattr(merged, name, value)
+        if other.session_ids:
+            merged.session_ids = tuple({*merged.session_ids, *other.session_ids})
+        if other.notes:
+            merged.notes = tuple(dict.fromkeys((*merged.notes, *other.notes)))
     return merged
 
 
@@ -137,6 +131,7 @@ def _named(names: list[str]) -> tuple[str, ...]:
 
 def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str, ...], has_own: bool) -> Span:
     resource = raw.resource
+    sessions = said.session_ids
     return Span(
         trace_id=raw.trace_id,
         span_id=raw.span_id,
@@ -160,7 +155,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         response_id=said.response_id,
         previous_response_id=said.previous_response_id,
         agent_name=said.agent_name,
-        session_ids=tuple(sorted(said.session_ids)),
+        session_ids=tuple(sorted(sessions)) if len(sessions) > 1 else sessions,
         user_id=said.user_id,
         documents=said.documents,
         content_refs=said.content_refs,
@@ -168,7 +163,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         environment=_environment(resource.attributes),
         scope=raw.scope.name,
         dialects=names,
-        links=tuple((link.trace_id, link.span_id) for link in raw.links),
+        links=tuple([(link.trace_id, link.span_id) for link in raw.links]) if raw.links else (),
         sampled=_sampled(raw.flags),
         remote_parent=raw.flags & _REMOTE_KNOWN_AND_TRUE == _REMOTE_KNOWN_AND_TRUE,
         dropped_attributes=raw.dropped_attributes,
