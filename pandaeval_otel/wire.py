@@ -53,6 +53,8 @@ class Fragment:
     logs: bool
     items: list[Item] = field(default_factory=list)
     chunk: bytes = b""
+    start_ns: int = 0
+    """Earliest start among the spans, Unix nanoseconds; 0 for log records."""
 
 
 @dataclass(slots=True)
@@ -124,7 +126,7 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25) -> Split:
                     parent = span.parent_span_id
                     remote = span.flags & (_HAS_IS_REMOTE | _IS_REMOTE) == _HAS_IS_REMOTE | _IS_REMOTE
                     item = Item(span_id, b"" if parent == _NO_SPAN else parent, remote)
-                    builder.add(trace_id, item, resource_index, scope_index, raw)
+                    builder.add(trace_id, item, resource_index, scope_index, raw, span.start_time_unix_nano)
     return builder.finish(request, skeleton)
 
 
@@ -197,11 +199,13 @@ class _Builder:
         self._split.rejected += 1
         self._split.message = self._split.message or message
 
-    def add(self, trace_id: bytes, item: Item, resource: int, scope: int, raw: bytes) -> None:
+    def add(self, trace_id: bytes, item: Item, resource: int, scope: int, raw: bytes, start_ns: int = 0) -> None:
         fragment = self._fragments.get(trace_id)
         if fragment is None:
-            fragment = self._fragments[trace_id] = Fragment(trace_id, self._logs)
+            fragment = self._fragments[trace_id] = Fragment(trace_id, self._logs, start_ns=start_ns)
             self._raw[trace_id] = []
+        if start_ns < fragment.start_ns:
+            fragment.start_ns = start_ns
         fragment.items.append(item)
         self._raw[trace_id].append((resource, scope, raw))
 

@@ -286,7 +286,7 @@ def _evidence(member: _Member, earlier: Sequence[EarlierOutput], members: Sequen
     """What a comparison depends on: the trace's own digest, and those of the traces it was compared with."""
     if not earlier:
         return str(member.body["digest"])
-    used = [f"{each.trace_id}:{members[each.index].body['digest']}:{each.index}" for each in earlier]
+    used = [f"{each.trace_id}:{members[each.index].body['digest']}" for each in earlier]
     return hashlib.blake2b(";".join([member.body["digest"], *used]).encode(), digest_size=16).hexdigest()
 
 

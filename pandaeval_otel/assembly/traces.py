@@ -138,7 +138,7 @@ class TraceAssembler:
             new = sum(1 for item in items if item.id not in known)
             if decided is not None and not new:
                 return Added(duplicate=len(items))
-            if decided is not None and self._is_final(decided):
+            if decided is not None and self.is_final(decided):
                 return Added(duplicate=len(items) - new, late=new)
             trace = self._open[trace_id] = self._begin(decided, now)
         stored, duplicate = self._take(trace, items)
@@ -192,7 +192,8 @@ class TraceAssembler:
         trace.spans = sum(1 for item_id in decided.known if len(item_id) == 8)
         return trace
 
-    def _is_final(self, decided: Decided) -> bool:
+    def is_final(self, decided: Decided) -> bool:
+        """Whether late spans of this trace are only counted."""
         return decided.final or decided.revision > len(self.rules.reopen_delays)
 
     def _take(self, trace: _Open, items: Iterable[Item]) -> tuple[int, int]:

@@ -1,0 +1,148 @@
+"""Files scored with the collector's own line, on a temporary store: what is read is what a running collector would
+have said, with the same ids.
+
+All traces close at the end of the input and are scored in order of their start, so the order in the files does not
+matter. Memory does not grow with the input: spans wait on disk.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from pandaeval_collector.evaluator import Evaluator
+from pandaeval_collector.files import BadLine, Request
+from pandaeval_collector.line import Line
+from pandaeval_collector.result import Result
+from pandaeval_collector.store import Chunk, Store
+from pandaeval_collector.telemetry import Telemetry
+from pandaeval_otel.assembly import CloseRules, DueTrace
+from pandaeval_otel.model import Trace, Trigger
+from pandaeval_otel.wire import MalformedOtlpError, read_chunk, split_logs, split_traces
+
+_BATCH = 128
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Read:
+    """What came of reading: counts, and the first problems with their places."""
+
+    requests: int = 0
+    items: int = 0
+    bad: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def problem(self, text: str) -> None:
+        self.bad += 1
+        if len(self.problems) < 10:
+            self.problems.append(text)
+
+
+class FileRun:
+    """One run over any number of inputs: :meth:`add` each request, then :meth:`results`. A context manager."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        rules: CloseRules | None = None,
+        keep: Callable[[Trace], None] | None = None,
+    ) -> None:
+        self.read = Read()
+        self.telemetry = Telemetry()
+        self._rules = rules or CloseRules()
+        self._folder = tempfile.TemporaryDirectory(prefix="pandaeval-")
+        self._store = Store(Path(self._folder.name), durability="off", max_bytes=1 << 40)
+        self._line = Line(self._store, evaluator, keep)
+        self._waiting: list[Chunk] = []
+
+    def __enter__(self) -> FileRun:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._store.close()
+        self._folder.cleanup()
+
+    def add(self, request: Request | BadLine) -> None:
+        """Takes one request in. A bad one is counted and remembered; the others are not harmed."""
+        if isinstance(request, BadLine):
+            self.read.problem(f"{request.place}: {request.reason}")
+            return
+        try:
+            split = split_logs(request.data) if request.logs else split_traces(request.data)
+        except MalformedOtlpError as error:
+            self.read.problem(str(error))
+            return
+        if split.rejected:
+            self.read.problem(split.message)
+        self.read.requests += 1
+        self.read.items += split.decoded
+        for fragment in split.fragments:
+            chunk = Chunk(
+                self._store.next_chunk_id(),
+                fragment.trace_id,
+                fragment.logs,
+                len(fragment.items),
+                fragment.start_ns,
+                fragment.chunk,
+            )
+            self._waiting.append(chunk)
+        if len(self._waiting) >= _BATCH:
+            self._flush()
+
+    def results(self) -> Iterator[Result]:
+        """Every result: those of the traces by start time, then those of the sessions."""
+        self._flush()
+        touched: set[str] = set()
+        for batch in _batches(self._due(), _BATCH):
+            decision = self._line.decide(batch)
+            self._store.commit(decision.changes).result()
+            touched |= decision.changes.touched
+            yield from decision.results
+        for session_ids in _batches(iter(sorted(touched)), _BATCH):
+            decision = self._line.close_sessions(session_ids, lambda _: Trigger.FILE)
+            self._store.commit(decision.changes).result()
+            yield from decision.results
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._store.append(self._waiting).result()
+            self._waiting = []
+
+    def _due(self) -> Iterator[DueTrace]:
+        for trace_id, chunks, size in self._store.traces_by_start():
+            kept, trigger = self._capped(chunks, size)
+            yield DueTrace(trace_id, trigger, True, False, tuple(kept), frozenset(), 0, 0, size, 1)
+
+    def _capped(self, chunks: list[int], size: int) -> tuple[list[int], Trigger]:
+        """The chunks up to the caps that a running collector has, so that both score the same."""
+        if size < self._rules.max_bytes and len(chunks) < self._rules.max_spans // 512:
+            return chunks, Trigger.FILE
+        known: set[bytes] = set()
+        total = 0
+        for index, chunk in enumerate(chunks):
+            [(logs, data)] = self._store.read_chunks([chunk])
+            total += len(data)
+            known.update(item.id for item in read_chunk(data, logs) if not item.is_log)
+            if len(known) >= self._rules.max_spans:
+                return chunks[: index + 1], Trigger.SPAN_LIMIT
+            if total >= self._rules.max_bytes:
+                return chunks[: index + 1], Trigger.MEMORY
+        return chunks, Trigger.FILE
+
+
+def _batches(items: Iterator[T], size: int) -> Iterator[Sequence[T]]:
+    batch: list[T] = []
+    for item in items:
+        batch.append(item)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

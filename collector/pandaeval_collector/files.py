@@ -1,0 +1,188 @@
+"""Stored telemetry read back: OTLP/JSON lines or length-delimited protobuf, plain or compressed, traces and logs.
+
+A file is read request by request, so memory does not grow with it.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import zstandard
+
+from pandaeval_otel.otlp_json import BadOtlp, decode_json, logs_from_json, traces_from_json
+from pandaeval_otel.wire import MalformedOtlpError, split_logs, split_traces
+
+MAX_REQUEST_BYTES = 256 << 20
+_MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2"}
+
+
+class UnusableInputError(Exception):
+    """A file from which nothing can be read; the message names it, what is wrong and what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One export request of a file: protobuf bytes, and whether they are log records."""
+
+    logs: bool
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A part of a file that could not be read: its place and why."""
+
+    place: str
+    reason: str
+
+
+class Input:
+    """One input file, ``-`` for standard input. ``read_bytes`` counts bytes consumed on disk, for progress bars."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._raw = _open(name)
+        self.size = 0 if name == "-" else Path(name).stat().st_size
+
+    @property
+    def read_bytes(self) -> int:
+        try:
+            return self._raw.tell()
+        except (OSError, ValueError):
+            return 0
+
+    def requests(self) -> Iterator[Request | BadLine]:
+        """Every request, in order; :class:`BadLine` where one cannot be read. Raises :class:`UnusableInputError`."""
+        with self._raw:
+            stream = _decompressed(self._raw, self.name)
+            try:
+                first = stream.peek(1)[:1]
+                if not first:
+                    raise UnusableInputError(f"{self.name}: the file is empty")
+                yield from _json_lines(stream, self.name) if first in b"{[ \t\r\n" else _protobuf(stream, self.name)
+            except (EOFError, lzma.LZMAError, zstandard.ZstdError, gzip.BadGzipFile, OSError) as error:
+                yield BadLine(self.name, f"the compressed data ends early or is damaged: {error}")
+
+
+def _open(name: str) -> BinaryIO:
+    if name == "-":
+        return sys.stdin.buffer
+    path = Path(name)
+    if path.is_dir():
+        raise UnusableInputError(f"{name}: is a directory; give files, for instance {name}/*.jsonl")
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise UnusableInputError(f"{name}: {error.strerror or error}") from error
+
+
+def _decompressed(raw: BinaryIO, name: str) -> io.BufferedReader:
+    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
+    head = buffered.peek(6)[:6]
+    kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+    match kind:
+        case "gzip":
+            return io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=buffered)))
+        case "xz":
+            return io.BufferedReader(cast(io.RawIOBase, lzma.LZMAFile(buffered)))
+        case "bzip2":
+            return io.BufferedReader(cast(io.RawIOBase, bz2.BZ2File(buffered)))
+        case "zstd":
+            return io.BufferedReader(cast(io.RawIOBase, zstandard.ZstdDecompressor().stream_reader(buffered)))
+        case _:
+            return buffered
+
+
+def _json_lines(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLine]:
+    """One request a line; a file that is one document over many lines, or an array of requests, is read whole."""
+    number = 0
+    while line := stream.readline(MAX_REQUEST_BYTES):
+        number += 1
+        text = line.strip()
+        if not text:
+            continue
+        if number == 1 and text in (b"{", b"["):
+            yield from _document(line + stream.read(MAX_REQUEST_BYTES), name)
+            return
+        yield from _document(text, f"{name}:{number}")
+
+
+def _document(text: bytes, place: str) -> Iterator[Request | BadLine]:
+    try:
+        decoded = decode_json(text)
+    except BadOtlp as error:
+        yield BadLine(place, str(error))
+        return
+    for document in decoded if isinstance(decoded, list) else [decoded]:
+        yield from _requests_of(document, place)
+
+
+def _requests_of(document: object, place: str) -> Iterator[Request | BadLine]:
+    if not isinstance(document, dict):
+        yield BadLine(place, "not an OTLP request (a JSON object with resourceSpans or resourceLogs)")
+        return
+    try:
+        found = False
+        if "resourceSpans" in document or "resource_spans" in document:
+            found = True
+            yield Request(False, traces_from_json(document).SerializeToString())
+        if "resourceLogs" in document or "resource_logs" in document:
+            found = True
+            yield Request(True, logs_from_json(document).SerializeToString())
+        if not found and not any(key in document for key in ("resourceMetrics", "resource_metrics")):
+            yield BadLine(place, "no OTLP traces or logs here (expected resourceSpans or resourceLogs)")
+    except BadOtlp as error:
+        yield BadLine(place, str(error))
+
+
+def _protobuf(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLine]:
+    """Requests with a length in front: four bytes big-endian (the OpenTelemetry Collector's file exporter) or a
+    varint (protobuf's own convention); a file that is one request without any length will do too."""
+    number = 0
+    while head := stream.peek(4)[:4]:
+        number += 1
+        size, skip = _length(head)
+        if not 0 < size <= MAX_REQUEST_BYTES:
+            yield BadLine(f"{name}: request {number}", "neither OTLP/JSON lines nor length-delimited OTLP protobuf")
+            return
+        stream.read(skip)
+        data = stream.read(size)
+        if len(data) < size:
+            rest = head[:skip] + data
+            yield (
+                _classified(rest, name) if number == 1 else BadLine(f"{name}: request {number}", "the file ends early")
+            )
+            return
+        yield _classified(data, f"{name}: request {number}")
+
+
+def _length(head: bytes) -> tuple[int, int]:
+    if head[0] == 0 and len(head) == 4:
+        return int.from_bytes(head, "big"), 4
+    size = shift = 0
+    for index, byte in enumerate(head):
+        size |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return size, index + 1
+        shift += 7
+    return 0, 0
+
+
+def _classified(data: bytes, place: str) -> Request | BadLine:
+    """Spans or log records? Both look alike from outside; only one of them has ids in the right places."""
+    try:
+        spans = split_traces(data)
+        if spans.decoded and spans.rejected < spans.decoded:
+            return Request(False, data)
+        logs = split_logs(data)
+    except MalformedOtlpError as error:
+        return BadLine(place, str(error))
+    return Request(bool(logs.decoded - logs.rejected), data)

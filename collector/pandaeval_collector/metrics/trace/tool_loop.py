@@ -1,0 +1,61 @@
+"""Is the agent going round in circles inside one trace?
+
+1 - wasted tool calls / tool calls, found by code alone: same tool, equivalent arguments, nothing new in the answer and
+nothing changed in between (:mod:`pandaeval_collector.signals.tool_loop` has the rules). A cycle of three rounds or more
+fails whatever the ratio. It does not judge whether the tools were the right ones, and polling, pagination, retries with
+back-off and checks after a repair step are no loops.
+
+Ours; PandaProbe's loop detection looks across traces only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from math import fsum
+
+from pandaeval_collector.metric import Metric, TraceContext
+from pandaeval_collector.score import Finding, Score
+from pandaeval_collector.signals.tool_loop import ToolLoop, tool_loop
+from pandaeval_otel.model import Trace
+
+
+def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
+    found = tool_loop(trace)
+    if not found.calls:
+        return None
+    span_ids = tuple(dict.fromkeys(span_id for cycle in found.cycles for span_id in cycle.span_ids))
+    metadata = {
+        "calls": found.calls,
+        "wasted_calls": found.wasted_calls,
+        "wasted_seconds": fsum(cycle.seconds for cycle in found.cycles),
+        "wasted_tokens": sum(cycle.tokens for cycle in found.cycles),
+        "cycles": [asdict(cycle) for cycle in found.cycles],
+    }
+    return Score(
+        1.0 - found.ratio,
+        _reason(found),
+        metadata,
+        label="loop" if found.looping else None,
+        failed=found.looping,
+        span_ids=span_ids,
+    )
+
+
+def _reason(found: ToolLoop) -> str:
+    if not found.cycles:
+        return f"{found.calls} tool call{'s' if found.calls > 1 else ''}, none repeated in vain"
+    worst = max(found.cycles, key=lambda cycle: cycle.wasted_calls)
+    what = " → ".join(worst.tools) or " ⇄ ".join(worst.agents)
+    return f"{what} {worst.rounds} times over; {found.wasted_calls} of {found.calls} tool calls brought nothing new"
+
+
+METRIC = Metric(
+    level="trace",
+    name="tool_loop",
+    kind="code",
+    version="1",
+    threshold=0.5,
+    question="Is the agent going round in circles inside one trace?",
+    needs="tool calls",
+    evaluate=_evaluate,
+)

@@ -1,0 +1,301 @@
+"""The straight line of a running collector: take in, store, acknowledge; decide what is due; commit; hand on.
+
+One event loop owns the assemblers, so they have no locks; scoring runs on one worker thread; SQLite writes on another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from pandaeval_collector.line import Decision, Line
+from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded
+from pandaeval_collector.store import Chunk, ResultRow, Store, StoreFullError, TraceRow, WriteSet
+from pandaeval_collector.telemetry import Telemetry
+from pandaeval_otel.assembly import CloseRules, Decided, DueTrace, SessionAssembler, TraceAssembler
+from pandaeval_otel.model import Trigger
+from pandaeval_otel.wire import Fragment, MalformedOtlpError, Split, read_chunk, split_logs, split_traces
+
+_log = logging.getLogger(__name__)
+
+_TICK_S = 0.05
+_UPKEEP_S = 30.0
+_BATCH = 128
+_REMEMBER = 50_000
+_FORGET = 2000
+_RETRY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Rules of closing and keeping; seconds and bytes."""
+
+    close: CloseRules = field(default_factory=CloseRules)
+    session_idle: float = 900.0
+    session_max_age: float = 86_400.0
+    late_window: float = 600.0
+    retention: float = 604_800.0
+
+
+class Pipeline:
+    """Implements :class:`pandaeval_collector.receivers.Ingest`. ``on_results`` is called on the event loop with the
+    new rows of every commit, in order."""
+
+    def __init__(
+        self,
+        store: Store,
+        line: Line,
+        timing: Timing | None = None,
+        telemetry: Telemetry | None = None,
+        on_results: Callable[[Sequence[ResultRow]], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.timing = timing or Timing()
+        self.telemetry = telemetry or Telemetry()
+        self._store, self._line, self._clock = store, line, clock
+        self._on_results = on_results or (lambda rows: None)
+        self._traces = TraceAssembler(self.timing.close)
+        self._sessions = SessionAssembler(self.timing.session_idle, self.timing.session_max_age)
+        self._just_decided: OrderedDict[bytes, None] = OrderedDict()
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-line")
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    @property
+    def open_traces(self) -> int:
+        """Traces that are not decided yet."""
+        return len(self._traces) + self._traces.deciding
+
+    @property
+    def open_sessions(self) -> int:
+        return len(self._sessions)
+
+    # -- in ------------------------------------------------------------------------------------------------------
+
+    async def traces(self, request: bytes) -> Accepted:
+        """Stores the spans of an OTLP request; returns after the commit. Raises a ``Refusal``."""
+        return await self._take(request, split_traces, "pandaeval.spans")
+
+    async def logs(self, request: bytes) -> Accepted:
+        """Stores the log records of an OTLP request that belong to traces; returns after the commit."""
+        return await self._take(request, split_logs, "pandaeval.logs")
+
+    async def _take(self, request: bytes, split_request: Callable[[bytes], Split], instrument: str) -> Accepted:
+        if self._stopping:
+            raise Draining("the collector is shutting down")
+        try:
+            split = split_request(request)
+        except MalformedOtlpError as error:
+            raise Malformed(str(error)) from error
+        remembered = self._remembered(split.fragments)
+        wanted, known, late = self._sort_out(split.fragments, remembered)
+        chunks = [self._chunk(fragment) for fragment in wanted]
+        if chunks:
+            try:
+                await asyncio.wrap_future(self._store.append(chunks))
+            except StoreFullError as error:
+                raise Overloaded(str(error)) from error
+        stored, repeated, too_late = self._assemble(wanted, chunks, remembered)
+        self._count(instrument, split, stored, known + repeated, late + too_late)
+        return _answer(split, late)
+
+    def _remembered(self, fragments: Sequence[Fragment]) -> dict[bytes, Decided]:
+        unknown = [fragment.trace_id for fragment in fragments if not self._traces.knows(fragment.trace_id)]
+        return self._store.decided(unknown) if unknown else {}
+
+    def _sort_out(
+        self, fragments: Sequence[Fragment], remembered: dict[bytes, Decided]
+    ) -> tuple[list[Fragment], int, int]:
+        """Which fragments have to be stored; how many items are known already, and how many come too late."""
+        wanted: list[Fragment] = []
+        known = late = 0
+        for fragment in fragments:
+            decided = remembered.get(fragment.trace_id)
+            if decided is None:
+                wanted.append(fragment)
+                continue
+            new = sum(1 for item in fragment.items if item.id not in decided.known)
+            if new and not self._traces.is_final(decided):
+                wanted.append(fragment)
+            else:
+                known += len(fragment.items) - new
+                late += new
+        return wanted, known, late
+
+    def _chunk(self, fragment: Fragment) -> Chunk:
+        return Chunk(
+            id=self._store.next_chunk_id(),
+            trace_id=fragment.trace_id,
+            logs=fragment.logs,
+            items=len(fragment.items),
+            start_ns=fragment.start_ns,
+            data=fragment.chunk,
+        )
+
+    def _assemble(
+        self, fragments: Sequence[Fragment], chunks: Sequence[Chunk], remembered: dict[bytes, Decided]
+    ) -> tuple[int, int, int]:
+        """Tells the assembler what is committed. A trace may have been decided while we waited for the commit."""
+        now = self._clock()
+        stored = known = late = 0
+        useless: list[int] = []
+        for fragment, chunk in zip(fragments, chunks, strict=True):
+            decided = remembered.get(fragment.trace_id)
+            if fragment.trace_id in self._just_decided and not self._traces.knows(fragment.trace_id):
+                decided = self._store.decided([fragment.trace_id]).get(fragment.trace_id)
+            added = self._traces.add(fragment.trace_id, fragment.items, chunk.id, len(chunk.data), now, decided)
+            stored, known, late = stored + added.stored, known + added.duplicate, late + added.late
+            if not added.stored and fragment.trace_id not in self._traces:
+                useless.append(chunk.id)
+        if useless:
+            self._store.discard(useless)
+        return stored, known, late
+
+    def _count(self, instrument: str, split: Split, stored: int, duplicate: int, late: int) -> None:
+        add = self.telemetry.add
+        add(instrument, "decoded", split.decoded)
+        add(instrument, "stored", stored)
+        add(instrument, "duplicate", duplicate)
+        add(instrument, "own_output", split.own_output)
+        add(instrument, "rejected", split.rejected, "invalid")
+        add(instrument, "rejected", late, "late")
+        add(instrument, "ignored", split.ignored, "no_trace")
+
+    # -- out -----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Resumes what the store holds, then begins to decide."""
+        await asyncio.get_running_loop().run_in_executor(self._worker, self._resume)
+        self._task = asyncio.create_task(self._run(), name="pandaeval-pipeline")
+
+    async def stop(self, decide: bool = False) -> None:
+        """Finishes the decision at hand and stops. Open traces stay in the store, or are decided as they are."""
+        self._stopping = True
+        if self._task is not None:
+            await self._task
+        if decide:
+            await self.close_all(Trigger.SHUTDOWN)
+        self._worker.shutdown()
+
+    async def close_all(self, trigger: Trigger) -> None:
+        """Decides every open trace, then every open session."""
+        while due := self._traces.take_all(trigger, _BATCH):
+            await self._decide(due)
+        await self._close_sessions({session.session_id: trigger for session in self._sessions.take_all(trigger)})
+
+    def end_session(self, session_id: str) -> None:
+        """The application says that a session is over."""
+        self._sessions.end(session_id, self._clock())
+
+    def close_trace(self, trace_id: bytes) -> None:
+        """The application says that a trace is done."""
+        self._traces.close(trace_id)
+
+    def _resume(self) -> None:
+        now = self._clock()
+        for chunk in self._store.open_chunks():
+            decided = None
+            if not self._traces.knows(chunk.trace_id):
+                decided = self._store.decided([chunk.trace_id]).get(chunk.trace_id)
+            items = list(read_chunk(chunk.data, chunk.logs))
+            added = self._traces.add(chunk.trace_id, items, chunk.id, len(chunk.data), now, decided)
+            if not added.stored and chunk.trace_id not in self._traces:
+                self._store.discard([chunk.id])
+        for session_id in self._store.open_sessions():
+            self._sessions.touch(session_id, now)
+        if len(self._traces):
+            _log.info("resumed %d open traces and %d open sessions", len(self._traces), len(self._sessions))
+
+    async def _run(self) -> None:
+        upkeep_at = self._clock() + _UPKEEP_S
+        while not self._stopping:
+            now = self._clock()
+            due = self._traces.take_due(now, _BATCH)
+            if due:
+                await self._decide(due)
+            sessions = self._sessions.take_due(now)
+            if sessions:
+                await self._close_sessions({session.session_id: session.trigger for session in sessions})
+            if now >= upkeep_at:
+                upkeep_at = now + _UPKEEP_S
+                await self._upkeep()
+            if not due:
+                await asyncio.sleep(_TICK_S)
+
+    async def _decide(self, due: Sequence[DueTrace]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            decision = await loop.run_in_executor(self._worker, self._line.decide, due)
+        except Exception as error:  # noqa: BLE001 - one trace that cannot be read must not stop the line
+            if len(due) > 1:
+                for each in due:
+                    await self._decide([each])
+                return
+            _log.exception("trace %s could not be decided", due[0].trace_id.hex())
+            decision = _given_up(due[0])
+            self.telemetry.add("pandaeval.traces", "failed", 1, type(error).__name__)
+        await self._commit(decision)
+        for each in due:
+            self._traces.decided(each.trace_id)
+            self._remember(each.trace_id)
+            self.telemetry.add("pandaeval.traces", "decided", 1, each.trigger.value)
+
+    async def _close_sessions(self, sessions: dict[str, Trigger]) -> None:
+        loop = asyncio.get_running_loop()
+        decision = await loop.run_in_executor(
+            self._worker, self._line.close_sessions, sorted(sessions), sessions.__getitem__
+        )
+        await self._commit(decision)
+
+    async def _commit(self, decision: Decision) -> None:
+        rows = await self._commit_or_wait(decision.changes)
+        now = self._clock()
+        for session_id in decision.changes.touched:
+            self._sessions.touch(session_id, now)
+        if rows:
+            self._on_results(rows)
+
+    async def _commit_or_wait(self, changes: WriteSet) -> list[ResultRow]:
+        """A decision is not given up because the disk is full or failing just now: nothing of it was written."""
+        while True:
+            try:
+                return await asyncio.wrap_future(self._store.commit(changes))
+            except sqlite3.OperationalError as error:
+                _log.error("results could not be stored (%s); trying again in %.0f s", error, _RETRY_S)
+                self.telemetry.add("pandaeval.store.errors", "retried")
+                if self._stopping:
+                    raise
+                await asyncio.sleep(_RETRY_S)
+
+    def _remember(self, trace_id: bytes) -> None:
+        self._just_decided[trace_id] = None
+        while len(self._just_decided) > _REMEMBER:
+            self._just_decided.popitem(last=False)
+
+    async def _upkeep(self) -> None:
+        timing = self.timing
+        forgotten = _FORGET
+        while forgotten == _FORGET:
+            forgotten = await asyncio.wrap_future(
+                self._store.forget(timing.late_window, timing.retention, time.time(), limit=_FORGET)
+            )
+        await asyncio.get_running_loop().run_in_executor(self._worker, self._store.checkpoint)
+
+
+def _given_up(due: DueTrace) -> Decision:
+    """A trace that we cannot read must not be tried forever; its spans stay in the store until they expire."""
+    row = TraceRow(due.trace_id, due.revision, True, "", due.known, due.chunks, due.size)
+    return Decision(WriteSet(traces=[row]))
+
+
+def _answer(split: Split, late: int) -> Accepted:
+    messages = [split.message] if split.rejected else []
+    if late:
+        messages.append(f"{late} came after their trace was scored for good (late.window, close.max_spans)")
+    return Accepted(split.rejected + late, "; ".join(messages))
