@@ -1,0 +1,63 @@
+"""What can be set, read from file and environment, checked as a whole."""
+
+from pandaeval_collector.config._load import Resolved, load, resolve
+from pandaeval_collector.config._machine import check_machine, secret
+from pandaeval_collector.config._names import (
+    MetricNames,
+    check_embedder,
+    check_metrics,
+    enabled_metrics,
+    judge_models,
+    metric_thresholds,
+)
+from pandaeval_collector.config._problem import ConfigError, Place, Problem
+from pandaeval_collector.config._rules import tls_files
+from pandaeval_collector.config._show import effective, to_yaml
+from pandaeval_collector.config._tree import Config
+from pandaeval_collector.config._units import format_duration, format_size, parse_duration, parse_size
+from pandaeval_collector.config.sections_in import Close, Late, Limits, Server, Store, Tls
+from pandaeval_collector.config.sections_out import Exporters, Jsonl, Otlp, OtlpSignal, Prometheus
+from pandaeval_collector.config.sections_scoring import Embedding, Gates, Judge, Metrics, Redact, Session, Sessions
+
+__all__ = [
+    "Close",
+    "Config",
+    "ConfigError",
+    "Embedding",
+    "Exporters",
+    "Gates",
+    "Jsonl",
+    "Judge",
+    "Late",
+    "Limits",
+    "MetricNames",
+    "Metrics",
+    "Otlp",
+    "OtlpSignal",
+    "Place",
+    "Problem",
+    "Prometheus",
+    "Redact",
+    "Resolved",
+    "Server",
+    "Session",
+    "Sessions",
+    "Store",
+    "Tls",
+    "check_embedder",
+    "check_machine",
+    "check_metrics",
+    "effective",
+    "enabled_metrics",
+    "format_duration",
+    "format_size",
+    "judge_models",
+    "load",
+    "metric_thresholds",
+    "parse_duration",
+    "parse_size",
+    "resolve",
+    "secret",
+    "tls_files",
+    "to_yaml",
+]

@@ -1,0 +1,100 @@
+"""From files and environment to a valid :class:`Config`, or to every reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from pandaeval_collector.config._draft import Draft, without
+from pandaeval_collector.config._messages import to_problem
+from pandaeval_collector.config._problem import ConfigError, KeyPath, Place, Problem, dotted
+from pandaeval_collector.config._rules import conflicts
+from pandaeval_collector.config._sources import read_environ, read_file, read_overrides
+from pandaeval_collector.config._tree import Config
+
+Check = Callable[[Config], Iterable[Problem]]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A valid configuration, and where each value that was set came from (defaults are absent)."""
+
+    config: Config
+    origins: Mapping[KeyPath, Place]
+
+    def located(self, problems: Iterable[Problem]) -> list[Problem]:
+        """The same problems with their places, as far as their keys were set by somebody."""
+        places = {dotted(path): place for path, place in self.origins.items()}
+        return [replace(problem, place=problem.place or places.get(problem.key)) for problem in problems]
+
+
+def load(
+    path: Path | None,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, Any] | None = None,
+    checks: Iterable[Check] = (),
+) -> Config:
+    """The configuration: defaults, then the YAML file, then the environment, then ``overrides`` (dotted keys of the
+    command line; ``None`` values are passed over).
+
+    ``checks`` find problems that only others can know, such as names of metrics. Reads no file but ``path`` and no
+    environment but ``environ``. Raises :class:`ConfigError` with all problems.
+    """
+    return resolve(path, environ, overrides, checks).config
+
+
+def resolve(
+    path: Path | None,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, Any] | None = None,
+    checks: Iterable[Check] = (),
+) -> Resolved:
+    """As ``load``, with the origin of each value."""
+    draft = Draft()
+    problems = read_file(path, draft) if path is not None else []
+    problems += read_environ(environ, draft)
+    read_overrides(overrides or {}, draft)
+    draft.drop_empty()
+    config, invalid = _validate(draft)
+    problems += invalid.values()
+    problems += _conflicts(config, draft, set(invalid))
+    resolved = Resolved(config, draft.origins())
+    found = [problem for check in checks for problem in resolved.located(check(config))]
+    problems += [problem for problem in found if not _concerns(problem, invalid)]
+    if problems:
+        raise ConfigError(problems)
+    return resolved
+
+
+def _validate(draft: Draft) -> tuple[Config, dict[KeyPath, Problem]]:
+    """The config with defaults in place of what is invalid, and what is invalid by path."""
+    invalid: dict[KeyPath, Problem] = {}
+    bad: set[KeyPath] = set()
+    while True:
+        try:
+            return Config.model_validate(without(draft.values, bad)), invalid
+        except ValidationError as error:
+            for details in error.errors(include_url=False):
+                path, problem = to_problem(details, draft)
+                invalid.setdefault(path, problem)
+                # A section that lacks a key has to go as a whole.
+                bad.add(path[:-1] if details["type"] == "missing" else path)
+
+
+def _conflicts(config: Config, draft: Draft, invalid: set[KeyPath]) -> list[Problem]:
+    problems = []
+    for conflict in conflicts(config):
+        if any(bad[: len(path)] == path or path[: len(bad)] == bad for path in conflict.paths for bad in invalid):
+            continue
+        path = next((path for path in conflict.paths if draft.holds(path)), conflict.paths[0])
+        problems.append(Problem(dotted(path), conflict.message, draft.value_at(path)))
+    return problems
+
+
+def _concerns(problem: Problem, paths: Iterable[KeyPath]) -> bool:
+    """Whether it speaks of a value that was invalid, and so of the default in its place."""
+    return any((problem.key + ".").startswith((f"{dotted(path)}.", f"{dotted(path)}[")) for path in paths)

@@ -1,0 +1,111 @@
+"""Validation errors as sentences: what stands there, what is wrong with it, what to write instead."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic_core import ErrorDetails
+
+from pandaeval_collector.config._draft import Draft
+from pandaeval_collector.config._keys import below, keys, variable
+from pandaeval_collector.config._problem import KeyPath, Place, Problem, dotted
+from pandaeval_collector.config._show import masked
+
+_KINDS = {
+    "bool": "is not true or false",
+    "int": "is not a whole number",
+    "float": "is not a number",
+    "finite": "is not a finite number",
+    "string": "is not text; put it in quotes",
+    "tuple": "is not a list, such as [a, b]",
+    "mapping": "is not a map, such as {name: value}",
+    "dict": "is not a map, such as {name: value}",
+    "model": "is not a section; write keys below it",
+}
+_LIMITS = {
+    "greater_than": "must be greater than {gt:g}",
+    "greater_than_equal": "must be {ge:g} or more",
+    "less_than_equal": "must be {le:g} or less",
+}
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that ``name`` was probably meant to be."""
+    return next(iter(difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)), None)
+
+
+def to_problem(error: ErrorDetails, draft: Draft) -> tuple[KeyPath, Problem]:
+    """The path and the problem of one validation error."""
+    kind = error["type"]
+    entry = error["loc"][-1:] == ("[key]",)
+    path = error["loc"][:-1] if entry else error["loc"]
+    if kind == "extra_forbidden" or (entry and kind == "literal_error"):
+        place = draft.key_at(path)
+        known = _choices(error) if entry else [key.path[-1] for key in below(_names(path[:-1]))]
+        return path, Problem(dotted(path), _unknown(_names(path), known, place), place)
+    if kind == "missing":
+        message = f"is missing: {keys()[_names(path)].meaning}"
+        return path, Problem(dotted(path), message, draft.value_at(path))
+    return path, Problem(dotted(path), _sentence(error, path), draft.value_at(path))
+
+
+def _sentence(error: ErrorDetails, path: KeyPath) -> str:
+    kind, context = error["type"], error.get("ctx", {})
+    # What stands where the name of a variable belongs may be the secret itself.
+    shown = "the value" if str(path[-1]).endswith("_env") else _shown(error["input"])
+    if kind == "value_error":
+        return f"{shown} {context['error']}"
+    if kind == "literal_error":
+        return f"{shown} is not one of {', '.join(_choices(error))}{_meant(error['input'], _choices(error))}"
+    if kind == "string_too_short":
+        return "is empty; leave the key out, or write a value"
+    if kind in _LIMITS:
+        return f"{shown} {_LIMITS[kind].format(**context)}"
+    words = _KINDS.get(kind.split("_")[0])
+    return f"{shown} {words}" if words else f"{shown}: {error['msg']}"
+
+
+def _unknown(path: tuple[str, ...], known: list[str], place: Place | None) -> str:
+    name, section = path[-1], path[:-1]
+    in_variable = place is not None and place.source == f"environment {variable(path)}"
+    meant = closest(name, known)
+    if meant:
+        found: tuple[str, ...] | None = (*section, meant)
+    else:
+        found = _elsewhere(name, section)
+    if found:
+        spelled = variable(found) if in_variable else meant or dotted(found)
+        return f"unknown key; did you mean {spelled}?"
+    return f"unknown key; known here: {', '.join(known)}"
+
+
+def _elsewhere(name: str, section: tuple[str, ...]) -> tuple[str, ...] | None:
+    """A key with that name, or with its section and name run together as ``name``, in another place of the tree."""
+    for path in keys():
+        rest = path[len(section) :]
+        if path[: len(section)] == section and len(rest) > 1 and name in ("_".join(rest), ".".join(rest)):
+            return path
+    found = [path for path in keys() if path[-1] == name]
+    return found[0] if len(found) == 1 else None
+
+
+def _choices(error: ErrorDetails) -> list[str]:
+    return re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
+
+
+def _meant(value: Any, choices: list[str]) -> str:
+    meant = closest(value, choices) if isinstance(value, str) else None
+    return f"; did you mean {meant}?" if meant else ""
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(masked(value), default=str, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _names(path: KeyPath) -> tuple[str, ...]:
+    return tuple(str(part) for part in path)

@@ -1,0 +1,106 @@
+"""Names of metrics and embedders in the configuration, against those that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from pandaeval_collector.config._messages import closest
+from pandaeval_collector.config._problem import Problem
+from pandaeval_collector.config._tree import Config
+
+Registry = Iterable[tuple[str, str]]
+T = TypeVar("T")
+
+
+class MetricNames:
+    """All metrics by key (``trace.coherence``) and by bare name (``coherence``)."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.keys = frozenset(f"{level}.{name}" for level, name in registry)
+        self._by_name: dict[str, tuple[str, ...]] = {}
+        for key in sorted(self.keys):
+            name = key.partition(".")[2]
+            self._by_name[name] = (*self._by_name.get(name, ()), key)
+
+    def select(self, name: str) -> tuple[str, ...]:
+        """The keys that ``name`` means: one for ``level.name``, each level that has it for a bare name, else none."""
+        return (name,) if name in self.keys else self._by_name.get(name, ())
+
+    def select_threshold(self, name: str, value: float) -> tuple[str, ...]:
+        """As ``select``, for a threshold: one value cannot serve two scales, so that a bare name of several levels
+        means the turn level above 1 (its scale is 1-5) and stays ambiguous, with several keys, otherwise."""
+        found = self.select(name)
+        turn = tuple(key for key in found if key.startswith("turn."))
+        return turn if len(found) > 1 and value > 1 and turn else found
+
+    def unknown(self, name: str) -> str:
+        """What to say of a name that is no metric."""
+        meant = closest(name, [*self._by_name, *self.keys])
+        return "unknown metric" + (f"; did you mean {meant}?" if meant else "; `pandaeval metrics` lists them")
+
+
+def check_metrics(config: Config, registry: Registry) -> list[Problem]:
+    """What is wrong with metric names in ``config``, given the (level, name) of every metric there is.
+
+    The problems have keys but no places; ``resolve`` adds them to what it is given as ``checks``.
+    """
+    names = MetricNames(registry)
+    listed = [] if config.metrics.enabled == "all" else config.metrics.enabled
+    problems = [
+        Problem(f"metrics.enabled[{index}]", f"{name}: {names.unknown(name)}")
+        for index, name in enumerate(listed)
+        if not names.select(name)
+    ]
+    problems += [
+        Problem(f"judge.models.{name}", names.unknown(name)) for name in config.judge.models if not names.select(name)
+    ]
+    return [*problems, *_threshold_problems(config.metrics.thresholds, names)]
+
+
+def check_embedder(config: Config, schemes: Iterable[str]) -> list[Problem]:
+    """What is wrong with ``embedding.model``; ``schemes``: all embedders, as ``model2vec`` for ``model2vec:NAME``."""
+    known = sorted(schemes)
+    scheme = config.embedding.model.partition(":")[0]
+    if scheme in known:
+        return []
+    meant = closest(scheme, known)
+    message = f"did you mean {meant}?" if meant else f"known are {', '.join(known)}"
+    return [Problem("embedding.model", f'"{config.embedding.model}" is not an embedder; {message}')]
+
+
+def enabled_metrics(config: Config, registry: Registry) -> frozenset[str]:
+    """The keys (``level.name``) of the metrics that run. Names that ``check_metrics`` refuses select nothing."""
+    names = MetricNames(registry)
+    if config.metrics.enabled == "all":
+        return names.keys
+    return frozenset(key for name in config.metrics.enabled for key in names.select(name))
+
+
+def metric_thresholds(config: Config, registry: Registry) -> dict[str, float]:
+    """The configured thresholds by key (``level.name``), in the metric's own scale; defaults are not among them."""
+    names = MetricNames(registry)
+    thresholds = config.metrics.thresholds
+    return {key: value for name, value in thresholds.items() for key in names.select_threshold(name, value)}
+
+
+def judge_models(config: Config, registry: Registry) -> dict[str, str]:
+    """The configured models by key (``level.name``); a full key outweighs a bare name. Others use ``judge.model``."""
+    names = MetricNames(registry)
+    bare_first = sorted(config.judge.models.items(), key=lambda item: item[0] in names.keys)
+    return {key: model for name, model in bare_first for key in names.select(name)}
+
+
+def _threshold_problems(thresholds: Mapping[str, float], names: MetricNames) -> Iterator[Problem]:
+    given: dict[str, str] = {}
+    for name, value in thresholds.items():
+        found = names.select_threshold(name, value)
+        key = f"metrics.thresholds.{name}"
+        if not found:
+            yield Problem(key, names.unknown(name))
+        elif len(found) > 1:
+            yield Problem(key, f"is the name of several metrics; write {' or '.join(found)}")
+        elif found[0] in given:
+            yield Problem(key, f"sets {found[0]}, which {given[found[0]]} sets already")
+        else:
+            given[found[0]] = name

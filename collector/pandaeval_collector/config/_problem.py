@@ -1,0 +1,59 @@
+"""What is wrong with a configuration, and exactly where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pandaeval_collector.errors import UserError
+
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where a value was written: a file (``line`` and ``column`` count from 1; 0: the file as a whole), an environment
+    variable or the command line. ``key``: the dotted key when ``source`` already says it, as a variable's name does."""
+
+    source: str
+    line: int = 0
+    column: int = 0
+    key: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to put right. ``key`` is dotted (``close.quiet``) or empty; ``place`` is ``None`` when not known."""
+
+    key: str
+    message: str
+    place: Place | None = None
+
+    def __str__(self) -> str:
+        named = self.place is not None and self.place.key == self.key
+        where = " ".join(part for part in (str(self.place or ""), "" if named else self.key) if part)
+        return f"{where}: {self.message}" if where else self.message
+
+
+class ConfigError(UserError):
+    """The configuration cannot be used. ``problems`` holds every reason at once, files first, in the order of lines."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(sorted(problems, key=_position))
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """``("metrics", "enabled", 1)`` as people write it: ``metrics.enabled[1]``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")
+
+
+def _position(problem: Problem) -> tuple[bool, Place, str]:
+    place = problem.place or Place("")
+    return not place.line, place, problem.key

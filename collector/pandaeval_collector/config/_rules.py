@@ -1,0 +1,116 @@
+"""What no key can tell by itself: values that do not fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from pandaeval_collector.config._tree import Config
+from pandaeval_collector.config._units import format_duration, format_size
+from pandaeval_collector.receivers.bind import InsecureBind, Tls, check_bind, parse_address
+
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Keys that contradict each other; the first of ``paths`` that the user has set is the one to blame."""
+
+    paths: tuple[Keys, ...]
+    message: str
+
+
+def conflicts(config: Config) -> Iterator[Conflict]:
+    """All of them. A conflict is only worth telling if each key in its ``paths`` is valid by itself."""
+    yield from _closing_times(config)
+    yield from _ports(config)
+    yield from _open_doors(config)
+    yield from _request_sizes(config)
+    yield from _weights(config)
+    yield from _handing_over(config)
+    yield from _own_endpoint(config)
+
+
+def tls_files(config: Config) -> Tls | None:
+    """The certificates of the listeners, as the receivers want them."""
+    tls = config.server.tls
+    if tls is None:
+        return None
+    return Tls(Path(tls.cert), Path(tls.key), Path(tls.client_ca) if tls.client_ca else None)
+
+
+def _closing_times(config: Config) -> Iterator[Conflict]:
+    times = [(name, getattr(config.close, name)) for name in ("quiet", "idle", "max_age")]
+    for (short, less), (long, more) in pairwise(times):
+        if less > more:
+            message = f"close.{short} ({format_duration(less)}) is longer than close.{long} ({format_duration(more)})"
+            yield Conflict((("close", short), ("close", long)), message)
+
+
+def _ports(config: Config) -> Iterator[Conflict]:
+    taken: dict[int, str] = {}
+    for name in ("grpc", "http", "health"):
+        port = parse_address(getattr(config.server, name)).port
+        if port in taken:
+            paths = (("server", name), ("server", taken[port]))
+            yield Conflict(paths, f"port {port} is already that of server.{taken[port]}")
+        elif port:
+            taken[port] = name
+
+
+def _open_doors(config: Config) -> Iterator[Conflict]:
+    server = config.server
+    tls = tls_files(config)
+    for name in ("grpc", "http"):
+        paths = (("server", name), ("server", "insecure_bind"), ("server", "tls"), ("server", "token_env"))
+        try:
+            # Whether a token is demanded is what counts here, not which.
+            check_bind(parse_address(getattr(server, name)), tls, server.token_env, server.insecure_bind, setting="")
+        except InsecureBind as refusal:
+            yield Conflict(paths, str(refusal).strip())
+
+
+def _request_sizes(config: Config) -> Iterator[Conflict]:
+    largest, together = config.server.max_request_bytes, config.server.max_inflight_bytes
+    if largest > together:
+        message = (
+            f"server.max_request_bytes ({format_size(largest)}) is more than "
+            f"server.max_inflight_bytes ({format_size(together)}), so the largest request would never be accepted"
+        )
+        yield Conflict((("server", "max_request_bytes"), ("server", "max_inflight_bytes")), message)
+
+
+def _weights(config: Config) -> Iterator[Conflict]:
+    weights = config.session.weights
+    if len(weights) == 4 and not any(weights.values()):
+        yield Conflict((("session", "weights"),), "all weights are 0; at least one signal must count")
+
+
+def _handing_over(config: Config) -> Iterator[Conflict]:
+    if config.store.on_shutdown == "forward" and config.store.drain_to is None:
+        paths = (("store", "on_shutdown"), ("store", "drain_to"))
+        yield Conflict(paths, "forward needs store.drain_to, the endpoint that takes the open traces")
+
+
+def _own_endpoint(config: Config) -> Iterator[Conflict]:
+    own = {_plain(config.server.grpc): "grpc", _plain(config.server.http): "http"}
+    otlp = config.exporters.otlp
+    endpoints: dict[Keys, str | None] = {
+        ("exporters", "otlp", "endpoint"): otlp.endpoint,
+        ("exporters", "otlp", "traces", "endpoint"): otlp.traces.endpoint,
+        ("exporters", "otlp", "metrics", "endpoint"): otlp.metrics.endpoint,
+        ("exporters", "otlp", "logs", "endpoint"): otlp.logs.endpoint,
+        ("store", "drain_to"): config.store.drain_to,
+        ("sessions", "forward_to"): config.sessions.forward_to,
+    }
+    for path, endpoint in endpoints.items():
+        listener = own.get(_plain(endpoint)) if endpoint else None
+        if listener:
+            message = f"the endpoint is this collector's own address (server.{listener})"
+            yield Conflict((path, ("server", listener)), message)
+
+
+def _plain(endpoint: str) -> str:
+    return endpoint.rpartition("//")[2].rstrip("/").replace("localhost:", "127.0.0.1:")

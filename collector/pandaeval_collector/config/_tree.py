@@ -1,0 +1,34 @@
+"""The whole configuration."""
+
+from __future__ import annotations
+
+from pandaeval_collector.config._types import Section, group
+from pandaeval_collector.config.sections_in import Close, Late, Limits, Server, Store
+from pandaeval_collector.config.sections_out import Exporters
+from pandaeval_collector.config.sections_scoring import (
+    Embedding,
+    Gates,
+    Judge,
+    Metrics,
+    Redact,
+    Session,
+    Sessions,
+)
+
+
+class Config(Section):
+    """Everything that can be set. Durations are seconds (float), sizes bytes (int); ``Config()`` is the defaults."""
+
+    server: Server = group(Server)
+    limits: Limits = group(Limits)
+    close: Close = group(Close)
+    late: Late = group(Late)
+    session: Session = group(Session)
+    sessions: Sessions = group(Sessions)
+    metrics: Metrics = group(Metrics)
+    embedding: Embedding = group(Embedding)
+    judge: Judge = group(Judge)
+    redact: Redact = group(Redact)
+    store: Store = group(Store)
+    exporters: Exporters = group(Exporters)
+    gates: Gates = group(Gates)

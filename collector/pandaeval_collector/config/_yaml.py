@@ -1,0 +1,111 @@
+"""YAML to plain values, with the line and column of everything, and every fault that can be found without a meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+from pandaeval_collector.config._problem import KeyPath, Place, Problem, dotted
+
+_MAP, _LIST, _TEXT = (f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str"))
+
+Marker = Callable[[KeyPath, Place, Place | None], None]
+
+
+class YamlReader:
+    """Reads one text. ``problems`` holds what was wrong, ``unread`` the paths that are ``None`` for that reason; the
+    rest is returned all the same.
+
+    ``at`` places a position in the text (line and column from 0), ``mark`` is told where each value and key stands.
+    Tags, objects and recursive anchors are refused: only what JSON knows gets through.
+    """
+
+    def __init__(self, text: str, at: Callable[[int, int], Place], mark: Marker, path: KeyPath = ()) -> None:
+        self.problems: list[Problem] = []
+        self.unread: set[KeyPath] = set()
+        self._text = text
+        self._at = at
+        self._mark = mark
+        self._path = path
+        self._open: set[int] = set()
+        self._flat: set[int] = set()
+
+    def read(self) -> Any:
+        """The value of the whole text; ``None`` for an empty text, and where nothing could be read."""
+        loader = None
+        try:
+            loader = yaml.SafeLoader(self._text)
+            node = loader.get_single_node()
+            return None if node is None else self._build(node, self._path, None, loader)
+        except yaml.MarkedYAMLError as error:
+            self._fault(error.problem_mark, f"is not valid YAML: {error.problem or error.context}")
+        except yaml.YAMLError as error:
+            self._fault(None, f"is not valid YAML: {str(error).splitlines()[0]}")
+        except RecursionError:
+            self._fault(None, "is nested too deeply")
+        finally:
+            if loader is not None:
+                loader.dispose()
+        return None
+
+    def _build(self, node: yaml.Node, path: KeyPath, key: Place | None, loader: yaml.SafeLoader) -> Any:
+        self._mark(path, self._place(node), key)
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path, loader)
+        if node.tag not in (_MAP, _LIST):
+            return self._leave_out(node, path, f"the tag {node.tag} is not allowed")
+        if id(node) in self._open:
+            return self._leave_out(node, path, "refers to itself")
+        self._open.add(id(node))
+        try:
+            if isinstance(node, yaml.MappingNode):
+                return self._mapping(node, path, loader)
+            return [self._build(item, (*path, i), None, loader) for i, item in enumerate(node.value)]
+        finally:
+            self._open.discard(id(node))
+
+    def _mapping(self, node: yaml.MappingNode, path: KeyPath, loader: yaml.SafeLoader) -> dict[str, Any]:
+        if id(node) not in self._flat:
+            self._flat.add(id(node))
+            self._refuse_doubles(node, path)
+            loader.flatten_mapping(node)
+        values: dict[str, Any] = {}
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag == _TEXT:
+                values[key.value] = self._build(value, (*path, key.value), self._place(key), loader)
+            else:
+                name = key.value if isinstance(key, yaml.ScalarNode) else "a list or map"
+                self._refuse(key, path, f"{name} is not a key; put it in quotes if it is meant as one")
+        return values
+
+    def _refuse_doubles(self, node: yaml.MappingNode, path: KeyPath) -> None:
+        first: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in first:
+                self._refuse(key, (*path, key.value), f"is given twice; the first is in line {first[key.value]}")
+            first.setdefault(key.value, key.start_mark.line + 1)
+
+    def _scalar(self, node: yaml.ScalarNode, path: KeyPath, loader: yaml.SafeLoader) -> Any:
+        try:
+            return loader.construct_object(node)
+        except (yaml.YAMLError, ValueError) as error:
+            reason = error.problem if isinstance(error, yaml.MarkedYAMLError) else error
+            return self._leave_out(node, path, f"cannot be read: {reason}")
+
+    def _refuse(self, node: yaml.Node, path: KeyPath, message: str) -> None:
+        self.problems.append(Problem(dotted(path), message, self._place(node)))
+
+    def _leave_out(self, node: yaml.Node, path: KeyPath, message: str) -> None:
+        self._refuse(node, path, message)
+        self.unread.add(path)
+
+    def _fault(self, mark: yaml.Mark | None, message: str) -> None:
+        place = self._at(mark.line, mark.column) if mark else self._at(-1, -1)
+        self.problems.append(Problem(dotted(self._path), message, place))
+
+    def _place(self, node: yaml.Node) -> Place:
+        return self._at(node.start_mark.line, node.start_mark.column)

@@ -1,0 +1,119 @@
+"""How spans come in, when a trace is complete, and where it is kept until it is judged."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from pandaeval_collector.config._types import (
+    Address,
+    Count,
+    Duration,
+    Endpoint,
+    EnvName,
+    FilePath,
+    Section,
+    Size,
+)
+
+
+class Tls(Section):
+    """Certificates of the listeners, PEM files."""
+
+    cert: FilePath = Field(description="File with the server's certificate and its chain, PEM.")
+    key: FilePath = Field(description="File with the private key of the certificate, PEM.")
+    client_ca: FilePath | None = Field(
+        default=None,
+        description="File with the CA of client certificates, PEM; when set, clients must show one.",
+    )
+
+
+class Server(Section):
+    """Where the collector listens, and who may send."""
+
+    grpc: Address = Field(
+        default="127.0.0.1:4327",
+        description="Address of OTLP over gRPC and of the collector's own gRPC service; port 0 takes any free one.",
+    )
+    http: Address = Field(default="127.0.0.1:4328", description="Address of OTLP over HTTP and of the API.")
+    health: Address = Field(
+        default="127.0.0.1:4329",
+        description="Address of /healthz, /readyz and /metrics; shows no content of traces, so probes may reach it.",
+    )
+    insecure_bind: bool = Field(
+        default=False,
+        description="Allow grpc and http on addresses that other machines reach without TLS and a token.",
+    )
+    tls: Tls | None = Field(default=None, description="Certificates of grpc and http; null speaks plain text.")
+    token_env: EnvName | None = Field(
+        default=None, description="Name of the environment variable with the bearer token that senders must present."
+    )
+    max_request_bytes: Size = Field(
+        default=64 << 20, description="Largest request that is accepted, in bytes after decompression."
+    )
+    max_inflight_bytes: Size = Field(
+        default=256 << 20,
+        description="Bytes of requests in work at a time; beyond it senders are asked to come back later.",
+    )
+
+
+class Limits(Section):
+    """How much of one span is kept."""
+
+    attribute_bytes: Size = Field(
+        default=1 << 20, description="Longest attribute value, in bytes; what is longer is cut off and marked as cut."
+    )
+
+
+class Close(Section):
+    """When a trace is taken to be complete."""
+
+    quiet: Duration = Field(
+        default=10.0, description="Time without a new span, after the root ended and no span is missing its parent."
+    )
+    idle: Duration = Field(default=180.0, description="Time since the last span after which a trace closes anyway.")
+    max_age: Duration = Field(default=1800.0, description="Time since the first span at which a trace closes for good.")
+    max_spans: Count = Field(default=10_000, description="Number of spans at which a trace closes for good.")
+    max_bytes: Size = Field(default=32 << 20, description="Bytes of spans at which a trace closes for good.")
+    score_fragments: bool = Field(
+        default=False,
+        description="Score the part of a trace that arrived here when other services report elsewhere.",
+    )
+
+
+class Late(Section):
+    """Spans that arrive after their trace was scored."""
+
+    policy: Literal["rescore", "count"] = Field(
+        default="rescore", description="rescore: score again as a new revision; count: only count the late spans."
+    )
+    window: Duration = Field(
+        default=600.0, description="How long the spans of a scored trace are kept, so that it can be scored again."
+    )
+
+
+class Store(Section):
+    """The file that holds everything that was acknowledged."""
+
+    path: FilePath = Field(
+        default="./pandaeval-data",
+        description="Data directory. PANDAEVAL_DATA sets it too, where neither file nor variable does.",
+    )
+    durability: Literal["full", "normal"] = Field(
+        default="full",
+        description="full: acknowledged spans survive a power cut; normal: faster, a power cut may lose the last ones.",
+    )
+    max_bytes: Size = Field(default=10 << 30, description="Disk space that the store may take, in bytes.")
+    retention: Duration = Field(
+        default=604800.0, description="How long results and the ids of scored traces are kept, to recognise late spans."
+    )
+    on_shutdown: Literal["persist", "forward", "decide"] = Field(
+        default="persist",
+        description="Open traces at a stop: persist keeps them for the next start, forward sends them to drain_to, "
+        "decide scores them as they are. Use forward or decide where the disk goes away.",
+    )
+    drain_to: Endpoint | None = Field(
+        default=None,
+        description="OTLP/gRPC endpoint of the collector that takes over, for on_shutdown: forward.",
+    )

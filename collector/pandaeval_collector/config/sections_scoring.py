@@ -1,0 +1,115 @@
+"""What is scored, by which model, and what fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field
+
+from pandaeval_collector.config._types import (
+    Amount,
+    Count,
+    Duration,
+    Endpoint,
+    EnvName,
+    Names,
+    PositiveDuration,
+    Section,
+    Share,
+    Text,
+    Url,
+)
+
+
+class Session(Section):
+    """When a session is over, and how its score is weighed."""
+
+    idle: Duration = Field(default=900.0, description="Time since its last trace after which a session closes.")
+    max_age: Duration = Field(default=86400.0, description="Time since its first trace after which a session closes.")
+    coherence_signal: Literal["calibrated", "raw"] = Field(
+        default="calibrated",
+        description="calibrated: coherence on a scale that means the same for every embedder; raw: the cosine itself.",
+    )
+    extra_signals: tuple[Literal["error", "tool_loop"], ...] = Field(
+        default=("error", "tool_loop"),
+        description="Signals that count besides the four weighted ones: error (the trace failed) and tool_loop.",
+    )
+    weights: Mapping[Literal["confidence", "loop_detection", "tool_correctness", "coherence"], Amount] = Field(
+        default={}, description="Weights of signals, 0 or more; what is not named keeps 1.0 (tool_correctness: 0.8)."
+    )
+
+
+class Sessions(Section):
+    """Sessions whose traces reach several collectors."""
+
+    forward_to: Endpoint | None = Field(
+        default=None, description="Endpoint of the one collector that scores sessions; null: this one."
+    )
+
+
+class Metrics(Section):
+    """Which metrics run, and when they pass."""
+
+    enabled: Names = Field(
+        default="all", description="all, or a list of names: trace.coherence, or coherence for every level that has it."
+    )
+    thresholds: Mapping[str, Amount] = Field(
+        default={}, description="Least passing value by name, such as trace.coherence: 0.5; in the metric's own scale."
+    )
+    modules: tuple[Text, ...] = Field(
+        default=(), description="Python modules, Python files or YAML files with metrics of your own."
+    )
+
+
+class Embedding(Section):
+    """How texts become vectors."""
+
+    model: Text = Field(
+        default="embedded",
+        description="embedded (ships with the package), model2vec:NAME, onnx-minilm or litellm:NAME.",
+    )
+
+
+class Judge(Section):
+    """The language model that answers what code cannot."""
+
+    model: Text | None = Field(
+        default=None, description="Name of the model, as litellm spells it; null: no judged metrics."
+    )
+    api_base: Url | None = Field(default=None, description="URL of the model's server; null: the provider's own.")
+    api_key_env: EnvName | None = Field(
+        default=None, description="Name of the environment variable with the API key; null: the provider's usual one."
+    )
+    timeout: PositiveDuration = Field(default=60.0, description="Longest time for one call.")
+    concurrency: Count = Field(default=8, description="Calls at a time.")
+    rpm: Count | None = Field(default=None, description="Calls per minute; null: no limit.")
+    tpm: Count | None = Field(default=None, description="Tokens per minute; null: no limit.")
+    daily_usd: Amount | None = Field(
+        default=None, description="US dollars per day (UTC) after which judging rests; null: no limit."
+    )
+    delay: Duration = Field(default=30.0, description="Time after a trace closed before it is judged, for late spans.")
+    sample: Share = Field(
+        default=1.0, description="Share of sessions that are judged, 0 to 1; each whole or not at all."
+    )
+    models: Mapping[str, Text] = Field(
+        default={}, description="Other models for single metrics, by name, such as trace.plan_quality: openai/gpt-4o."
+    )
+
+
+class Redact(Section):
+    """What is taken out of texts before they are kept or shown to a model."""
+
+    secrets: bool = Field(default=True, description="Replace keys, tokens and passwords.")
+    pii: bool = Field(default=False, description="Replace personal data: e-mail addresses, phone and card numbers …")
+
+
+class Gates(Section):
+    """When pandaeval evaluate exits with 1."""
+
+    fail_on_error_severity: Literal["low", "medium", "high", "critical"] | None = Field(
+        default="critical", description="Least severity of a failure that fails the run; null: none does."
+    )
+    max_unscored: Share = Field(
+        default=0.2, description="Largest share of results, 0 to 1, that may be missing before a threshold fails."
+    )

@@ -1,0 +1,14 @@
+"""The one kind of error that people see as a sentence instead of a traceback."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class UserError(Exception):
+    """Something that the user can put right: a bad config, an unreadable file, a missing secret.
+
+    ``str(error)`` is the whole message; the command line prints it to stderr and leaves with ``exit_code``.
+    """
+
+    exit_code: ClassVar[int] = 2
