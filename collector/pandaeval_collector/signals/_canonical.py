@@ -1,0 +1,145 @@
+"""When two tool calls ask the same, and when they were answered the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from pandaeval_otel.model import ToolCall
+
+VOLATILE_KEYS = frozenset(
+    """
+    requestid reqid clientrequestid requesttoken clienttoken correlationid idempotencykey idempotencytoken nonce
+    timestamp ts requesttime requesttimestamp requestedat sentat servertime generatedat toolcallid callid
+    fetchedat retrievedat queriedat elapsed elapsedms duration durationms latency latencyms tookms
+    """.split()  # noqa: SIM905 - a list of words to be read
+)
+"""Keys (lower case, letters and digits only) whose values differ from call to call without meaning anything."""
+
+_DEPTH = 50
+_PARSED_UP_TO = 20_000  # characters; longer texts are compared as they stand
+_NOT_ALNUM = re.compile(r"[^a-z0-9]")
+_ERROR_TEXT = re.compile(r"[\s\"'(\[]*error\b", re.IGNORECASE)
+_MAY_SAY_ERROR = re.compile(r'"(?:error|isError|is_error|success)"')
+_CHANGING_TEXT = re.compile(
+    r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"  # UUID
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?"  # ISO 8601 time
+    r"|[0-9a-f]{16,}|\d{10,}",  # other ids, seconds since 1970
+    re.IGNORECASE,
+)
+
+
+def canonical_arguments(arguments: Any) -> str | None:
+    """One spelling for all equivalent arguments; ``None`` where they cannot be spelled out (nested too deep).
+
+    The order of keys, surrounding blanks, ``1`` or ``1.0``, keys with a null value and volatile keys make no
+    difference. When nothing but volatile keys was passed, they are the subject of the call, and count.
+    """
+    try:
+        plain = _plain(arguments, _DEPTH, drop_volatile=True)
+        if not plain and arguments:
+            plain = _plain(arguments, _DEPTH, drop_volatile=False)
+        return json.dumps(plain or {}, sort_keys=True, ensure_ascii=False)
+    except _TooDeepError:
+        return None
+
+
+def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
+    """Whether two calls were answered alike; ``None`` when an answer was not captured.
+
+    Volatile keys at the top of a result make no difference; neither do ids and times inside the text of an error.
+    """
+    if not (_answered(one) and _answered(other)):
+        return None
+    if failed(one) != failed(other) or one.has_result != other.has_result:
+        return False
+    if _masked(one.error) != _masked(other.error):
+        return False
+    if failed(one) and isinstance(one.result, str) and isinstance(other.result, str):
+        return _masked(one.result) == _masked(other.result)
+    return _same(one.result, other.result)
+
+
+def failed(call: ToolCall) -> bool:
+    """Whether the call says that it failed: by its status, or by a result that is an error message. Many tools report
+    errors as ordinary results."""
+    if call.error is not None:
+        return True
+    if isinstance(call.result, str) and _ERROR_TEXT.match(call.result):
+        return True
+    result = _object(call.result)
+    if result is None:
+        return False
+    return (
+        bool(result.get("error") or result.get("isError") or result.get("is_error")) or result.get("success") is False
+    )
+
+
+def bare(result: Any) -> bool:
+    """Whether a result is an acknowledgement that says nothing about the state of things (``ok``, ``true``, null)."""
+    if isinstance(result, dict):
+        return all(bare(value) for value in result.values())
+    if isinstance(result, list):
+        return not result
+    if isinstance(result, str):
+        return _NOT_ALNUM.sub("", result.lower()) in {"", "ok", "okay", "done", "success", "successful", "true", "null"}
+    return result is None or result is True
+
+
+class _TooDeepError(Exception):
+    pass
+
+
+def _answered(call: ToolCall) -> bool:
+    return call.has_result or call.error is not None
+
+
+def _plain(value: Any, depth: int, drop_volatile: bool) -> Any:
+    if depth == 0:
+        raise _TooDeepError
+    if isinstance(value, dict):
+        items = ((str(key), item) for key, item in value.items() if item is not None)
+        return {
+            key: _plain(item, depth - 1, drop_volatile)
+            for key, item in items
+            if not (drop_volatile and _NOT_ALNUM.sub("", key.lower()) in VOLATILE_KEYS)
+        }
+    if isinstance(value, list | tuple):
+        return [_plain(item, depth - 1, drop_volatile) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str):
+        return value.strip()
+    return value if value is None or isinstance(value, bool | int | float) else repr(value)
+
+
+def _masked(text: str | None) -> str | None:
+    return None if text is None else _CHANGING_TEXT.sub("*", text)
+
+
+def _same(one: Any, other: Any) -> bool:
+    try:
+        if one == other:
+            return True
+        left, right = _top(one), _top(other)
+        return bool(left) and left == right
+    except RecursionError:  # nested deeper than the interpreter compares: cannot be told, so not a repetition
+        return False
+
+
+def _top(result: Any) -> dict[str, Any] | None:
+    parsed = _object(result)
+    if parsed is None:
+        return None
+    return {key: value for key, value in parsed.items() if _NOT_ALNUM.sub("", str(key).lower()) not in VOLATILE_KEYS}
+
+
+def _object(result: Any) -> dict[str, Any] | None:
+    """A result as a JSON object, if it is one or is the text of one."""
+    if isinstance(result, str) and len(result) <= _PARSED_UP_TO and result.lstrip().startswith("{"):
+        try:
+            result = json.loads(result)
+        except (ValueError, RecursionError):
+            return None
+    return result if isinstance(result, dict) else None

@@ -1,0 +1,166 @@
+"""Is an agent going round in circles inside one trace?
+
+Found by code alone, from what tools were asked and what they answered. Repetition is a loop only if the same agent
+calls the same tool with equivalent arguments, the answer brings nothing new, and nothing that may have changed the
+state of things happened in between (nor a new user message). So none of these is a loop:
+
+- polling: the answer changes in the end (which forgives the calls before it), a waiting tool lies between, or nothing
+  at all happened for 2 s (10 s where the trace shows no model calls or tool times, because a model may have been
+  thinking);
+- a retry after an error with back-off: 1 s of idle time, or waits that grow by half each time;
+- pagination: an argument advances, so the arguments are not equivalent;
+- checking again after each repair step: the step between may have changed something;
+- the same call twice at the same time, or by two agents, also two of one name that were each started as a tool: the
+  answer to the one was not known to the other.
+
+A call reads if its definition has ``readOnlyHint`` or its name starts with a read verb; everything else may change
+something. For what is weaker evidence, only the third equal call in a row counts (and the second with it): a changing
+call with the same answer each time and no news in between (a stepwise one, such as scroll or next, only if its answer
+is more than "ok"), and reading calls of which no result was captured. Calls whose arguments were not captured are never
+compared. Answers in a model's free words (an agent used as a tool) hardly ever repeat, so such loops are not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pandaeval_collector.signals._canonical import canonical_arguments
+from pandaeval_collector.signals._cycles import Cycle, find_cycles
+from pandaeval_collector.signals._lineage import contexts
+from pandaeval_collector.signals._ping_pong import PingPong, Visits, find_ping_pong
+from pandaeval_collector.signals._repeats import Step, mark_repeats
+from pandaeval_collector.signals._timeline import Timeline
+from pandaeval_collector.signals._verbs import nature
+from pandaeval_otel.model import Kind, ToolCall, ToolDefinition, Trace
+
+LOOPING_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LoopCycle:
+    """One thing that was done over and over.
+
+    ``kind``: ``repeat`` (one call), ``cycle2``, ``cycle3`` (two or three calls in turn), ``ping_pong`` (two agents hand
+    over to each other). ``rounds`` >= 2, the first included. ``tools``: names, in order of first appearance;
+    ``agents``: the two of a ping-pong, else empty. ``span_ids``: all rounds, in order. ``wasted_calls``: calls of the
+    later rounds. ``seconds`` and ``tokens`` (input and output) went by after the first round.
+    """
+
+    kind: str
+    rounds: int
+    tools: tuple[str, ...]
+    span_ids: tuple[str, ...]
+    wasted_calls: int
+    seconds: float
+    tokens: int
+    agents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLoop:
+    """``calls``: tool calls of the trace. ``repeated``: ordinals (0-based, in ``trace.tool_calls``) of the wasted ones,
+    those that repeat an earlier call and brought nothing. ``cycles`` in order of appearance."""
+
+    calls: int
+    repeated: tuple[int, ...] = ()
+    cycles: tuple[LoopCycle, ...] = ()
+
+    @property
+    def wasted_calls(self) -> int:
+        """0 <= wasted < calls, or 0 without calls."""
+        return len(self.repeated)
+
+    @property
+    def ratio(self) -> float:
+        """Wasted calls / calls, in 0..1 (below 1); 0 without calls."""
+        return self.wasted_calls / self.calls if self.calls else 0.0
+
+    @property
+    def looping(self) -> bool:
+        """Whether something was done at least three times over, whatever the ratio."""
+        return any(cycle.rounds >= LOOPING_ROUNDS for cycle in self.cycles)
+
+
+def tool_loop(trace: Trace) -> ToolLoop:
+    """The repeated tool calls of a trace and the cycles that they form.
+
+    Never raises, whatever the arguments and results hold. O(n log n) in spans and calls; safe on any thread.
+    """
+    visits = Visits(trace)
+    if not trace.tool_calls and len(visits.all) < 2:
+        return ToolLoop(0)
+    timeline = Timeline(trace)
+    steps = _steps(trace, timeline, visits)
+    mark_repeats(steps)
+    cycles = find_cycles(steps)
+    rallies = find_ping_pong(visits.all, steps)
+    wasted = {index for cycle in cycles for index in cycle.wasted} | {i for rally in rallies for i in rally.wasted}
+    shown = [_of_calls(cycle, trace.tool_calls, timeline) for cycle in cycles]
+    shown += [_of_visits(rally, trace.tool_calls, timeline) for rally in rallies]
+    return ToolLoop(len(trace.tool_calls), tuple(sorted(wasted)), tuple(shown))
+
+
+def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
+    tools: dict[str, ToolDefinition] = {}
+    for tool in trace.tools:
+        tools.setdefault(tool.name, tool)
+    inside = contexts(trace.spans)
+    models = {span.span_id for span in trace.spans if span.kind is Kind.LLM}
+    steps = []
+    before: ToolCall | None = None
+    for call in trace.tool_calls:
+        step = Step(
+            call=call,
+            nature=nature(call.name, tools[call.name].read_only if call.name in tools else None),
+            signature=_signature(call, tools, inside.get(call.span_id, "")),
+            turn=timeline.turn(call),
+            visit=visits.of(call),
+            asked_by=call.span_id if call.span_id in models else "",
+        )
+        if before is not None:
+            step.idle_s, step.idle_known = timeline.idle_s(before, call), timeline.knows_work(before)
+        steps.append(step)
+        before = call
+    return steps
+
+
+def _signature(call: ToolCall, tools: Mapping[str, ToolDefinition], inside: str) -> str | None:
+    if not call.has_arguments and not _takes_none(tools.get(call.name)):
+        return None
+    arguments = canonical_arguments(call.arguments)
+    return None if arguments is None else f"{inside}\0{call.agent}\0{call.name}\0{arguments}"
+
+
+def _takes_none(tool: ToolDefinition | None) -> bool:
+    """Whether the definition says that the tool has no parameters: then there are no arguments to capture."""
+    return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
+
+
+def _of_calls(cycle: Cycle, calls: Sequence[ToolCall], timeline: Timeline) -> LoopCycle:
+    start = calls[cycle.wasted[0] - 1].end_ns
+    end = calls[cycle.wasted[-1]].end_ns
+    return LoopCycle(
+        kind=cycle.kind,
+        rounds=cycle.rounds,
+        tools=tuple(dict.fromkeys(calls[index].name for index in cycle.members)),
+        span_ids=tuple(calls[index].span_id for index in cycle.members),
+        wasted_calls=len(cycle.wasted),
+        seconds=max(0, end - start) / 1e9,
+        tokens=timeline.tokens(start, end),
+    )
+
+
+def _of_visits(rally: PingPong, calls: Sequence[ToolCall], timeline: Timeline) -> LoopCycle:
+    start, end = rally.visits[2].start_ns, rally.visits[-1].end_ns
+    handed = tuple(calls[index].span_id for index in rally.members)
+    return LoopCycle(
+        kind="ping_pong",
+        rounds=rally.rounds,
+        tools=tuple(dict.fromkeys(calls[index].name for index in rally.members)),
+        span_ids=handed or tuple(visit.first_span_id for visit in rally.visits),
+        wasted_calls=len(rally.wasted),
+        seconds=max(0, end - start) / 1e9,
+        tokens=timeline.tokens(start, end),
+        agents=tuple(visit.agent for visit in rally.visits[:2]),
+    )
