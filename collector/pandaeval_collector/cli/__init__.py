@@ -1,0 +1,43 @@
+"""The ``pandaeval`` command. Each public module of this package is a command: its ``register(app)`` adds it.
+
+Nothing heavy is imported here or at the top of a command's module, so that ``pandaeval --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pandaeval_collector.cli._extras import hint
+
+if TYPE_CHECKING:
+    import typer
+
+    app: typer.Typer
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code: 2 and a sentence for what the user can put right."""
+    try:
+        from pandaeval_collector.cli._app import app
+
+        app(prog_name="pandaeval")
+    except ImportError as error:
+        advice = hint(error)
+        if advice is None:
+            raise
+        print(advice, file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def __getattr__(name: str) -> Any:
+    # Typer itself comes with the extra, so that the package has to be importable without it.
+    if name == "app":
+        from pandaeval_collector.cli._app import app
+
+        return app
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,82 @@
+"""The application: what all commands share, and how errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from pandaeval_collector.cli._extras import hint
+from pandaeval_collector.errors import UserError
+from pandaeval_otel.discovery import find
+
+_BROKEN_PIPE = 128 + 13  # as if the signal had ended us
+_INTERRUPTED = 128 + 2
+
+
+class Commands(TyperGroup):
+    """Turns the errors that users can do something about into a message and an exit code; all others are ours and
+    keep their traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; leaves with 2 for a :class:`UserError` and for an extra that is not installed."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except UserError as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(error.exit_code) from error
+        except ImportError as error:
+            advice = hint(error)
+            if advice is None:
+                raise
+            typer.echo(advice, err=True)
+            raise typer.Exit(2) from error
+        except KeyboardInterrupt as error:
+            raise typer.Exit(_INTERRUPTED) from error
+        except BrokenPipeError as error:
+            # The reader, such as `head`, has enough. Without this the interpreter complains when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(_BROKEN_PIPE) from error
+        return result
+
+
+def _print_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        typer.echo(f"pandaeval {version('pandaeval-otel')}")
+    except PackageNotFoundError:
+        typer.echo("pandaeval, run from its source without being installed")
+    raise typer.Exit
+
+
+def _build() -> typer.Typer:
+    built = typer.Typer(
+        cls=Commands,
+        help="Find out whether your AI agents did the job, inside the OpenTelemetry you already run.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,  # its tracebacks show local variables, secrets among them
+        rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    )
+    built.callback()(_root)
+    for register in find("pandaeval_collector.cli", "register"):
+        register(built)
+    return built
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Typer wants a function to hang the options of the whole command on."""
+
+
+app = _build()

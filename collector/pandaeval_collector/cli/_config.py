@@ -1,0 +1,39 @@
+"""How commands get their configuration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pandaeval_collector.config import Config, Problem, Resolved
+
+
+def resolve_config(
+    path: Path | None, overrides: Mapping[str, Any] | None = None, *, on_this_machine: bool = False
+) -> Resolved:
+    """The configuration of this process with the origin of each value, names of metrics and embedders checked.
+
+    ``overrides``: options of the command by dotted key; ``None`` values are passed over. ``on_this_machine``: what the
+    configuration needs here (secrets, certificates) is demanded too, as a command that uses them should.
+    Raises ``ConfigError`` with every problem.
+    """
+    from pandaeval_collector.config import check_machine, resolve
+
+    checks = [_check_names]
+    if on_this_machine:
+        checks.append(lambda config: check_machine(config, os.environ))
+    return resolve(path, os.environ, overrides, checks)
+
+
+def _check_names(config: Config) -> Iterable[Problem]:
+    from pandaeval_collector.config import check_embedder, check_metrics
+    from pandaeval_collector.embedding.load import schemes
+    from pandaeval_collector.metric import registry
+
+    yield from check_embedder(config, schemes())
+    # Metrics of the user's own modules are not in the registry yet; what is unknown here may be one of theirs.
+    if not config.metrics.modules:
+        yield from check_metrics(config, ((metric.level, metric.name) for metric in registry().values()))

@@ -1,0 +1,26 @@
+"""Which extra brings a package that is not installed."""
+
+from __future__ import annotations
+
+_EXTRAS = {
+    "collector": (
+        *("annotated_doc", "click", "grpc", "httptools", "numpy", "orjson", "pydantic", "pydantic_core", "rich"),
+        *("shellingham", "starlette", "typer", "uvicorn", "uvloop", "yaml", "zstandard"),
+    ),
+    "judge": ("litellm",),
+    "model2vec": ("model2vec",),
+    "onnx": ("onnxruntime", "tokenizers"),
+}
+
+
+def hint(error: BaseException) -> str | None:
+    """What to install, if ``error`` or what caused it is a missing package of ours; ``None`` for anything else."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ModuleNotFoundError) and cause.name:
+            package = cause.name.partition(".")[0]
+            for extra, packages in _EXTRAS.items():
+                if package in packages:
+                    return f'{package} is not installed; install it with: pip install "pandaeval-otel[{extra}]"'
+        cause = cause.__cause__
+    return None

@@ -1,0 +1,45 @@
+"""What commands print with: colours and lines on a terminal, plain text everywhere else."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+# Control characters, and those that reorder text: traces may hold sequences that a terminal would obey.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_WIDE = 100_000
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that never reads markup in what it prints. Obeys ``NO_COLOR``; without a terminal nothing is cut to
+    a width, so that a table keeps one line per row."""
+    from rich.console import Console
+
+    made = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = _WIDE
+    return made
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Console, title: str | None = None) -> Table:
+    """A table to print on the console ``on``; a cell may be a rich ``Text``, all else is shown as ``safe`` text."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    look = box.SIMPLE_HEAD if on.is_terminal else None
+    made = Table(*columns, title=title, title_justify="left", box=look, pad_edge=False, header_style="bold")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(safe(str(cell))) for cell in row))
+    return made
+
+
+def safe(text: str) -> str:
+    """``text`` with control characters written out (``\\x1b``), line ends and tabs kept."""
+    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)

@@ -1,0 +1,74 @@
+"""``pandaeval config``: check, show and describe the configuration."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pandaeval_collector.cli._config import resolve_config
+
+
+class Format(StrEnum):
+    """How ``config show`` prints."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``app``."""
+    group = typer.Typer(help="Check, show and describe the configuration.", no_args_is_help=True)
+    group.command("check")(check)
+    group.command("show")(show)
+    group.command("schema")(schema)
+    app.add_typer(group, name="config")
+
+
+def check(
+    file: Annotated[Path | None, typer.Argument(help="The file; without it the environment alone is checked.")] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail if secrets or certificates that it names are missing here.")
+    ] = False,
+) -> None:
+    """Find every problem in the configuration at once, each with its place. Exit code 2 if there is any."""
+    import os
+
+    from pandaeval_collector.config import check_machine
+
+    resolved = resolve_config(file, on_this_machine=strict)
+    for problem in resolved.located(check_machine(resolved.config, os.environ)):
+        typer.echo(f"note: {problem}", err=True)
+    typer.echo(f"{file or 'the configuration'} is valid")
+
+
+def show(
+    config: Annotated[Path | None, typer.Option("--config", help="The configuration file.")] = None,
+    output: Annotated[Format, typer.Option("--format", help="yaml says where each value came from.")] = Format.YAML,
+) -> None:
+    """Print the configuration in force: all keys, secrets hidden, and where each value that was set came from."""
+    from pandaeval_collector.config import effective, to_yaml
+
+    resolved = resolve_config(config)
+    if output is Format.JSON:
+        typer.echo(json.dumps(effective(resolved.config), indent=2, ensure_ascii=False))
+    else:
+        typer.echo(to_yaml(resolved.config, resolved.origins), nl=False)
+
+
+def schema(
+    example: Annotated[bool, typer.Option("--example", help="A YAML file with every key at its default.")] = False,
+    page: Annotated[bool, typer.Option("--page", help="The reference page in Markdown.")] = False,
+) -> None:
+    """Print the JSON schema of the configuration file, for editors; or an example file, or the reference page."""
+    from pandaeval_collector.config import docs
+
+    if example:
+        typer.echo(docs.example_yaml(), nl=False)
+    elif page:
+        typer.echo(docs.reference_page(), nl=False)
+    else:
+        typer.echo(json.dumps(docs.json_schema(), indent=2, ensure_ascii=False))
