@@ -8,7 +8,7 @@ matter. Memory does not grow with the input: spans wait on disk.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +22,8 @@ from pandaeval_collector.store import Chunk, Store
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
+from pandaeval_otel.normal.evidence import gather
+from pandaeval_otel.normal.trace import Closing, build_trace
 from pandaeval_otel.wire import MalformedOtlpError, read_chunk, split_logs, split_traces
 
 _BATCH = 128
@@ -44,20 +46,20 @@ class Read:
 
 
 class FileRun:
-    """One run over any number of inputs: :meth:`add` each request, then :meth:`results`. A context manager."""
+    """One run over any number of inputs: :meth:`add` each request, then :meth:`results`, or :meth:`traces` without an
+    evaluator. A context manager."""
 
     def __init__(
         self,
-        evaluator: Evaluator,
+        evaluator: Evaluator | None,
         rules: CloseRules | None = None,
-        keep: Callable[[Trace], None] | None = None,
     ) -> None:
         self.read = Read()
         self.telemetry = Telemetry()
         self._rules = rules or CloseRules()
         self._folder = tempfile.TemporaryDirectory(prefix="pandaeval-")
         self._store = Store(Path(self._folder.name), durability="off", max_bytes=1 << 40)
-        self._line = Line(self._store, evaluator, keep)
+        self._evaluator = evaluator
         self._waiting: list[Chunk] = []
 
     def __enter__(self) -> FileRun:
@@ -98,17 +100,28 @@ class FileRun:
 
     def results(self) -> Iterator[Result]:
         """Every result: those of the traces by start time, then those of the sessions."""
+        if self._evaluator is None:
+            raise ValueError("results need an evaluator")
         self._flush()
+        line = Line(self._store, self._evaluator)
         touched: set[str] = set()
         for batch in _batches(self._due(), _BATCH):
-            decision = self._line.decide(batch)
+            decision = line.decide(batch)
             self._store.commit(decision.changes).result()
             touched |= decision.changes.touched
             yield from decision.results
         for session_ids in _batches(iter(sorted(touched)), _BATCH):
-            decision = self._line.close_sessions(session_ids, lambda _: Trigger.FILE)
+            decision = line.close_sessions(session_ids, lambda _: Trigger.FILE)
             self._store.commit(decision.changes).result()
             yield from decision.results
+
+    def traces(self) -> Iterator[Trace]:
+        """Every trace in normal form by start time, unscored; those without agents too."""
+        self._flush()
+        for due in self._due():
+            trace = build_trace(gather(self._store.read_chunks(due.chunks)), Closing(due.trigger))
+            if trace is not None:
+                yield trace
 
     def _flush(self) -> None:
         if self._waiting:

@@ -55,10 +55,10 @@ class _Member:
 
 
 class Line:
-    """The scoring of one store. ``keep(trace)`` sees every trace in normal form (for ``inspect`` and for reports)."""
+    """The scoring of one store."""
 
-    def __init__(self, store: Store, evaluator: Evaluator, keep: Callable[[Trace], None] | None = None) -> None:
-        self._store, self._evaluator, self._keep = store, evaluator, keep
+    def __init__(self, store: Store, evaluator: Evaluator) -> None:
+        self._store, self._evaluator = store, evaluator
 
     def decide(self, due: Sequence[DueTrace]) -> Decision:
         """Scores traces and the places in their sessions that they change."""
@@ -95,8 +95,6 @@ class Line:
         if trace is None or not is_genai(trace):
             decision.not_genai += 1
             return None
-        if self._keep is not None:
-            self._keep(trace)
         return trace
 
     # -- sessions ------------------------------------------------------------------------------------------------

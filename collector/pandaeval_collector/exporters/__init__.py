@@ -1,0 +1,5 @@
+"""The ways out. An exporter knows results and a wire format, nothing of metrics and traces."""
+
+from pandaeval_collector.exporters._protocol import Exporter, PermanentError
+
+__all__ = ["Exporter", "PermanentError"]

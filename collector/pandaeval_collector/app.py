@@ -1,0 +1,136 @@
+"""A running collector: its parts put together from the configuration, started in order and stopped in reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pandaeval_collector.config import Config, secret, tls_files
+from pandaeval_collector.exporters.jsonl import JsonlExporter
+from pandaeval_collector.line import Line
+from pandaeval_collector.outbox import Outbox
+from pandaeval_collector.pipeline import Pipeline
+from pandaeval_collector.receivers.admission import Admission
+from pandaeval_collector.receivers.bind import Address, check_bind, parse_address
+from pandaeval_collector.receivers.health import health_app
+from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
+from pandaeval_collector.receivers.otlp_http import otlp_http_app
+from pandaeval_collector.receivers.server import HttpServer
+from pandaeval_collector.settings import evaluator, timing
+from pandaeval_collector.store import ResultRow, Store
+from pandaeval_collector.telemetry import Telemetry
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a started collector can be reached, with real port numbers."""
+
+    grpc: Address
+    http: Address
+    health: Address
+
+
+class Collector:
+    """One collector. Create, :meth:`start` and :meth:`stop` it on one event loop."""
+
+    def __init__(self, config: Config, environ: Mapping[str, str]) -> None:
+        self._config = config
+        self.telemetry = Telemetry()
+        self._parts = contextlib.AsyncExitStack()
+        self._ready = {"store": False, "pipeline": False, "grpc": False, "http": False}
+        self._admission = Admission(config.server.max_inflight_bytes, draining=True)
+        self._outboxes: list[Outbox] = []
+        self._pipeline: Pipeline | None = None
+        self._token = secret(config.server.token_env, environ)
+        self._tls = tls_files(config)
+
+    async def start(self) -> Listening:
+        """Opens the store, resumes, then the doors. Raises what keeps it from starting; nothing is left running."""
+        try:
+            return await self._start()
+        except BaseException:
+            await self._parts.aclose()
+            raise
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether everything that came is decided, and every session scored."""
+        return self._pipeline is not None and not self._pipeline.open_traces and not self._pipeline.open_sessions
+
+    async def stop(self) -> None:
+        """Closes the doors, finishes what is at hand, keeps the rest in the store for the next start."""
+        self._admission.draining = True
+        self._ready = dict.fromkeys(self._ready, False)
+        await self._parts.aclose()
+
+    async def _start(self) -> Listening:
+        config, parts = self._config, self._parts
+        addresses = [parse_address(text) for text in (config.server.grpc, config.server.http, config.server.health)]
+        for address in addresses[:2]:
+            check_bind(address, self._tls, self._token, config.server.insecure_bind)
+        health = HttpServer(health_app(lambda: self._ready, self._metrics), addresses[2], setting="server.health")
+        health_address = await health.start()
+        parts.push_async_callback(health.stop)
+        scorer = await asyncio.to_thread(evaluator, config)
+        store = Store(Path(config.store.path), config.store.durability, config.store.max_bytes)
+        parts.callback(store.close)
+        self._ready["store"] = True
+        await self._open_outboxes(store)
+        pipeline = Pipeline(store, Line(store, scorer), timing(config), self.telemetry, self._wake)
+        await pipeline.start()
+        self._pipeline = pipeline
+        parts.push_async_callback(pipeline.stop, config.store.on_shutdown == "decide")
+        self._ready["pipeline"] = True
+        grpc = OtlpGrpcServer(
+            pipeline,
+            self._admission,
+            addresses[0],
+            max_request_bytes=config.server.max_request_bytes,
+            token=self._token,
+            tls=self._tls,
+            telemetry=self.telemetry,
+        )
+        http = HttpServer(
+            otlp_http_app(
+                pipeline,
+                self._admission,
+                max_request_bytes=config.server.max_request_bytes,
+                token=self._token,
+                telemetry=self.telemetry,
+            ),
+            addresses[1],
+            setting="server.http",
+            tls=self._tls,
+        )
+        http_address = await http.start()
+        parts.push_async_callback(http.stop)
+        grpc_address = await grpc.start()
+        parts.push_async_callback(grpc.stop, 5.0)
+        self._admission.draining = False
+        self._ready |= {"grpc": True, "http": True}
+        return Listening(grpc_address, http_address, health_address)
+
+    async def _open_outboxes(self, store: Store) -> None:
+        path = self._config.exporters.jsonl.path
+        if path is not None:
+            outbox = Outbox(store, JsonlExporter(Path(path)), self.telemetry)
+            await outbox.start()
+            self._parts.push_async_callback(outbox.stop)
+            self._outboxes.append(outbox)
+
+    def _wake(self, rows: Sequence[ResultRow]) -> None:
+        for outbox in self._outboxes:
+            outbox.wake()
+
+    def _metrics(self, accept: str) -> tuple[bytes, str]:
+        lines = [
+            f'{name.replace(".", "_")}_total{{outcome="{outcome}",reason="{reason}"}} {value}'
+            for (name, outcome, reason), value in sorted(self.telemetry.counts().items())
+        ]
+        return ("\n".join(lines) + "\n").encode(), "text/plain; version=0.0.4; charset=utf-8"

@@ -1,0 +1,81 @@
+"""``pandaeval collector``: runs the sidecar."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pandaeval_collector.config import Config
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("collector")(collector)
+
+
+def collector(
+    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML); without one, the defaults.")] = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Run the sidecar until SIGTERM or Ctrl-C.
+
+    Open traces are kept in the store and taken up again at the next start.
+    """
+    from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.receivers.bind import BindError
+    from pandaeval_collector.store import NewerStoreError, StoreBusyError
+
+    settings = resolve_config(config, on_this_machine=True).config
+    level = logging.getLevelNamesMapping().get(log_level.upper())
+    if level is None:
+        raise UserError(f"--log-level {log_level}: write debug, info, warning or error")
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("uvicorn").setLevel(max(level, logging.WARNING))
+    try:
+        _run(settings)
+    except (BindError, StoreBusyError, NewerStoreError) as error:
+        raise UserError(str(error)) from error
+
+
+def _run(config: Config) -> None:
+    with asyncio.Runner(loop_factory=_new_event_loop) as runner:
+        runner.run(_serve(config))
+
+
+def _new_event_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:  # not to be had on every platform
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+async def _serve(config: Config) -> None:
+    from pandaeval_collector.app import Collector
+
+    log = logging.getLogger("pandaeval_collector")
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    running = Collector(config, os.environ)
+    listening = await running.start()
+    log.info(
+        "ready: OTLP/gRPC on %s, OTLP/HTTP on http://%s, health on http://%s, data in %s",
+        listening.grpc,
+        listening.http,
+        listening.health,
+        config.store.path,
+    )
+    await stop.wait()
+    log.info("stopping: open traces are kept for the next start")
+    await running.stop()
+    log.info("stopped")

@@ -1,0 +1,111 @@
+"""``pandaeval demo``: the whole way on this machine, in under a minute."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pandaeval_collector.app import Collector, Listening
+
+_PATIENCE_S = 50.0
+
+_NEXT = """\
+What you saw: a collector was started here, recorded sessions of real agents were sent to it over OTLP/gRPC, and every
+trace and session was scored without any model, key or network.
+
+Next:
+  pandaeval collector                    run the sidecar; send OTLP to 127.0.0.1:4327 (gRPC) or http://127.0.0.1:4328
+  pandaeval inspect traces.jsonl         what is understood of traces that you stored
+  pandaeval evaluate traces.jsonl        score them
+  pandaeval metrics coherence            what a metric asks, and what it does not judge
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("demo")(demo)
+
+
+def demo(
+    keep: Annotated[Path | None, typer.Option(help="Keep the results here, as JSON lines.")] = None,
+) -> None:
+    """Start a collector, send it recorded sessions of real agents over OTLP, and show their scores."""
+    import orjson
+
+    from pandaeval_collector.cli._tables import Summary, console
+
+    out = console()
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="pandaeval-demo-") as folder:
+        results = Path(folder) / "results.jsonl"
+        with out.status("starting a collector and sending it recorded sessions over OTLP/gRPC …"):
+            sent = asyncio.run(_run(Path(folder), results))
+        lines = results.read_bytes()
+        if keep is not None:
+            keep.write_bytes(lines)
+    summary = Summary()
+    for line in lines.splitlines():
+        summary.add(orjson.loads(line))
+    summary.print(out)
+    out.print(f"{sent} requests, {len(summary.traces)} agent traces, {time.monotonic() - started:.1f} s\n")
+    out.print(_NEXT, markup=False)
+
+
+async def _run(folder: Path, results: Path) -> int:
+    """Runs a collector of its own on free ports until everything that was sent is scored."""
+    from pandaeval_collector.app import Collector
+    from pandaeval_collector.config import load
+
+    config = load(
+        None,
+        {
+            "PANDAEVAL_SERVER__GRPC": "127.0.0.1:0",
+            "PANDAEVAL_SERVER__HTTP": "127.0.0.1:0",
+            "PANDAEVAL_SERVER__HEALTH": "127.0.0.1:0",
+            "PANDAEVAL_CLOSE__QUIET": "1s",
+            "PANDAEVAL_CLOSE__IDLE": "2s",
+            "PANDAEVAL_SESSION__IDLE": "1s",
+            "PANDAEVAL_STORE__PATH": str(folder / "data"),
+            "PANDAEVAL_EXPORTERS__JSONL__PATH": str(results),
+        },
+    )
+    collector = Collector(config, {})
+    listening = await collector.start()
+    try:
+        sent = await _send(listening)
+        await _settled(collector)
+    finally:
+        await collector.stop()
+    return sent
+
+
+async def _send(listening: Listening) -> int:
+    import grpc.aio
+
+    from pandaeval_collector.demo import recorded
+    from pandaeval_otel.otlp_json import logs_from_json, traces_from_json
+
+    sent = 0
+    async with grpc.aio.insecure_channel(str(listening.grpc)) as channel:
+        traces = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export", None, None)
+        logs = channel.unary_unary("/opentelemetry.proto.collector.logs.v1.LogsService/Export", None, None)
+        for document in recorded():
+            if "resourceLogs" in document:
+                await logs(logs_from_json(document).SerializeToString())
+            else:
+                await traces(traces_from_json(document).SerializeToString())
+            sent += 1
+    return sent
+
+
+async def _settled(collector: Collector) -> None:
+    """Until nothing is open any more."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while not collector.at_rest and time.monotonic() < deadline:  # noqa: ASYNC110 - rest is the absence of events
+        await asyncio.sleep(0.1)

@@ -1,0 +1,101 @@
+"""``pandaeval evaluate``: scores stored traces."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+if TYPE_CHECKING:
+    from pandaeval_collector.cli._tables import Summary
+    from pandaeval_collector.config import Config
+
+
+class Format(StrEnum):
+    """How results are written."""
+
+    table = "table"
+    json = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("evaluate")(evaluate)
+
+
+def evaluate(
+    files: Annotated[
+        list[str],
+        typer.Argument(help="OTLP/JSON lines or length-delimited protobuf, also .gz .xz .zst; - is standard input."),
+    ],
+    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
+    metrics: Annotated[str | None, typer.Option(help="Only these metrics, comma-separated.")] = None,
+    format_: Annotated[Format, typer.Option("--format", help="table is for people, json one result a line.")] = (
+        Format.table
+    ),
+    output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None,
+) -> None:
+    """Score stored traces with the same line that a running collector has.
+
+    Leaves with 1 when a configured threshold is missed, with 2 when the input cannot be used.
+    """
+    from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.cli._reading import requests
+    from pandaeval_collector.cli._tables import Summary, console, print_problems
+    from pandaeval_collector.filerun import FileRun
+    from pandaeval_collector.settings import close_rules, evaluator
+
+    enabled = [name.strip() for name in metrics.split(",") if name.strip()] if metrics else None
+    settings = resolve_config(config, {"metrics.enabled": enabled}).config
+    summary = Summary()
+    with FileRun(evaluator(settings), close_rules(settings)) as run, _target(output) as target:
+        for request in requests(files):
+            run.add(request)
+        for result in run.results():
+            summary.add(result.to_dict())
+            if format_ is Format.json:
+                target.write(result.to_json().decode() + "\n")
+        print_problems(console(sys.stderr), run.read.problems, run.read.bad)
+        if format_ is Format.table:
+            summary.print(console(target))
+            if not summary.outcomes:
+                typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
+    missed = gate(settings, summary)
+    for line in missed:
+        typer.echo(line, err=True)
+    if missed:
+        raise typer.Exit(1)
+
+
+def gate(config: Config, summary: Summary) -> list[str]:
+    """Which *configured* thresholds are missed, as sentences; defaults never fail a run."""
+    from pandaeval_collector.gates import missed
+    from pandaeval_collector.settings import scoring
+
+    return missed(scoring(config).thresholds, config.gates.max_unscored, summary.outcomes, summary.means())
+
+
+class _target:  # noqa: N801 - reads as a function
+    """The file to write to, or standard output (which is not closed)."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> TextIO:
+        from pandaeval_collector.errors import UserError
+
+        if self._path is None:
+            return sys.stdout
+        try:
+            self._file = self._path.open("w", encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"--output {self._path}: {error.strerror or error}") from error
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()

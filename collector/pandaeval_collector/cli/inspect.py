@@ -1,0 +1,100 @@
+"""``pandaeval inspect``: what was understood of traces, before any score."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pandaeval_otel.model import Trace
+
+
+class Format(StrEnum):
+    """How traces are written."""
+
+    tree = "tree"
+    json = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("inspect")(inspect)
+
+
+def inspect(
+    files: Annotated[list[str], typer.Argument(help="As for evaluate; - is standard input.")],
+    format_: Annotated[Format, typer.Option("--format", help="tree is for people, json one trace a line.")] = (
+        Format.tree
+    ),
+) -> None:
+    """Show what was understood of traces: the first thing to look at when a score is puzzling."""
+    import orjson
+
+    from pandaeval_collector.cli._reading import requests
+    from pandaeval_collector.cli._tables import console, print_problems
+    from pandaeval_collector.filerun import FileRun
+    from pandaeval_collector.inspection import describe
+
+    out = console()
+    shown = 0
+    with FileRun(None) as run:
+        for request in requests(files):
+            run.add(request)
+        for trace in run.traces():
+            shown += 1
+            if format_ is Format.json:
+                sys.stdout.buffer.write(orjson.dumps(describe(trace), default=str) + b"\n")
+            else:
+                _print(out, trace)
+        print_problems(console(sys.stderr), run.read.problems, run.read.bad)
+    sys.stdout.flush()
+    if not shown:
+        typer.echo("No spans in this input.", err=True)
+
+
+def _print(out: Console, trace: Trace) -> None:
+    from rich.text import Text
+    from rich.tree import Tree
+
+    from pandaeval_collector.inspection import outline
+
+    head = Text.assemble(
+        (trace.trace_id, "bold"),
+        f"  agent {trace.agent or '-'}  session {trace.session_id or '-'}  ",
+        (trace.status, "red" if trace.error is not None else "green"),
+        f"  {trace.llm_calls} model calls  {trace.usage.input}+{trace.usage.output} tokens  "
+        f"[{', '.join(trace.dialects)}]",
+    )
+    tree = Tree(head)
+    stack = [(-1, tree)]
+    for depth, kind, name, remark in outline(trace):
+        while stack[-1][0] >= depth:
+            stack.pop()
+        label = Text.assemble((kind, "cyan"), f" {name}", (f"  {remark}" if remark else "", "dim"))
+        stack.append((depth, stack[-1][1].add(label)))
+    out.print(tree)
+    for side, value in (("input", trace.input), ("output", trace.output)):
+        out.print(Text.assemble((f"  {side:7}", "bold"), _said(value)))
+    for index, call in enumerate(trace.tool_calls, 1):
+        result = call.error or (call.result if call.has_result else "no result captured")
+        arguments = call.arguments if call.has_arguments else "arguments not captured"
+        out.print(Text.assemble((f"  call {index:<2}", "bold"), _short(f"{call.name}({arguments}) → {result}", 200)))
+    for note in trace.notes:
+        out.print(Text(f"  note   {note}", style="yellow"))
+    out.print()
+
+
+def _said(value: str | None) -> str:
+    if value is None:
+        return "not captured"
+    return _short(value, 300) if value else "(empty)"
+
+
+def _short(text: str, limit: int) -> str:
+    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"

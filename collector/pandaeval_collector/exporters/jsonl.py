@@ -1,0 +1,48 @@
+"""Results as lines of JSON in a file, each exactly once.
+
+The file's length after each batch is stored with the cursor; after a crash the file is cut back to it, so that what was
+written without being noted is written again and stands there once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from pandaeval_collector.store import ResultRow
+
+
+class JsonlExporter:
+    """Appends to one file, which is ours alone: lines that others append are cut off at the next start."""
+
+    name = "jsonl"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: int | None = None
+
+    async def open(self, position: str) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
+        if position:
+            length = os.fstat(self._file).st_size
+            os.ftruncate(self._file, min(length, int(position)))
+
+    async def export(self, rows: Sequence[ResultRow]) -> str:
+        return await asyncio.to_thread(self._append, b"".join(row.body + b"\n" for row in rows))
+
+    async def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _append(self, lines: bytes) -> str:
+        if self._file is None:
+            raise RuntimeError("the exporter is closed")
+        view = memoryview(lines)
+        while view:
+            view = view[os.write(self._file, view) :]
+        os.fsync(self._file)
+        return str(os.fstat(self._file).st_size)

@@ -1,0 +1,57 @@
+"""From the configuration to what each part wants to know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pandaeval_collector.config import Config, enabled_metrics, metric_thresholds
+from pandaeval_collector.evaluator import Evaluator, Settings
+from pandaeval_collector.metric import registry
+from pandaeval_otel.assembly import CloseRules
+
+if TYPE_CHECKING:
+    from pandaeval_collector.pipeline import Timing
+
+
+def evaluator(config: Config) -> Evaluator:
+    """The evaluator with its embedder. Raises ``EmbedderError`` when the embedder cannot be had."""
+    from pandaeval_collector.embedding.load import load
+
+    return Evaluator(load(config.embedding.model), scoring(config))
+
+
+def scoring(config: Config) -> Settings:
+    names = [(metric.level, metric.name) for metric in registry().values()]
+    return Settings(
+        enabled=enabled_metrics(config, names),
+        thresholds=metric_thresholds(config, names),
+        weights={str(name): weight for name, weight in config.session.weights.items()},
+        extra_signals=tuple(config.session.extra_signals),
+        coherence_signal=config.session.coherence_signal,
+        score_fragments=config.close.score_fragments,
+    )
+
+
+def close_rules(config: Config) -> CloseRules:
+    close = config.close
+    return CloseRules(
+        quiet=close.quiet,
+        idle=close.idle,
+        max_age=close.max_age,
+        fragment_quiet=max(close.quiet, min(close.idle, 3 * close.quiet)),
+        max_spans=close.max_spans,
+        max_bytes=close.max_bytes,
+        reopen_delays=CloseRules().reopen_delays if config.late.policy == "rescore" else (),
+    )
+
+
+def timing(config: Config) -> Timing:
+    from pandaeval_collector.pipeline import Timing
+
+    return Timing(
+        close=close_rules(config),
+        session_idle=config.session.idle,
+        session_max_age=config.session.max_age,
+        late_window=config.late.window,
+        retention=config.store.retention,
+    )
