@@ -1,0 +1,123 @@
+"""What holds for the formulas whatever goes in."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pandaeval_collector.stats import (
+    agent_consistency,
+    agent_reliability,
+    coherence,
+    consistency_band,
+    content_tokens,
+    loop_detection,
+    reliability_band,
+    session_profile,
+)
+
+NAMES = ("confidence", "loop_detection", "tool_correctness", "coherence")
+unit = st.floats(0.0, 1.0)
+signals = st.dictionaries(st.sampled_from((*NAMES, "error", "tool_loop")), unit)
+sessions = st.lists(signals, max_size=40)
+weights = st.none() | st.dictionaries(st.sampled_from(NAMES), st.floats(0.1, 3.0))
+component = st.floats(-100.0, 100.0).map(lambda value: round(value, 6))
+words = st.frozensets(st.sampled_from(["refund", "order", "price", "hotel", "not"]))
+outputs = st.tuples(st.lists(component, min_size=3, max_size=3), words)
+EITHER = pytest.mark.parametrize("score", [agent_reliability, agent_consistency])
+
+
+@EITHER
+@given(traces=sessions, weights=weights)
+def test_scores_lie_in_range_and_count_what_they_saw(score: Any, traces: Any, weights: Any) -> None:
+    result = score(traces, weights)
+    assert 0.0 <= result.score <= 1.0
+    assert 0 <= result.evaluated <= result.total == len(traces)
+    assert len(result.positions) == len(result.components) == result.evaluated
+    assert result.evaluated or result.score == 1.0
+
+
+@EITHER
+@given(traces=sessions, weights=weights, seed=st.integers())
+def test_the_order_of_traces_does_not_matter(score: Any, traces: Any, weights: Any, seed: int) -> None:
+    shuffled = list(traces)
+    random.Random(seed).shuffle(shuffled)
+    assert score(shuffled, weights).score == score(traces, weights).score
+
+
+@EITHER
+@given(traces=sessions.filter(bool), weights=weights, data=st.data())
+def test_a_worse_signal_never_raises_the_score(score: Any, traces: Any, weights: Any, data: Any) -> None:
+    index = data.draw(st.integers(0, len(traces) - 1))
+    worse = [dict(trace) for trace in traces]
+    for name in worse[index]:
+        worse[index][name] = data.draw(st.floats(0.0, worse[index][name]))
+    assert score(worse, weights).score <= score(traces, weights).score + 1e-12
+
+
+@given(traces=sessions.filter(bool), weights=weights)
+def test_another_bad_signal_never_raises_reliability(traces: Any, weights: Any) -> None:
+    before = agent_reliability(traces, weights)
+    for index in before.positions:
+        changed = [*traces[:index], {**traces[index], "error": 0.0}, *traces[index + 1 :]]
+        assert agent_reliability(changed, weights).score <= before.score
+
+
+@given(traces=sessions)
+def test_reliability_lies_between_its_worst_trace_and_the_best(traces: Any) -> None:
+    result = agent_reliability(traces)
+    if result.evaluated:
+        assert result.mean_top_k_risk <= result.max_risk + 1e-12
+        assert 1.0 - result.max_risk - 1e-12 <= result.score
+
+
+@given(reliability=unit, consistency=unit)
+def test_bands_and_profile_know_every_score(reliability: float, consistency: float) -> None:
+    assert reliability_band(reliability)
+    assert consistency_band(consistency)
+    assert session_profile(reliability, consistency)
+
+
+@given(current=outputs, previous=st.lists(outputs, max_size=6), window=st.integers(1, 5))
+def test_loop_score_lies_in_range(current: Any, previous: Any, window: int) -> None:
+    result = loop_detection(current, previous, window)
+    assert 0.0 <= result.score <= 1.0
+    assert len(result.comparisons) == min(window, len(previous))
+    for comparison in result.comparisons:
+        assert -1.0 <= comparison.cosine_similarity <= 1.0
+        assert 0.0 <= comparison.hybrid_score <= comparison.jaccard_similarity <= 1.0
+
+
+@given(one=outputs, other=outputs)
+def test_loop_score_is_symmetric(one: Any, other: Any) -> None:
+    assert loop_detection(one, [other]).score == loop_detection(other, [one]).score
+
+
+@given(current=outputs, previous=st.lists(outputs, max_size=6))
+def test_a_longer_window_never_raises_the_loop_score(current: Any, previous: Any) -> None:
+    scores = [loop_detection(current, previous, window).score for window in (1, 2, 3, 6)]
+    assert scores == sorted(scores, reverse=True)
+
+
+nonzero = st.lists(component, min_size=3, max_size=3).filter(any)
+
+
+@given(a=nonzero, b=nonzero, scale=st.floats(0.001, 1000.0))
+def test_coherence_is_symmetric_and_knows_no_length(a: list[float], b: list[float], scale: float) -> None:
+    assert 0.0 <= coherence(a, b) == coherence(b, a) <= 1.0
+    assert coherence(a, a) == pytest.approx(1.0, abs=1e-12)
+    assert coherence([scale * value for value in a], b) == pytest.approx(coherence(a, b), abs=1e-9)
+
+
+@given(text=st.text(max_size=300))
+def test_tokens_of_tokens_are_the_same(text: str) -> None:
+    tokens = content_tokens(text)
+    assert content_tokens(" ".join(sorted(tokens))) == tokens
+
+
+@given(one=st.text(max_size=100), other=st.text(max_size=100))
+def test_tokens_do_not_depend_on_what_stands_beside(one: str, other: str) -> None:
+    assert content_tokens(f"{one}\n{other}") == content_tokens(one) | content_tokens(other)
