@@ -93,7 +93,7 @@ def check_bind(
     configuration key that the message names."""
     if insecure_bind or address.is_loopback:
         return
-    authenticated = token is not None or (tls is not None and tls.client_ca_file is not None)
+    authenticated = bool(token) or (tls is not None and tls.client_ca_file is not None)
     missing = [
         cure
         for cure, present in (

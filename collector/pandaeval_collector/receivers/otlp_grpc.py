@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import grpc
 
 from pandaeval_collector.receivers._answers import Outcomes, Unauthenticated
-from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised
+from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised, require_token
 from pandaeval_collector.receivers._protocol import Accepted, Ingest
 from pandaeval_collector.receivers._signals import SIGNALS, Signal
 from pandaeval_collector.receivers._status import trailers_of
@@ -54,6 +54,7 @@ class OtlpGrpcServer:
         telemetry: ReceiverTelemetry | None = None,
         setting: str = "server.grpc",
     ) -> None:
+        require_token(token)
         self._ingest = ingest
         self._admission = admission
         self._address = address

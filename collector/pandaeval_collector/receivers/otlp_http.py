@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pandaeval_collector.receivers._answers import Answer, Outcomes, Unauthenticated
-from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised
+from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised, require_token
 from pandaeval_collector.receivers._http_body import (
     JSON,
     PROTOBUF,
@@ -49,6 +49,7 @@ def otlp_http_app(
     ``max_request_bytes`` holds before and after decompression. JSON is dearer: parsing takes about 15 times its size
     out of ``admission``. ``token`` is demanded of every request, also of the further ``routes``.
     """
+    require_token(token)
     outcomes = Outcomes("http", telemetry or NoTelemetry())
     door = _Door(ingest, admission, BodyLimits(max_request_bytes, body_timeout_s), outcomes)
     exports = [

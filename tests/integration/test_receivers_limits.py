@@ -1,0 +1,284 @@
+"""What the doors withstand: large requests, bombs, damaged and random bytes, and a budget that is used up."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import random
+import subprocess
+import sys
+import zlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import grpc
+import httpx
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from pandaeval_collector.receivers import Draining, Overloaded, TooLarge
+from pandaeval_collector.receivers.admission import Admission
+from pandaeval_collector.receivers.bind import Address
+from pandaeval_collector.receivers.otlp_http import otlp_http_app
+from support.doors import (
+    CountingTelemetry,
+    RecordingIngest,
+    grpc_client,
+    grpc_door,
+    http_client,
+    http_door,
+    trace_request,
+    until,
+)
+
+PROTOBUF, JSON = {"content-type": "application/x-protobuf"}, {"content-type": "application/json"}
+ROOT = Path(__file__).parents[2]
+MIB = 1 << 20
+
+
+class TestAdmission:
+    async def test_the_budget_is_shared_and_given_back(self) -> None:
+        admission = Admission(100)
+        async with admission.reserve(60) as first:
+            first.grow(20)
+            assert (admission.in_flight, first.size) == (80, 80)
+            with pytest.raises(Overloaded) as raised:
+                async with admission.reserve(21):
+                    pass
+            assert raised.value.retry_after_s == 1.0
+            with pytest.raises(Overloaded):
+                async with admission.reserve(10) as second:
+                    second.grow(11)
+            assert admission.in_flight == 80
+            async with admission.reserve(20):
+                assert admission.in_flight == 100
+        assert (admission.in_flight, admission.peak, admission.refused) == (0, 100, 2)
+
+    async def test_what_never_fits(self) -> None:
+        admission = Admission(100)
+        with pytest.raises(TooLarge):
+            async with admission.reserve(101):
+                pass
+        async with admission.reserve(100) as reservation:
+            with pytest.raises(TooLarge):
+                reservation.grow(1)
+        assert (admission.in_flight, admission.refused) == (0, 2)
+
+    async def test_draining(self) -> None:
+        admission = Admission(100, draining=True)
+        with pytest.raises(Draining):
+            async with admission.reserve(1):
+                pass
+        admission.draining = False
+        async with admission.reserve(1):
+            pass
+
+    def test_a_budget_is_positive(self) -> None:
+        with pytest.raises(ValueError, match="positive"):
+            Admission(0)
+
+    async def test_both_doors_refuse_while_draining_and_when_full(self) -> None:
+        ingest, admission = RecordingIngest(), Admission(1_000, draining=True)
+        ingest.gate = asyncio.Event()
+        body = trace_request(text="a" * 600).SerializeToString()
+        async with (
+            grpc_door(ingest, admission=admission) as grpc_at,
+            http_door(ingest, admission=admission) as http_at,
+            grpc_client(grpc_at) as (traces, _),
+            http_client(http_at) as client,
+        ):
+            assert (await client.post("/v1/traces", content=body, headers=PROTOBUF)).status_code == 503
+            assert await code_of(traces.Export(trace_request())) is grpc.StatusCode.UNAVAILABLE
+            admission.draining = False
+            holding = asyncio.create_task(client.post("/v1/traces", content=body, headers=PROTOBUF))
+            await until(lambda: ingest.calls == 1)
+            refused = await client.post("/v1/traces", content=body, headers=PROTOBUF)
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+            request = trace_request(text="a" * 600)
+            assert await code_of(traces.Export(request)) is grpc.StatusCode.RESOURCE_EXHAUSTED
+            ingest.gate.set()
+            assert (await holding).status_code == 200
+            assert await traces.Export(request) == ExportTraceServiceResponse()
+        assert ingest.calls == 2
+
+
+async def code_of(call: grpc.aio.UnaryUnaryCall) -> grpc.StatusCode:
+    return await call.code()
+
+
+class TestSizes:
+    async def test_five_mebibytes_over_grpc(self) -> None:
+        ingest, request = RecordingIngest(), trace_request(text="a" * 5 * MIB)
+        async with grpc_door(ingest) as where, grpc_client(where) as (traces, _):
+            await traces.Export(request)
+            await traces.Export(request, compression=grpc.Compression.Gzip)
+        assert ingest.stored == [request, request]
+
+    async def test_grpc_refuses_for_good_what_exceeds_the_limit(self) -> None:
+        async with grpc_door(RecordingIngest(), max_request_bytes=MIB) as where, grpc_client(where) as (traces, _):
+            for compression in (grpc.Compression.NoCompression, grpc.Compression.Gzip):
+                with pytest.raises(grpc.aio.AioRpcError) as raised:
+                    await traces.Export(trace_request(text="a" * MIB), compression=compression)
+                assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+                assert "google.rpc.retryinfo-bin" not in dict(raised.value.trailing_metadata() or ())
+            assert await traces.Export(trace_request()) == ExportTraceServiceResponse()
+
+    async def test_http_refuses_for_good_what_exceeds_the_limit(self) -> None:
+        async def in_chunks() -> AsyncIterator[bytes]:
+            for _ in range(40):
+                yield b"a" * (MIB // 20)
+
+        telemetry, admission = CountingTelemetry(), Admission(8 * MIB)
+        door = http_door(RecordingIngest(), telemetry=telemetry, admission=admission, max_request_bytes=MIB)
+        async with door as where, http_client(where) as client:
+            for content in (b"a" * (MIB + 1), in_chunks()):
+                response = await client.post("/v1/traces", content=content, headers=PROTOBUF)
+                assert response.status_code == 413
+            stored = zlib.compress(b"\0" * (MIB + 1), 0)  # larger than the limit before decompression, too
+            response = await client.post(
+                "/v1/traces", content=stored, headers={**PROTOBUF, "content-encoding": "deflate"}
+            )
+            assert response.status_code == 413
+            assert (await client.post("/v1/traces", content=b"", headers=PROTOBUF)).status_code == 200
+        assert telemetry.counts == {("http", "too_large"): 3, ("http", "accepted"): 1}
+        assert admission.in_flight == 0
+
+    async def test_json_that_takes_far_more_memory_than_text(self) -> None:
+        body = b'{"resourceSpans": [' + b"{}," * 100_000 + b"{}]}"
+        async with http_door(RecordingIngest(), admission=Admission(32 * MIB)) as where, http_client(where) as client:
+            response = await client.post("/v1/traces", content=body, headers=JSON)
+        assert response.status_code == 413
+
+    async def test_large_json_is_converted(self) -> None:
+        span = {"traceId": "0a" * 16, "spanId": "0b" * 8, "name": "a" * 1_000}
+        document = {"resourceSpans": [{"scopeSpans": [{"spans": [span] * 1_000}]}]}
+        ingest = RecordingIngest()
+        async with http_door(ingest) as where, http_client(where) as client:
+            assert (await client.post("/v1/traces", json=document)).status_code == 200
+            assert (await client.post("/v1/traces", json={**document, "resourceLogs": 5})).status_code == 200
+            document["resourceSpans"].append({"scopeSpans": 5})
+            response = await client.post("/v1/traces", json=document)
+        assert response.json()["message"] == "resourceSpans[1].scopeSpans: not an array"
+        assert len(ingest.stored[0].resource_spans[0].scope_spans[0].spans) == 1_000
+
+    @pytest.mark.parametrize("depth", [10, 65, 1_000, 10_000, 100_000])
+    async def test_deep_json(self, depth: int) -> None:
+        body = b'{"resourceSpans": [], "x": ' + b"[" * depth + b"]" * depth + b"}"
+        async with http_door(RecordingIngest()) as where, http_client(where) as client:
+            response = await client.post("/v1/traces", content=body, headers=JSON)
+        assert response.status_code == (200 if depth == 10 else 400)
+
+
+class ChildDoors(NamedTuple):
+    """Both doors in a process of their own, so that its memory is theirs alone."""
+
+    process: subprocess.Popen[str]
+    http: Address
+    grpc: Address
+
+    def peak_rss(self) -> int:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
+_CHILD = """
+import asyncio, sys
+from support.doors import RecordingIngest, grpc_door, http_door
+async def main():
+    async with http_door(RecordingIngest()) as http, grpc_door(RecordingIngest(), max_request_bytes=8 << 20) as grpc:
+        print(http.port, grpc.port, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def child_doors() -> Iterator[ChildDoors]:
+    if not Path("/proc/self/status").exists():
+        pytest.skip("needs /proc to see the memory of another process")
+    paths = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {paths!r}\n{_CHILD}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    http, grpc_port = map(int, process.stdout.readline().split())
+    yield ChildDoors(process, Address("127.0.0.1", http), Address("127.0.0.1", grpc_port))
+    process.stdin.close()
+    assert process.wait(20) == 0
+    process.stdout.close()
+
+
+class TestBombs:
+    @pytest.mark.parametrize("encoding", ["gzip", "zstd", "deflate"])
+    async def test_eight_at_once_over_http(self, child_doors: ChildDoors, encoding: str) -> None:
+        compress = {"gzip": gzip.compress, "zstd": zstandard.compress, "deflate": zlib.compress}[encoding]
+        bomb = compress(b"\0" * 200_000_000)
+        before = child_doors.peak_rss()
+        async with http_client(child_doors.http) as client:
+            headers = {**PROTOBUF, "content-encoding": encoding}
+            answers = await asyncio.gather(
+                *(client.post("/v1/traces", content=bomb, headers=headers) for _ in range(8))
+            )
+            grown = child_doors.peak_rss() - before
+            assert (await client.post("/v1/traces", content=b"", headers=PROTOBUF)).status_code == 200
+        assert {answer.status_code for answer in answers} <= {413, 503}  # 503: the others had the budget just then
+        assert 413 in {answer.status_code for answer in answers}
+        assert grown < 2 * 64 * MIB  # unpacked, the eight are 1.6 GB; the cap is 64 MiB for each
+
+    async def test_eight_at_once_over_grpc(self, child_doors: ChildDoors) -> None:
+        bomb = b"\0" * (32 * MIB)
+        before = child_doors.peak_rss()
+        options = (("grpc.max_send_message_length", -1),)
+        async with grpc.aio.insecure_channel(str(child_doors.grpc), options=options) as channel:
+            export = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
+            calls = [export(bomb, compression=grpc.Compression.Gzip) for _ in range(8)]
+            codes = {await call.code() for call in calls}
+            grown = child_doors.peak_rss() - before
+            assert await export(b"") == b""
+        assert codes == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+        assert grown < 64 * MIB  # unpacked, the eight are 256 MiB; the cap is 8 MiB for each
+
+
+class TestRandomBytes:
+    """Never an internal error, whatever arrives."""
+
+    @settings(max_examples=150, deadline=None)
+    @given(
+        content=st.binary(max_size=200),
+        media=st.sampled_from(["application/x-protobuf", "application/json"]),
+        encoding=st.sampled_from(["identity", "gzip", "zstd", "deflate"]),
+        wrap=st.booleans(),
+    )
+    def test_over_http(self, content: bytes, media: str, encoding: str, wrap: bool) -> None:
+        compress = {"gzip": gzip.compress, "zstd": zstandard.compress, "deflate": zlib.compress}
+        body = compress[encoding](content) if wrap and encoding in compress else content
+        telemetry = CountingTelemetry()
+
+        async def post() -> httpx.Response:
+            app = otlp_http_app(RecordingIngest(), Admission(MIB), telemetry=telemetry)
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://door") as client:
+                headers = {"content-type": media, "content-encoding": encoding}
+                return await client.post("/v1/traces", content=body, headers=headers)
+
+        assert asyncio.run(post()).status_code in (200, 400)
+        assert ("http", "internal_error") not in telemetry.counts
+
+    async def test_over_grpc(self) -> None:
+        noise, whole, telemetry = random.Random(7), trace_request(3).SerializeToString(), CountingTelemetry()
+        door = grpc_door(RecordingIngest(), telemetry=telemetry)
+        async with door as where, grpc.aio.insecure_channel(str(where)) as channel:
+            export = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
+            for size in range(len(whole)):
+                damaged = bytearray(whole)
+                damaged[size] ^= 1 << noise.randrange(8)
+                for content in (whole[:size], bytes(damaged), noise.randbytes(size)):
+                    code = await export(content).code()
+                    assert code in (grpc.StatusCode.OK, grpc.StatusCode.INVALID_ARGUMENT)
+        assert set(telemetry.counts) == {("grpc", "accepted"), ("grpc", "malformed")}

@@ -1,0 +1,147 @@
+"""Both doors on free ports of the loopback, with an ingest that records what it was given."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
+from pandaeval_collector.receivers import Accepted, Malformed
+from pandaeval_collector.receivers.admission import Admission
+from pandaeval_collector.receivers.bind import Address, Tls
+from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
+from pandaeval_collector.receivers.otlp_http import otlp_http_app
+from pandaeval_collector.receivers.server import HttpServer
+
+LOOPBACK = Address("127.0.0.1", 0)
+
+
+class RecordingIngest:
+    """Keeps every stored request. ``answers``: what to answer next, an ``Accepted`` or an error to raise; when none is
+    left, all is accepted. ``gate``: when set, a request waits for it before it is stored."""
+
+    def __init__(self, *answers: Accepted | Exception) -> None:
+        self.answers = deque(answers)
+        self.stored: list[ExportTraceServiceRequest | ExportLogsServiceRequest] = []
+        self.calls = 0
+        self.gate: asyncio.Event | None = None
+
+    async def traces(self, request: bytes) -> Accepted:
+        return await self._take(ExportTraceServiceRequest, request)
+
+    async def logs(self, request: bytes) -> Accepted:
+        return await self._take(ExportLogsServiceRequest, request)
+
+    async def _take(self, message: Any, request: bytes) -> Accepted:
+        self.calls += 1
+        if self.gate is not None:
+            await self.gate.wait()
+        answer = self.answers.popleft() if self.answers else Accepted()
+        if isinstance(answer, Exception):
+            raise answer
+        try:
+            self.stored.append(message.FromString(request))
+        except DecodeError:
+            raise Malformed(f"not an {message.DESCRIPTOR.name}") from None
+        return answer
+
+
+class CountingTelemetry:
+    """Counts ``(door, outcome)``."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+
+    def request(self, door: str, outcome: str) -> None:
+        self.counts[door, outcome] += 1
+
+
+@contextlib.asynccontextmanager
+async def grpc_door(
+    ingest: RecordingIngest, *, admission: Admission | None = None, address: Address = LOOPBACK, **options: Any
+) -> AsyncIterator[Address]:
+    """A gRPC door; yields where it listens."""
+    server = OtlpGrpcServer(ingest, admission or Admission(256 << 20), address, **options)
+    where = await server.start()
+    try:
+        yield where
+    finally:
+        await server.stop(1.0)
+
+
+@contextlib.asynccontextmanager
+async def http_door(
+    ingest: RecordingIngest, *, admission: Admission | None = None, tls: Tls | None = None, **options: Any
+) -> AsyncIterator[Address]:
+    """An HTTP door likewise."""
+    app = otlp_http_app(ingest, admission or Admission(256 << 20), **options)
+    server = HttpServer(app, LOOPBACK, setting="server.http", tls=tls)
+    where = await server.start()
+    try:
+        yield where
+    finally:
+        await server.stop(1.0)
+
+
+@contextlib.asynccontextmanager
+async def grpc_client(where: Address) -> AsyncIterator[tuple[TraceServiceStub, LogsServiceStub]]:
+    """The generated stubs of both services."""
+    unlimited = (("grpc.max_send_message_length", -1),)
+    async with grpc.aio.insecure_channel(str(where), options=unlimited) as channel:
+        yield TraceServiceStub(channel), LogsServiceStub(channel)
+
+
+def http_client(where: Address, scheme: str = "http", **options: Any) -> httpx.AsyncClient:
+    """An HTTP client with the door as its base."""
+    return httpx.AsyncClient(base_url=f"{scheme}://{where}", timeout=30, trust_env=False, **options)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Returns when the condition holds; fails after 10 s."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - what is watched knows nothing of events
+            await asyncio.sleep(0.01)
+
+
+def trace_request(spans: int = 1, text: str = "hello") -> ExportTraceServiceRequest:
+    """A request with that many spans of one trace."""
+    span = {
+        "trace_id": bytes(range(16)),
+        "name": "chat",
+        "start_time_unix_nano": 1_700_000_000_000_000_000,
+        "attributes": [{"key": "gen_ai.output.messages", "value": {"string_value": text}}],
+    }
+    numbered = [{**span, "span_id": number.to_bytes(8, "big")} for number in range(1, spans + 1)]
+    return ExportTraceServiceRequest(resource_spans=[{"scope_spans": [{"spans": numbered}]}])
+
+
+def logs_request() -> ExportLogsServiceRequest:
+    """A request with one log record."""
+    record = {"trace_id": bytes(range(16)), "body": {"string_value": "hello"}}
+    return ExportLogsServiceRequest(resource_logs=[{"scope_logs": [{"log_records": [record]}]}])
+
+
+def make_certificates(folder: Path) -> None:
+    """``ca.pem`` and, signed by it, ``server.pem`` and ``client.pem`` with their keys, for ``localhost``."""
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+    names = ("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
+    openssl("req", "-x509", *new_key, "-subj", "/CN=test ca", "-keyout", "ca.key", "-out", "ca.pem")
+    for name in ("server", "client"):
+        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-keyout", f"{name}.key", "-out", f"{name}.pem")
+        end_entity = ("-addext", "basicConstraints=critical,CA:FALSE")
+        openssl("req", "-x509", *new_key, "-subj", f"/CN={name}", *names, *end_entity, *signed)
