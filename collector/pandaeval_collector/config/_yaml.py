@@ -40,7 +40,8 @@ class YamlReader:
             node = loader.get_single_node()
             return None if node is None else self._build(node, self._path, None, loader)
         except yaml.MarkedYAMLError as error:
-            self._fault(error.problem_mark, f"is not valid YAML: {error.problem or error.context}")
+            reason = ", ".join(part for part in (error.context, error.problem) if part)
+            self._fault(error.problem_mark, f"is not valid YAML: {reason}")
         except yaml.YAMLError as error:
             self._fault(None, f"is not valid YAML: {str(error).splitlines()[0]}")
         except RecursionError:

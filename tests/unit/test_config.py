@@ -1,0 +1,267 @@
+"""Where values come from, which of them wins, and that every problem is told at once with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from pandaeval_collector.config import (
+    Config,
+    ConfigError,
+    check_embedder,
+    check_metrics,
+    effective,
+    load,
+)
+
+_BAD = Path(__file__).parent / "bad_configs"
+_METRICS = [
+    *(("trace", name) for name in ("coherence", "confidence", "plan_quality")),
+    *(("turn", name) for name in ("coherence", "helpfulness")),
+    ("trial", "plan_quality"),
+]
+
+# The names and defaults that users rely on. `tls` and the like may gain keys; none here may change.
+_PROMISED = """
+server: {grpc: "127.0.0.1:4327", http: "127.0.0.1:4328", health: "127.0.0.1:4329", insecure_bind: false, tls: null, token_env: null}
+close: {quiet: 10s, idle: 180s, max_age: 30m, max_spans: 10000, max_bytes: 32MiB, score_fragments: false}
+late: {policy: rescore, window: 10m}
+session: {idle: 15m, max_age: 24h, coherence_signal: calibrated, extra_signals: [error, tool_loop], weights: {}}
+sessions: {forward_to: null}
+metrics: {enabled: all, thresholds: {}, modules: []}
+embedding: {model: embedded}
+judge: {model: null, api_base: null, api_key_env: null, timeout: 60s, concurrency: 8, rpm: null, tpm: null, daily_usd: null, delay: 30s, sample: 1.0, models: {}}
+redact: {secrets: true, pii: false}
+store: {path: "./pandaeval-data", durability: full, max_bytes: 10GiB, retention: 7d, on_shutdown: persist, drain_to: null}
+exporters:
+  otlp: {endpoint: null, protocol: grpc, insecure: true, headers_env: null, traces: {}, metrics: {}, logs: {}, metrics_interval: 15s}
+  prometheus: {enabled: true, results: null}
+  jsonl: {path: null}
+gates: {fail_on_error_severity: critical, max_unscored: 0.2}
+"""  # noqa: E501
+
+
+def _file(folder: Path, text: str) -> Path:
+    path = folder / "config.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _problems(path: Path | None, environ: dict[str, str]) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load(path, environ)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def _is_part_of(part: object, whole: object) -> bool:
+    if isinstance(part, dict) and part:
+        return isinstance(whole, dict) and all(key in whole and _is_part_of(part[key], whole[key]) for key in part)
+    return part == whole or (part == {} and isinstance(whole, dict))
+
+
+def test_names_and_defaults_are_as_promised(tmp_path: Path) -> None:
+    assert load(_file(tmp_path, _PROMISED), {}) == Config() == load(None, {})
+    promised = yaml.safe_load(_PROMISED)
+    assert _is_part_of(promised, effective(Config()))
+
+
+def test_durations_are_seconds_and_sizes_bytes() -> None:
+    config = Config()
+    assert (config.close.quiet, config.session.max_age, config.store.retention) == (10.0, 86400.0, 604800.0)
+    assert (config.close.max_bytes, config.store.max_bytes) == (32 * 2**20, 10 * 2**30)
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    path = _file(tmp_path, "close: {quiet: 1s, idle: 2s}\njudge: {model: from-file, concurrency: 3}\n")
+    environ = {"PANDAEVAL_CLOSE__IDLE": "5s", "PANDAEVAL_JUDGE__MODEL": "from-environment"}
+    config = load(path, environ, {"judge.model": "from-options", "judge.concurrency": None})
+    assert (config.close.quiet, config.close.idle, config.close.max_age) == (1.0, 5.0, 1800.0)
+    assert (config.judge.model, config.judge.concurrency) == ("from-options", 3)
+
+
+def test_sections_that_are_empty_keep_their_defaults(tmp_path: Path) -> None:
+    text = "close:\n  # quiet: 5s\nsession:\n  weights:\nexporters:\n  otlp:\n"
+    assert load(_file(tmp_path, text), {}) == Config()
+    assert load(_file(tmp_path, ""), {}) == Config()
+
+
+def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
+    text = (
+        "exporters:\n  otlp:\n    traces: &one {endpoint: 'backend:4317'}\n"
+        "    logs: *one\n    metrics: {<<: *one, enabled: false}\n"
+    )
+    otlp = load(_file(tmp_path, text), {}).exporters.otlp
+    assert otlp.traces == otlp.logs
+    assert (otlp.metrics.endpoint, otlp.metrics.enabled) == ("backend:4317", False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "key", "expected"),
+    [
+        ("CLOSE__QUIET", "5s", "close.quiet", 5.0),
+        ("CLOSE__QUIET", "5", "close.quiet", 5.0),
+        ("CLOSE__MAX_BYTES", "1MiB", "close.max_bytes", 1 << 20),
+        ("EXPORTERS__OTLP__ENDPOINT", "http://backend:4317", "exporters.otlp.endpoint", "http://backend:4317"),
+        ("EXPORTERS__PROMETHEUS__RESULTS", "true", "exporters.prometheus.results", True),
+        ("SESSION__EXTRA_SIGNALS", "[]", "session.extra_signals", ()),
+        ("SESSION__EXTRA_SIGNALS", '["error"]', "session.extra_signals", ("error",)),
+        ("SESSION__WEIGHTS", "{confidence: 2}", "session.weights", {"confidence": 2.0}),
+        ("SESSION__WEIGHTS", '{"confidence": 2}', "session.weights", {"confidence": 2.0}),
+        ("METRICS__ENABLED", "all", "metrics.enabled", "all"),
+        ("METRICS__ENABLED", "[coherence]", "metrics.enabled", ("coherence",)),
+        ("METRICS__THRESHOLDS__TRACE__COHERENCE", "0.4", "metrics.thresholds", {"trace.coherence": 0.4}),
+        ("JUDGE__MODELS__CONFIDENCE", "openai/gpt-4o", "judge.models", {"confidence": "openai/gpt-4o"}),
+        ("JUDGE__MODEL", "2024", "judge.model", "2024"),
+        ("JUDGE__MODEL", "no", "judge.model", "no"),
+        ("JUDGE__MODEL", '"quoted"', "judge.model", "quoted"),
+        ("JUDGE__MODEL", "null", "judge.model", None),
+        ("JUDGE__MODEL", "  ", "judge.model", None),
+        ("STORE__PATH", "/data/#1: [x", "store.path", "/data/#1: [x"),
+        ("CLOSE", "{quiet: 3s}", "close.quiet", 3.0),
+        ("GATES__FAIL_ON_ERROR_SEVERITY", "null", "gates.fail_on_error_severity", None),
+    ],
+)
+def test_every_key_is_a_variable(name: str, value: str, key: str, expected: object) -> None:
+    found: object = load(None, {f"PANDAEVAL_{name}": value})
+    for part in key.split("."):
+        found = getattr(found, part)
+    assert found == expected
+
+
+def test_a_map_from_the_environment_replaces_the_files_and_single_entries_add_to_it(tmp_path: Path) -> None:
+    path = _file(tmp_path, "session: {weights: {coherence: 3}}\n")
+    whole = load(path, {"PANDAEVAL_SESSION__WEIGHTS": "{confidence: 2}"})
+    assert whole.session.weights == {"confidence": 2.0}
+    both = load(path, {"PANDAEVAL_SESSION__WEIGHTS__CONFIDENCE": "2"})
+    assert both.session.weights == {"coherence": 3.0, "confidence": 2.0}
+
+
+def test_a_section_from_the_environment_adds_to_the_files(tmp_path: Path) -> None:
+    path = _file(tmp_path, "close: {quiet: 1s, idle: 2s}\n")
+    close = load(path, {"PANDAEVAL_CLOSE": "{idle: 3s}"}).close
+    assert (close.quiet, close.idle) == (1.0, 3.0)
+
+
+def test_the_data_directory_has_a_variable_of_its_own_that_weighs_less(tmp_path: Path) -> None:
+    data = {"PANDAEVAL_DATA": "/from/data"}
+    path = _file(tmp_path, "store: {path: /from/file}\n")
+    assert load(None, data).store.path == "/from/data"
+    assert load(path, data).store.path == "/from/file"
+    assert load(None, {**data, "PANDAEVAL_STORE__PATH": "/from/key"}).store.path == "/from/key"
+    assert load(None, {"PANDAEVAL_DATA": " "}).store.path == "./pandaeval-data"
+
+
+def test_variables_of_others_are_left_alone() -> None:
+    environ = {
+        "PANDAEVAL_PORT_4327_TCP": "tcp://10.0.0.1:4327",  # what Kubernetes sets for a service called pandaeval
+        "PANDAEVAL_SERVICE_HOST": "10.0.0.1",
+        "PANDAEVAL_ENDPOINT": "localhost:4327",
+        "OTHER__CLOSE__QUIET": "x",
+    }
+    assert load(None, environ) == Config()
+
+
+@pytest.mark.parametrize("path", sorted(_BAD.glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_bad_file_is_told_with_every_problem_and_its_place(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(_BAD)
+    checks = [
+        lambda config: check_metrics(config, _METRICS),
+        lambda config: check_embedder(config, ["embedded", "model2vec"]),
+    ]
+    with pytest.raises(ConfigError) as caught:
+        load(Path(path.name), {}, checks=checks)
+    assert str(caught.value) == path.with_suffix(".txt").read_text(encoding="utf-8").rstrip("\n")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_bad_variables_are_told_with_their_names() -> None:
+    environ = {
+        "PANDAEVAL_CLOSE__QUIET": "ten",
+        "PANDAEVAL_CLOSE__QIET": "5s",
+        "PANDAEVAL_CLOSE_IDLE": "5s",
+        "PANDAEVAL_EXPORTERS__OTLP_ENDPOINT": "x",
+        "PANDAEVAL_LATE": "{windo: 5s}",
+        "PANDAEVAL_JUDGE__MODELS": "{a: ",
+        "PANDAEVAL_SERVER__TLS__CERT": "/tls/server.crt",
+        "PANDAEVAL_BANANA__PEEL": "1",
+        "PANDAEVAL_STORE__ON_SHUTDOWN": "forward",
+    }
+    problems = [problem.removeprefix("environment PANDAEVAL_") for problem in _problems(None, environ)]
+    assert problems == [
+        "BANANA__PEEL banana: unknown key; known here: server, limits, close, late, session, sessions, metrics, "
+        "embedding, judge, redact, store, exporters, gates",
+        "CLOSE_IDLE: is not read; write PANDAEVAL_CLOSE__IDLE, with two underscores below a section",
+        "CLOSE__QIET: unknown key; did you mean PANDAEVAL_CLOSE__QUIET?",
+        'CLOSE__QUIET: "ten" is not a duration; write 10s, 15m or 24h',
+        "EXPORTERS__OTLP_ENDPOINT: unknown key; did you mean PANDAEVAL_EXPORTERS__OTLP__ENDPOINT?",
+        "JUDGE__MODELS: is not valid YAML: while parsing a flow node, expected the node content, "
+        "but found '<stream end>'",
+        "LATE late.windo: unknown key; did you mean window?",
+        "SERVER__TLS__CERT server.tls.key: is missing: File with the private key of the certificate, PEM.",
+        "STORE__ON_SHUTDOWN: forward needs store.drain_to, the endpoint that takes the open traces",
+    ]
+    assert _problems(None, {"PANDAEVAL_CLOSE__QUIET": "ten"})[0].startswith("environment PANDAEVAL_CLOSE__QUIET: ")
+
+
+def test_problems_of_all_sources_come_together_files_first(tmp_path: Path) -> None:
+    path = _file(tmp_path, "late:\n  policy: never\nclose:\n  quiet: ten\n")
+    with pytest.raises(ConfigError) as caught:
+        load(path, {"PANDAEVAL_CLOSE__IDLE": "long"}, {"judge.sample": 7, "judge.modle": "x"})
+    assert [str(problem) for problem in caught.value.problems] == [
+        f'{path}:2:11 late.policy: "never" is not one of rescore, count',
+        f'{path}:4:10 close.quiet: "ten" is not a duration; write 10s, 15m or 24h',
+        "command line judge.modle: unknown key; did you mean model?",
+        "command line judge.sample: 7 must be 1 or less",
+        'environment PANDAEVAL_CLOSE__IDLE: "long" is not a duration; write 10s, 15m or 24h',
+    ]
+
+
+def test_a_conflict_is_blamed_on_what_was_set(tmp_path: Path) -> None:
+    path = _file(tmp_path, "close: {idle: 5s}\n")
+    assert _problems(path, {}) == [f"{path}:1:15 close.idle: close.quiet (10s) is longer than close.idle (5s)"]
+    assert _problems(None, {"PANDAEVAL_CLOSE__QUIET": "1h"}) == [
+        "environment PANDAEVAL_CLOSE__QUIET: close.quiet (1h) is longer than close.idle (180s)"
+    ]
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.yaml"
+    assert _problems(missing, {}) == [f"{missing}: no such file"]
+    assert _problems(tmp_path, {}) == [f"{tmp_path}: is a directory, not a file"]
+
+
+def test_a_file_nested_beyond_reason_is_refused(tmp_path: Path) -> None:
+    path = _file(tmp_path, "close: " + "[" * 20_000)
+    assert _problems(path, {}) == [f"{path}: is nested too deeply"]
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "{grpc: '0.0.0.0:4327', insecure_bind: true}",
+        "{grpc: '0.0.0.0:4327', tls: {cert: a, key: b}, token_env: TOKEN}",
+        "{grpc: '0.0.0.0:4327', tls: {cert: a, key: b, client_ca: c}}",
+        "{health: '0.0.0.0:4329'}",
+        "{grpc: 'localhost:4327', http: '[::1]:4328', health: '127.0.0.2:4329'}",
+        "{grpc: '127.0.0.1:0', http: '127.0.0.1:0', health: '127.0.0.1:0'}",
+    ],
+)
+def test_doors_that_may_be_open(tmp_path: Path, server: str) -> None:
+    assert load(_file(tmp_path, f"server: {server}\n"), {}).server.http
+
+
+def test_results_are_scraped_only_where_they_are_not_pushed() -> None:
+    assert load(None, {}).exporters.scrape_results
+    pushed = {"PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": "backend:4317"}
+    assert not load(None, pushed).exporters.scrape_results
+    assert load(None, {**pushed, "PANDAEVAL_EXPORTERS__PROMETHEUS__RESULTS": "true"}).exporters.scrape_results
+    off = load(None, {**pushed, "PANDAEVAL_EXPORTERS__OTLP__METRICS__ENABLED": "false"}).exporters
+    assert off.otlp.endpoint_of("metrics") is None
+    assert off.otlp.endpoint_of("traces") == "backend:4317"
+    assert off.scrape_results
+
+
+def test_a_config_never_changes() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Config().close.quiet = 1.0

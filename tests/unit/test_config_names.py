@@ -1,0 +1,102 @@
+"""Names of metrics: what they select, and what a threshold under a name of several levels means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pandaeval_collector.config import (
+    Config,
+    check_embedder,
+    check_metrics,
+    enabled_metrics,
+    judge_models,
+    load,
+    metric_thresholds,
+)
+
+_METRICS = [
+    *(("trace", name) for name in ("coherence", "confidence", "plan_quality")),
+    *(("turn", name) for name in ("coherence", "helpfulness")),
+    ("trial", "plan_quality"),
+]
+_ALREADY = "which helpfulness sets already"
+_SEVERAL = "is the name of several metrics; write"
+
+
+def _metrics(**settings: Any) -> Config:
+    return load(None, {}, {f"metrics.{name}": value for name, value in settings.items()})
+
+
+def _messages(config: Config) -> list[str]:
+    return [str(problem) for problem in check_metrics(config, _METRICS)]
+
+
+def test_all_metrics_are_enabled_unless_some_are_named() -> None:
+    assert enabled_metrics(Config(), _METRICS) == {f"{level}.{name}" for level, name in _METRICS}
+    config = _metrics(enabled=["coherence", "trace.confidence"])
+    assert enabled_metrics(config, _METRICS) == {"trace.coherence", "turn.coherence", "trace.confidence"}
+    assert enabled_metrics(_metrics(enabled=[]), _METRICS) == frozenset()
+    assert check_metrics(config, _METRICS) == []
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "expected"),
+    [
+        ({"trace.coherence": 0.4, "turn.coherence": 4}, {"trace.coherence": 0.4, "turn.coherence": 4.0}),
+        ({"helpfulness": 3.5, "confidence": 0}, {"turn.helpfulness": 3.5, "trace.confidence": 0.0}),
+        ({"coherence": 3.5}, {"turn.coherence": 3.5}),
+        ({"coherence": 3.5, "trace.coherence": 0.4}, {"turn.coherence": 3.5, "trace.coherence": 0.4}),
+    ],
+)
+def test_thresholds_by_key(thresholds: dict[str, float], expected: dict[str, float]) -> None:
+    config = _metrics(thresholds=thresholds)
+    assert check_metrics(config, _METRICS) == []
+    assert metric_thresholds(config, _METRICS) == expected
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "message"),
+    [
+        ({"coherence": 0.5}, f"coherence: {_SEVERAL} trace.coherence or turn.coherence"),
+        ({"coherence": 1}, f"coherence: {_SEVERAL} trace.coherence or turn.coherence"),
+        (
+            {"plan_quality": 2},
+            f"plan_quality: {_SEVERAL} trace.plan_quality or trial.plan_quality",
+        ),
+        ({"turn.confidence": 1}, "turn.confidence: unknown metric; did you mean trace.confidence?"),
+        ({"helpfulnes": 1}, "helpfulnes: unknown metric; did you mean helpfulness?"),
+        ({"zzz": 1}, "zzz: unknown metric; `pandaeval metrics` lists them"),
+        (
+            {"helpfulness": 3, "turn.helpfulness": 4},
+            f"turn.helpfulness: sets turn.helpfulness, {_ALREADY}",
+        ),
+    ],
+)
+def test_thresholds_that_mean_nothing_or_too_much(thresholds: dict[str, float], message: str) -> None:
+    assert _messages(_metrics(thresholds=thresholds)) == [f"metrics.thresholds.{message}"]
+
+
+def test_names_that_are_no_metrics() -> None:
+    config = load(None, {}, {"metrics.enabled": ["trace.coherense"], "judge.models": {"helpfullness": "x"}})
+    assert _messages(config) == [
+        "metrics.enabled[0]: trace.coherense: unknown metric; did you mean trace.coherence?",
+        "judge.models.helpfullness: unknown metric; did you mean helpfulness?",
+    ]
+
+
+def test_the_model_of_a_key_outweighs_that_of_a_name() -> None:
+    for order in (1, -1):
+        models = dict([("trace.coherence", "a"), ("coherence", "b")][::order])
+        config = load(None, {}, {"judge.models": models})
+        assert judge_models(config, _METRICS) == {"trace.coherence": "a", "turn.coherence": "b"}
+
+
+def test_embedders_are_named_by_their_scheme() -> None:
+    schemes = ["embedded", "model2vec", "onnx-minilm"]
+    for model in ("embedded", "model2vec:minishlab/potion-base-8M", "onnx-minilm"):
+        assert check_embedder(load(None, {}, {"embedding.model": model}), schemes) == []
+    wrong = {"embeded": "did you mean embedded?", "banana": "known are embedded, model2vec, onnx-minilm"}
+    for model, advice in wrong.items():
+        problem = check_embedder(load(None, {}, {"embedding.model": model}), schemes)[0]
+        assert str(problem) == f'embedding.model: "{model}" is not an embedder; {advice}'

@@ -1,0 +1,67 @@
+"""What people may see of a configuration, and the secrets that stay out of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.config import Config, ConfigError, check_machine, effective, load, resolve, secret, to_yaml
+
+
+def _file(folder: Path, text: str) -> Path:
+    path = folder / "config.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_what_is_shown_can_be_loaded_again_and_says_where_it_came_from(tmp_path: Path) -> None:
+    path = _file(tmp_path, "close:\n  quiet: 3s\nmetrics:\n  thresholds: {trace.coherence: 0.4}\n")
+    resolved = resolve(path, {"PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o"}, {"judge.concurrency": 2})
+    shown = to_yaml(resolved.config, resolved.origins)
+    assert f"  quiet: 3s  # {path}:2:10\n" in shown
+    assert f"    trace.coherence: 0.4  # {path}:4:33\n" in shown
+    assert "  model: openai/gpt-4o  # environment PANDAEVAL_JUDGE__MODEL\n" in shown
+    assert "  concurrency: 2  # command line\n" in shown
+    assert "  idle: 180s\n" in shown
+    again = tmp_path / "again.yaml"
+    again.write_text(shown, encoding="utf-8")
+    assert load(again, {}) == resolved.config
+
+
+def test_what_is_secret_is_not_shown(tmp_path: Path) -> None:
+    text = (
+        "server: {token_env: PANDAEVAL_TOKEN}\n"
+        "judge: {api_key_env: JUDGE_KEY, api_base: 'https://me:p@ss/w@judge.example/v1?key=abc'}\n"
+        "exporters: {otlp: {endpoint: 'http://user:hunter2@backend:4317'}}\n"
+    )
+    environ = {"PANDAEVAL_TOKEN": "token-value", "JUDGE_KEY": "key-value"}
+    resolved = resolve(_file(tmp_path, text), environ)
+    for shown in (to_yaml(resolved.config, resolved.origins), str(effective(resolved.config))):
+        assert "https://***@judge.example/v1?***" in shown
+        assert "http://***@backend:4317" in shown
+        assert "PANDAEVAL_TOKEN" in shown
+        for hidden in ("token-value", "key-value", "hunter2", "p@ss", "abc", "user"):
+            assert hidden not in shown
+    assert resolved.config.exporters.otlp.endpoint == "http://user:hunter2@backend:4317"
+
+
+def test_a_secret_is_read_where_it_is_needed_and_never_left_out() -> None:
+    assert secret(None, {}) is None
+    assert secret("TOKEN", {"TOKEN": " abc\n"}) == "abc"
+    for environ in ({}, {"TOKEN": " "}):
+        with pytest.raises(ConfigError, match=r"^the environment variable TOKEN is not set$"):
+            secret("TOKEN", environ)
+
+
+def test_what_the_machine_lacks(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    text = f"server: {{token_env: A, tls: {{cert: {tmp_path}/no.crt, key: no.key}}}}\njudge: {{api_key_env: B}}\n"
+    resolved = resolve(_file(tmp_path, text), {"B": "set"}, {"store.path": str(tmp_path / "taken")})
+    problems = resolved.located(check_machine(resolved.config, {"B": "set"}))
+    assert [(problem.key, str(problem.place)) for problem in problems] == [
+        ("server.token_env", f"{tmp_path / 'config.yaml'}:1:21"),
+        ("server.tls", f"{tmp_path / 'config.yaml'}:1:29"),
+        ("store.path", "command line"),
+    ]
+    assert problems[0].message == "the environment variable A is not set"
+    assert check_machine(Config(), {}) == []
