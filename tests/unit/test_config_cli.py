@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from pandaeval_collector.cli._extras import hint
 from pandaeval_collector.cli._output import console, safe, table
 from pandaeval_collector.config import effective, load
 from rich.console import Console
-from typer.testing import CliRunner
+
+Run = Callable[..., tuple[str, str]]
 
 _ROOT = Path(__file__).parents[2]
 _MAIN = "import sys; from pandaeval_collector.cli import main; sys.argv[0] = 'pandaeval'; main()"
@@ -38,10 +40,18 @@ def _no_variables_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def _run(*arguments: str, code: int = 0) -> tuple[str, str]:
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == code, result.output
-    return result.stdout, result.stderr
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the application in this process; checks the exit code and gives stdout and stderr."""
+
+    def call(*arguments: str, code: int = 0) -> tuple[str, str]:
+        with pytest.raises(SystemExit) as left:
+            app(list(arguments), prog_name="pandaeval")
+        printed = capsys.readouterr()
+        assert left.value.code == code, printed
+        return printed
+
+    return call
 
 
 def _process(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
@@ -51,67 +61,67 @@ def _process(*arguments: str, before: str = "") -> subprocess.CompletedProcess[s
     )
 
 
-def test_a_valid_file_passes(tmp_path: Path) -> None:
+def test_a_valid_file_passes(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("close: {quiet: 5s}\n")
-    assert _run("config", "check", str(path)) == (f"{path} is valid\n", "")
-    assert _run("config", "check") == ("the configuration is valid\n", "")
+    assert run("config", "check", str(path)) == (f"{path} is valid\n", "")
+    assert run("config", "check") == ("the configuration is valid\n", "")
 
 
-def test_a_bad_file_is_told_on_stderr_with_code_2(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_file_is_told_on_stderr_with_code_2(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parent / "bad_configs")
     for command in (["config", "check", "wrong_choices.yaml"], ["config", "show", "--config", "wrong_choices.yaml"]):
-        out, err = _run(*command, code=2)
+        out, err = run(*command, code=2)
         assert out == ""
         assert err == Path("wrong_choices.txt").read_text(encoding="utf-8")
 
 
-def test_names_of_metrics_and_embedders_are_checked(tmp_path: Path) -> None:
+def test_names_of_metrics_and_embedders_are_checked(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("metrics: {enabled: [trace.coherense]}\nembedding: {model: embeded}\n")
-    _, err = _run("config", "check", str(path), code=2)
+    _, err = run("config", "check", str(path), code=2)
     assert err.splitlines() == [
         f"{path}:1:21 metrics.enabled[0]: trace.coherense: unknown metric; did you mean trace.coherence?",
         f'{path}:2:20 embedding.model: "embeded" is not an embedder; did you mean embedded?',
     ]
 
 
-def test_what_is_missing_on_this_machine_is_a_note_unless_strict(tmp_path: Path) -> None:
+def test_what_is_missing_on_this_machine_is_a_note_unless_strict(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("judge: {model: openai/gpt-4o, api_key_env: PANDAEVAL_TEST_KEY}\n")
     told = f"{path}:1:44 judge.api_key_env: the environment variable PANDAEVAL_TEST_KEY is not set\n"
-    assert _run("config", "check", str(path)) == (f"{path} is valid\n", f"note: {told}")
-    assert _run("config", "check", "--strict", str(path), code=2) == ("", told)
+    assert run("config", "check", str(path)) == (f"{path} is valid\n", f"note: {told}")
+    assert run("config", "check", "--strict", str(path), code=2) == ("", told)
 
 
-def test_show_prints_what_is_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_prints_what_is_in_force(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("close: {quiet: 5s}\nexporters: {otlp: {endpoint: 'http://me:hunter2@backend:4317'}}\n")
     monkeypatch.setenv("PANDAEVAL_JUDGE__MODEL", "openai/gpt-4o")
-    out, _ = _run("config", "show", "--config", str(path))
+    out, _ = run("config", "show", "--config", str(path))
     assert f"  quiet: 5s  # {path}:1:16\n" in out
     assert "  model: openai/gpt-4o  # environment PANDAEVAL_JUDGE__MODEL\n" in out
     assert "hunter2" not in out
     shown = effective(load(path, {"PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o"}))
     assert yaml.safe_load(out) == shown
-    out, _ = _run("config", "show", "--config", str(path), "--format", "json")
+    out, _ = run("config", "show", "--config", str(path), "--format", "json")
     assert json.loads(out) == shown
 
 
-def test_schema_example_and_page_are_printed_whole() -> None:
-    schema = json.loads(_run("config", "schema")[0])
+def test_schema_example_and_page_are_printed_whole(run: Run) -> None:
+    schema = json.loads(run("config", "schema")[0])
     assert schema["properties"]["close"]["$ref"] == "#/$defs/Close"
-    assert _run("config", "schema", "--example")[0] == (_ROOT / "collector/config.example.yaml").read_text("utf-8")
-    assert _run("config", "schema", "--page")[0] == (_ROOT / "docs/configuration.md").read_text("utf-8")
+    assert run("config", "schema", "--example")[0] == (_ROOT / "collector/config.example.yaml").read_text("utf-8")
+    assert run("config", "schema", "--page")[0] == (_ROOT / "docs/configuration.md").read_text("utf-8")
 
 
-def test_help_and_version() -> None:
-    assert "config" in _run("--help")[0]
-    assert _run("--version")[0].startswith("pandaeval")
+def test_help_and_version(run: Run) -> None:
+    assert "config" in run("--help")[0]
+    assert run("--version")[0].startswith("pandaeval")
 
 
-def test_a_command_that_does_not_exist() -> None:
-    assert "No such command" in _run("confg", code=2)[1]
+def test_a_command_that_does_not_exist(run: Run) -> None:
+    assert "No such command" in run("confg", code=2)[1]
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -34,6 +34,13 @@ class Draft:
         """Where the last name in ``path`` was written."""
         return self._keys_at.get(path) or self.value_at(path)
 
+    def written(self, path: KeyPath) -> Any:
+        """The value at ``path`` as it was written; raises ``KeyError`` or ``IndexError`` if there is none."""
+        node: Any = self.values
+        for part in path:
+            node = node[part]
+        return node
+
     def origins(self) -> dict[KeyPath, Place]:
         """Where each value that was set was written."""
         return dict(self._values_at)

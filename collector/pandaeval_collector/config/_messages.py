@@ -50,17 +50,17 @@ def to_problem(error: ErrorDetails, draft: Draft) -> tuple[KeyPath, Problem]:
     if kind == "missing":
         message = f"is missing: {keys()[_names(path)].meaning}"
         return path, Problem(dotted(path), message, draft.value_at(path))
-    return path, Problem(dotted(path), _sentence(error, path), draft.value_at(path))
+    return path, Problem(dotted(path), _sentence(error, path, draft), draft.value_at(path))
 
 
-def _sentence(error: ErrorDetails, path: KeyPath) -> str:
+def _sentence(error: ErrorDetails, path: KeyPath, draft: Draft) -> str:
     kind, context = error["type"], error.get("ctx", {})
     # What stands where the name of a variable belongs may be the secret itself.
-    shown = "the value" if str(path[-1]).endswith("_env") else _shown(error["input"])
+    shown = "the value" if str(path[-1]).endswith("_env") else _shown(draft.written(path))
     if kind == "value_error":
         return f"{shown} {context['error']}"
     if kind == "literal_error":
-        return f"{shown} is not one of {', '.join(_choices(error))}{_meant(error['input'], _choices(error))}"
+        return f"{shown} is not one of {', '.join(_choices(error))}{_meant(draft.written(path), _choices(error))}"
     if kind == "string_too_short":
         return "is empty; leave the key out, or write a value"
     if kind in _LIMITS:

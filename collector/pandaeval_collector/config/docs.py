@@ -124,4 +124,5 @@ def _words(schema: Mapping[str, Any]) -> str:
 def _range(schema: Mapping[str, Any]) -> str:
     if "x-kind" in schema or "minimum" not in schema:
         return ""
-    return f", {schema['minimum']} to {schema['maximum']}" if "maximum" in schema else f" from {schema['minimum']}"
+    least = f"{schema['minimum']:g}"
+    return f", {least} to {schema['maximum']:g}" if "maximum" in schema else f" from {least}"
