@@ -22,6 +22,7 @@ _PARSED_UP_TO = 20_000  # characters; longer texts are compared as they stand
 _NOT_ALNUM = re.compile(r"[^a-z0-9]")
 _ERROR_TEXT = re.compile(r"[\s\"'(\[]*error\b", re.IGNORECASE)
 _MAY_SAY_ERROR = re.compile(r'"(?:error|isError|is_error|success)"')
+_ACKNOWLEDGEMENTS = frozenset({"", "ok", "okay", "done", "success", "successful", "true", "null"})
 _CHANGING_TEXT = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"  # UUID
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?"  # ISO 8601 time
@@ -31,7 +32,8 @@ _CHANGING_TEXT = re.compile(
 
 
 def canonical_arguments(arguments: Any) -> str | None:
-    """One spelling for all equivalent arguments; ``None`` where they cannot be spelled out (nested too deep).
+    """One spelling for all equivalent arguments; ``None`` where they cannot be spelled out (nested too deep, or with
+    integers of thousands of digits).
 
     The order of keys, surrounding blanks, ``1`` or ``1.0``, keys with a null value and volatile keys make no
     difference. When nothing but volatile keys was passed, they are the subject of the call, and count.
@@ -41,7 +43,7 @@ def canonical_arguments(arguments: Any) -> str | None:
         if not plain and arguments:
             plain = _plain(arguments, _DEPTH, drop_volatile=False)
         return json.dumps(plain or {}, sort_keys=True, ensure_ascii=False)
-    except _TooDeepError:
+    except ValueError:
         return None
 
 
@@ -77,18 +79,22 @@ def failed(call: ToolCall) -> bool:
 
 
 def bare(result: Any) -> bool:
-    """Whether a result is an acknowledgement that says nothing about the state of things (``ok``, ``true``, null)."""
-    if isinstance(result, dict):
-        return all(bare(value) for value in result.values())
-    if isinstance(result, list):
-        return not result
-    if isinstance(result, str):
-        return _NOT_ALNUM.sub("", result.lower()) in {"", "ok", "okay", "done", "success", "successful", "true", "null"}
-    return result is None or result is True
+    """Whether a result is an acknowledgement that says nothing about the state of things (``ok``, ``true``, null, or an
+    object of nothing else)."""
+    parsed = _object(result)
+    if parsed is not None:
+        return all(_bare_value(value) for value in parsed.values())
+    return _bare_value(result)
 
 
-class _TooDeepError(Exception):
+class _TooDeepError(ValueError):
     pass
+
+
+def _bare_value(value: Any) -> bool:
+    if isinstance(value, str):
+        return _NOT_ALNUM.sub("", value.lower()) in _ACKNOWLEDGEMENTS
+    return value is None or value is True or value == []
 
 
 def _answered(call: ToolCall) -> bool:
