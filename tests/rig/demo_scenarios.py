@@ -240,6 +240,7 @@ DEMO = [
             ),
             ask("Try again, it is a birthday present!", step(call("track_parcel", parcel_id="PX-7000")), REJECTED),
             raises=True,
+            failing_tools=True,
         ),
     ),
 ]

@@ -9,43 +9,61 @@ import sys
 import tomllib
 import venv
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
+
+from tests.rig import node
 
 RIG = Path(__file__).resolve().parent
 VENVS = RIG / "venvs"
+_LIST = "import json,importlib.metadata as m;print(json.dumps({d.name: d.version for d in m.distributions()}))"
 
 
 @dataclass(frozen=True)
 class Framework:
-    """One set: ``requirements`` are pip's, ``env`` is added to the agent's environment, ``skip`` names scenarios."""
+    """One set.
+
+    ``requirements`` are pip's, or npm's for a ``.mjs`` script; ``env`` is added to the agent's environment variables;
+    ``skip`` names the scenarios that are left out.
+    """
 
     name: str
     script: str
-    requirements: tuple[str, ...] = ()
+    requirements: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
     skip: tuple[str, ...] = ()
-    venv: str = ""
 
     @property
     def folder(self) -> Path:
         """Where the environment lies."""
-        return VENVS / (self.venv or self.name)
+        return VENVS / self.name
 
     @property
     def python(self) -> Path:
         """The environment's interpreter."""
         return self.folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
+    @property
+    def on_node(self) -> bool:
+        """Whether the agent is a Node script."""
+        return self.script.endswith(".mjs")
+
     def command(self) -> list[str]:
         """How the agent is started."""
-        return [str(self.python), str(RIG / "agents" / self.script)]
+        script = RIG / "agents" / self.script
+        return node.command(self.folder, script) if self.on_node else [str(self.python), str(script)]
 
     def install(self) -> None:
-        """Make the environment unless one with the same requirements is there; uv is used when installed."""
+        """Make the environment unless one with the same requirements is there."""
         stamp = self.folder / "requirements.json"
-        if not self.requirements or (stamp.exists() and json.loads(stamp.read_text()) == list(self.requirements)):
+        if stamp.exists() and json.loads(stamp.read_text()) == list(self.requirements):
             return
+        if self.on_node:
+            node.install(self.folder, self.requirements)
+        else:
+            self._install_python()
+        stamp.write_text(json.dumps(list(self.requirements)))
+
+    def _install_python(self) -> None:
         uv = shutil.which("uv")
         if uv:
             subprocess.run([uv, "venv", "--quiet", "--clear", str(self.folder)], check=True)
@@ -54,17 +72,13 @@ class Framework:
             venv.create(self.folder, clear=True, with_pip=True)
             install = [str(self.python), "-m", "pip", "install", "--quiet"]
         subprocess.run([*install, *self.requirements], check=True)
-        stamp.write_text(json.dumps(list(self.requirements)))
 
     def versions(self) -> dict[str, str]:
-        """Distribution to version of all that is installed in the environment."""
-        return dict(sorted(self._installed.items()))
-
-    @cached_property
-    def _installed(self) -> dict[str, str]:
-        code = "import json,importlib.metadata as m;print(json.dumps({d.name: d.version for d in m.distributions()}))"
-        done = subprocess.run([str(self.python), "-c", code], check=True, capture_output=True, text=True)
-        return dict(json.loads(done.stdout))
+        """Distribution or package to version of all that is installed in the environment."""
+        if self.on_node:
+            return node.versions(self.folder)
+        done = subprocess.run([str(self.python), "-c", _LIST], check=True, capture_output=True, text=True)
+        return dict(sorted(json.loads(done.stdout).items()))
 
 
 def frameworks() -> dict[str, Framework]:
@@ -72,12 +86,7 @@ def frameworks() -> dict[str, Framework]:
     table = tomllib.loads((RIG / "frameworks.toml").read_text())
     return {
         name: Framework(
-            name,
-            entry["script"],
-            tuple(entry.get("requirements", ())),
-            entry.get("env", {}),
-            tuple(entry.get("skip", ())),
-            entry.get("venv", ""),
+            name, entry["script"], tuple(entry["requirements"]), entry.get("env", {}), tuple(entry.get("skip", ()))
         )
         for name, entry in table.items()
     }

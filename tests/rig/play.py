@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+from tests.rig import toolbox
 from tests.rig.desks import DESKS
 from tests.rig.environment import RIG, Framework
 from tests.rig.receiver import Receiver
@@ -32,17 +33,20 @@ class Run:
     log: str
 
     @property
+    def spans(self) -> int:
+        """How many spans it sent."""
+        blocks = [block for request in self.requests for block in request.get("resourceSpans", ())]
+        return sum(len(scope["spans"]) for block in blocks for scope in block["scopeSpans"])
+
+    @property
     def failed(self) -> bool:
-        """Whether it ended otherwise than the scenario says, or sent nothing."""
-        return not self.requests or (self.code != 0) is not self.raises
+        """Whether it ended otherwise than the scenario says, or sent no span."""
+        return self.spans == 0 or (self.code != 0) is not self.raises
 
     @property
     def summary(self) -> str:
         """One line for people."""
-        spans = sum(
-            len(s.get("spans", ())) for r in self.requests for b in r.get("resourceSpans", ()) for s in b["scopeSpans"]
-        )
-        return f"{'FAILED' if self.failed else 'ok'}, {len(self.requests)} requests, {spans} spans"
+        return f"{'FAILED' if self.failed else 'ok'}, {len(self.requests)} requests, {self.spans} spans"
 
 
 class Stage:
@@ -76,9 +80,14 @@ class Stage:
     def _environment(self, framework: Framework, name: str, scenario: Scenario) -> dict[str, str]:
         job = {
             "desk": scenario.desk,
+            "agent": DESKS[scenario.desk].agent,
+            "instructions": DESKS[scenario.desk].instructions,
+            "tools": toolbox.schemas(scenario.desk),
+            "results": toolbox.results(scenario),
             "session": scenario.session,
             "turns": scenario.turns,
             "streamed": scenario.streamed,
+            "failing_tools": scenario.failing_tools,
             "base_url": self._model.url(name),
             "model_root": f"{self._model.root}/{name}",
         }

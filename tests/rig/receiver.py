@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self, cast
@@ -68,7 +69,8 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        chunked = self.headers.get("transfer-encoding", "").lower() == "chunked"
+        body = b"".join(self._chunks()) if chunked else self.rfile.read(int(self.headers.get("content-length") or 0))
         if self.headers.get("content-encoding") == "gzip":
             body = gzip.decompress(body)
         kind = REQUESTS.get(self.path)
@@ -78,6 +80,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", "application/x-protobuf")
         self.send_header("content-length", "0")
         self.end_headers()
+
+    def _chunks(self) -> Iterator[bytes]:
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            yield self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: what arrives is in :meth:`Receiver.take`."""

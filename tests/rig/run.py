@@ -41,7 +41,9 @@ def run_set(stage: Stage, framework: Framework, scenarios: list[str]) -> int:
     failed = 0
     framework.install()
     for name in scenarios:
+        path = CAPTURES / framework.name / f"{name}.otlp.jsonl"
         if name in framework.skip:
+            path.unlink(missing_ok=True)
             continue
         run = stage.play(framework, name, SCENARIOS[name])
         print(f"{framework.name}/{name}: {run.summary}", flush=True)
@@ -49,7 +51,6 @@ def run_set(stage: Stage, framework: Framework, scenarios: list[str]) -> int:
             failed += 1
             print(run.log, file=sys.stderr)
             continue
-        path = CAPTURES / framework.name / f"{name}.otlp.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(as_lines(run.requests))
     record_versions(framework)

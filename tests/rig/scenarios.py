@@ -15,13 +15,17 @@ REJECTED = Fault(400, "The request was rejected: a message is too long for this 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A session with one desk. ``raises`` says that the agent's run ends with an exception."""
+    """A session with one desk.
+
+    ``raises``: the agent's run ends with an exception. ``failing_tools``: a tool raises, and the agent has to cope.
+    """
 
     desk: str
     session: str
     dialogue: Dialogue
     streamed: bool = False
     raises: bool = False
+    failing_tools: bool = False
 
     @property
     def turns(self) -> list[str]:
@@ -44,9 +48,9 @@ def ask(user: str, *replies: Reply | Fault | str) -> Exchange:
     return Exchange(user, tuple(Reply(r) if isinstance(r, str) else r for r in replies))
 
 
-def talk(desk: str, session: str, *exchanges: Exchange, streamed: bool = False, raises: bool = False) -> Scenario:
+def talk(desk: str, session: str, *exchanges: Exchange, **flags: bool) -> Scenario:
     """A scenario out of its exchanges."""
-    return Scenario(desk, session, Dialogue(exchanges), streamed, raises)
+    return Scenario(desk, session, Dialogue(exchanges), **flags)
 
 
 KETTLE = ask(
@@ -100,7 +104,7 @@ SCENARIOS = {
             "Which help article explains how to descale a bread oven?",
             *(
                 step(call("search_help", query="descale bread oven"), why="Nothing came back, I will search again.")
-                for _ in range(5)
+                for _ in range(4)
             ),
             "I searched the help articles several times but found none that explains how to descale a bread oven.",
         ),
@@ -140,6 +144,7 @@ SCENARIOS = {
             step(call("track_parcel", parcel_id="PX-7000"), why="It timed out; one more try."),
             "The carrier did not answer, so I cannot say where parcel PX-7000 is now. Please ask again later.",
         ),
+        failing_tools=True,
     ),
     "crashed": talk(
         "library",

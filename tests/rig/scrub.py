@@ -6,8 +6,9 @@ import re
 from typing import Any
 
 # An absolute path up to the folder that every machine has, or else up to the file's own name.
-_INSTALLED = re.compile(r"(?<![\w.:/])(?:/[\w.@+-]+)+?/(?=(?:site-packages|tests/rig|lib/python3)[/.])")
-_HOME = re.compile(r"(?<![\w.:/])/(?:root|home|Users|work|opt|usr|tmp|var|private|mnt|srv)(?:/[\w.@+-]+)*/")
+_START = r"(?<![\w.:/])(?:file://)?"
+_INSTALLED = re.compile(_START + r"(?:/[\w.@+-]+)+?/(?=(?:site-packages|node_modules|tests/rig|lib/python3)[/.])")
+_HOME = re.compile(_START + r"/(?:root|home|Users|work|opt|usr|tmp|var|private|mnt|srv)(?:/[\w.@+-]+)*/")
 _PRIVATE = re.compile(r"^(host|process|os|user|enduser|container|k8s)\.")
 _KEPT = re.compile(r"^process\.runtime\.(name|version)$")
 

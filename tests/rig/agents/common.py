@@ -1,6 +1,6 @@
 """What every agent script shares: the job it was given, and the telemetry set-up of an ordinary application.
 
-The job is JSON in ``RIG_JOB``: desk, session, turns, streamed, model_root and base_url. Exporter, service name and all
+The job is JSON in ``RIG_JOB``; ``play.py`` says what is in it. Exporter, service name and all
 switches of the instrumentation come from OpenTelemetry's own environment variables.
 """
 

@@ -44,7 +44,7 @@ def main():
             system_prompt=DESK.instructions,
             name=DESK.agent,
             checkpointer=InMemorySaver(),
-            middleware=[answer_errors],
+            middleware=[answer_errors] if JOB["failing_tools"] else [],
         )
         config = {"configurable": {"thread_id": JOB["session"]}, "recursion_limit": 60}
         for text in JOB["turns"]:

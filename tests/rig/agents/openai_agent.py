@@ -3,7 +3,6 @@
 ``RIG_INSTRUMENTATION``: genai, openinference, openllmetry.
 """
 
-import inspect
 import json
 import os
 
@@ -11,7 +10,8 @@ from common import DESK, JOB, MODEL, telemetry, told
 from openai import OpenAI
 from opentelemetry import trace
 
-TOOLS = {function.__name__: function for function in DESK.tools}
+FUNCTIONS = {function.__name__: function for function in DESK.tools}
+TOOLS = [{"type": "function", "function": schema} for schema in JOB["tools"]]
 
 
 def instrument():
@@ -26,20 +26,9 @@ def instrument():
     OpenAIInstrumentor().instrument()
 
 
-def schema(function):
-    """The function as the API wants it; every parameter of a desk's tool is a string."""
-    names = list(inspect.signature(function).parameters)
-    parameters = {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": names}
-    summary = inspect.getdoc(function).splitlines()[0]
-    return {
-        "type": "function",
-        "function": {"name": function.__name__, "description": summary, "parameters": parameters},
-    }
-
-
 def completed(client, messages):
     """One model call, streamed or not, as the message to append."""
-    request = {"model": MODEL, "messages": messages, "tools": [schema(function) for function in DESK.tools]}
+    request = {"model": MODEL, "messages": messages, "tools": TOOLS}
     if JOB["streamed"]:
         with client.chat.completions.stream(**request, stream_options={"include_usage": True}) as stream:
             for _ in stream:
@@ -67,7 +56,7 @@ def answer(client, tracer, messages):
         for call in message["tool_calls"]:
             name = call["function"]["name"]
             with tracer.start_as_current_span(name):
-                result = told(TOOLS[name], json.loads(call["function"]["arguments"]))
+                result = told(FUNCTIONS[name], json.loads(call["function"]["arguments"]))
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
 
 

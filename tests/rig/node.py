@@ -1,0 +1,32 @@
+"""Environments of sets that run on Node: packages by npm, and the script beside them, where it finds them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def install(folder: Path, packages: Sequence[str]) -> None:
+    """A fresh folder with the packages, each written ``name@version``. Their install scripts are not run."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "package.json").write_text('{"private": true}')
+    npm = shutil.which("npm") or "npm"
+    subprocess.run(
+        [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", *packages], cwd=folder, check=True
+    )
+
+
+def command(folder: Path, script: Path) -> list[str]:
+    """How the script is started: a copy in the folder, because imports are looked up from where a module lies."""
+    return [shutil.which("node") or "node", shutil.copy(script, folder)]
+
+
+def versions(folder: Path) -> dict[str, str]:
+    """Package to version of all that is installed."""
+    lock = json.loads((folder / "package-lock.json").read_text())
+    installed = {path.rpartition("node_modules/")[2]: entry for path, entry in lock["packages"].items() if path}
+    return {name: entry["version"] for name, entry in sorted(installed.items())}
