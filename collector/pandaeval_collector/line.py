@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from pandaeval_collector.emission import Emitter
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.metric import EarlierOutput, SessionView, Signal, Texts, TraceSummary
 from pandaeval_collector.metrics.trace._text import plain
@@ -57,8 +58,8 @@ class _Member:
 class Line:
     """The scoring of one store."""
 
-    def __init__(self, store: Store, evaluator: Evaluator) -> None:
-        self._store, self._evaluator = store, evaluator
+    def __init__(self, store: Store, evaluator: Evaluator, emitter: Emitter | None = None) -> None:
+        self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
 
     def decide(self, due: Sequence[DueTrace]) -> Decision:
         """Scores traces and the places in their sessions that they change."""
@@ -231,6 +232,7 @@ class Line:
         """Gives revisions, and leaves out what already stands: the same evidence is not reported twice."""
         standing = self._store.newest_results({result.unit.id for result in results})
         decision.results = []
+        counted: set[str] = set()
         for result in results:
             key = f"{result.unit.level}.{result.metric}"
             known = standing.get((result.unit.id, key))
@@ -239,7 +241,13 @@ class Line:
             revision = max(result.revision, known.revision + 1 if known is not None else 1)
             numbered = replace(result, revision=revision)
             decision.results.append(numbered)
-            decision.changes.results.append(ResultRow(numbered.id, result.unit.id, key, revision, numbered.to_json()))
+            if known is not None and known.counted:
+                counted.add(result.id)
+            has_counted = result.id in counted or result.outcome == "scored"
+            decision.changes.results.append(
+                ResultRow(numbered.id, result.unit.id, key, revision, numbered.to_json(), has_counted)
+            )
+        self._emitter.add(decision.results, counted, decision.changes)
 
 
 def _member(trace: Trace, texts: Texts, signals: dict[str, dict[str, Any]]) -> _Member:

@@ -1,17 +1,29 @@
 """Everything that must survive, in one SQLite file: spans, decisions, results, sessions."""
 
-from pandaeval_collector.store.rows import Chunk, ResultRow, SessionTraceRow, TraceRow, WriteSet
+from pandaeval_collector.store.rows import (
+    Chunk,
+    OutboxRow,
+    ResultRow,
+    SeriesRow,
+    SessionTraceRow,
+    StoredSeries,
+    TraceRow,
+    WriteSet,
+)
 from pandaeval_collector.store.schema import NewerStoreError
 from pandaeval_collector.store.store import Store, StoreBusyError, StoreFullError
 
 __all__ = [
     "Chunk",
     "NewerStoreError",
+    "OutboxRow",
     "ResultRow",
+    "SeriesRow",
     "SessionTraceRow",
     "Store",
     "StoreBusyError",
     "StoreFullError",
+    "StoredSeries",
     "TraceRow",
     "WriteSet",
 ]

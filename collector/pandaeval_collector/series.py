@@ -1,0 +1,176 @@
+"""The score series: what leaves as OpenTelemetry metrics, and how results become increments of it.
+
+The series are a table in the store, updated in the transaction that stores a result: a restart resets nothing, a crash
+counts nothing twice. OTLP metrics and the scrape endpoint are two renderings of that table.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pandaeval_collector.result import Result
+from pandaeval_collector.score import Score
+
+OTHER = "__other__"
+CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 100}
+"""How many distinct values a label may take; what comes later is ``__other__``, for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """``kind``: ``histogram | counter``. ``bounds``: upper bounds of a histogram's buckets, inclusive."""
+
+    name: str
+    kind: str
+    unit: str
+    description: str
+    bounds: tuple[float, ...] = ()
+
+
+SCORE = Instrument(
+    "pandaeval.evaluation.score",
+    "histogram",
+    "{score}",
+    "Scores of traces and sessions, 0 to 1, 1 is best; each unit once per metric",
+    (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99),
+)
+EVALUATIONS = Instrument(
+    "pandaeval.evaluations", "counter", "{evaluation}", "Results by outcome, why there is no score, and pass or fail"
+)
+REVISIONS = Instrument(
+    "pandaeval.revisions", "counter", "{revision}", "Results that replace an earlier one of the same unit and metric"
+)
+INSTRUMENTS: Mapping[str, Instrument] = {each.name: each for each in (SCORE, EVALUATIONS, REVISIONS)}
+
+Attributes = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplar:
+    """A measurement that stands for others: the evaluated span. ``time_ns``: when it was measured."""
+
+    value: float
+    trace_id: str
+    span_id: str
+    time_ns: int
+
+
+@dataclass(slots=True)
+class Increment:
+    """What a batch of results adds to one series. ``exemplars``: the last one of each bucket index."""
+
+    instrument: Instrument
+    attributes: Attributes
+    count: int = 0
+    total: float = 0.0
+    buckets: dict[int, int] = field(default_factory=dict)
+    exemplars: dict[int, Exemplar] = field(default_factory=dict)
+
+    def observe(self, value: float, exemplar: Exemplar | None) -> None:
+        """One measurement; for a counter ``value`` is 1."""
+        self.count += 1
+        self.total += value
+        bucket = bisect_left(self.instrument.bounds, value) if self.instrument.bounds else 0
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+        if exemplar is not None:
+            self.exemplars[bucket] = exemplar
+
+
+class Labels:
+    """Label values within their caps, the same ones after a restart. One thread."""
+
+    def __init__(self, known: Iterable[tuple[str, str]] = ()) -> None:
+        self._known: dict[str, set[str]] = {kind: set() for kind in CAPS}
+        for kind, value in known:
+            self._known.setdefault(kind, set()).add(value)
+        self._new: list[tuple[str, str]] = []
+
+    def admit(self, kind: str, value: str) -> str:
+        """The value, or ``__other__`` when its kind has as many as it may."""
+        if not value:
+            return ""
+        known = self._known[kind]
+        if value not in known:
+            if len(known) >= CAPS[kind]:
+                return OTHER
+            known.add(value)
+            self._new.append((kind, value))
+        return value
+
+    def take_new(self) -> list[tuple[str, str]]:
+        """Values admitted since the last call, to be stored with the results that use them."""
+        new, self._new = self._new, []
+        return new
+
+
+def increments(results: Iterable[Result], counted: Collection[str], labels: Labels) -> list[Increment]:
+    """What results add to the series. ``counted``: ids of results whose unit has entered the histogram before."""
+    found: dict[tuple[str, Attributes], Increment] = {}
+
+    def at(instrument: Instrument, attributes: Attributes) -> Increment:
+        key = (instrument.name, attributes)
+        if key not in found:
+            found[key] = Increment(instrument, attributes)
+        return found[key]
+
+    for result in results:
+        unit = result.unit
+        name = ("gen_ai.evaluation.name", result.metric)
+        level = ("pandaeval.level", unit.level)
+        service = ("pandaeval.service", labels.admit("service", unit.service))
+        base: Attributes = (
+            name,
+            level,
+            ("gen_ai.agent.name", labels.admit("agent", unit.agent)),
+            service,
+            ("deployment.environment.name", labels.admit("environment", unit.environment or "")),
+        )
+        exemplar = _exemplar(result)
+        passed = "" if result.success is None else str(result.success).lower()
+        verdict: Attributes = (
+            ("pandaeval.outcome", result.outcome),
+            ("pandaeval.why", result.why or ""),
+            ("pandaeval.passed", passed),
+        )
+        at(EVALUATIONS, _filled(base + verdict)).observe(1.0, exemplar)
+        if isinstance(result.finding, Score) and result.id not in counted:
+            at(SCORE, _filled(base)).observe(result.finding.value, exemplar)
+        if result.revision > 1:
+            at(REVISIONS, _filled((name, level, service))).observe(1.0, exemplar)
+    return list(found.values())
+
+
+def _exemplar(result: Result) -> Exemplar | None:
+    """The evaluated span; none for traces that the application did not sample, since nobody could open them."""
+    unit = result.unit
+    if not unit.sampled or not unit.trace_id:
+        return None
+    value = result.score if result.score is not None else 1.0
+    return Exemplar(value, unit.trace_id, unit.span_id, int(result.time.timestamp() * 1e9))
+
+
+def _filled(attributes: Attributes) -> Attributes:
+    """Absent is absent: an attribute without a value is left out."""
+    return tuple(pair for pair in attributes if pair[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One series as it stands. Times are Unix nanoseconds; ``buckets``: counts per bucket, one more than bounds."""
+
+    instrument: Instrument
+    attributes: Attributes
+    start_ns: int
+    count: int
+    total: float
+    buckets: tuple[int, ...]
+    exemplars: tuple[tuple[int, Exemplar], ...]
+    key: str = ""
+    shown_at: float | None = None
+    """When this reader was first shown the series as 0, Unix seconds; ``None``: never."""
+
+    def as_zero(self) -> Point:
+        """The series before its first value: what a reader has to see once, or ``increase()`` misses that value."""
+        return Point(self.instrument, self.attributes, self.start_ns, 0, 0.0, (0,) * len(self.buckets), (), self.key)

@@ -1,0 +1,119 @@
+"""The writing transactions of the store, each whole or not at all. They run on the writer's thread."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Mapping
+
+import orjson
+
+from pandaeval_collector.store.rows import ResultRow, SeriesRow, WriteSet, pack_ids
+
+
+def apply(connection: sqlite3.Connection, changes: WriteSet, now: float) -> list[ResultRow]:
+    """A decision: trace rows, session members, results, what is to be sent, and the series. Returns the results that
+    are new, with their ``seq``."""
+    _apply_traces(connection, changes, now)
+    _apply_sessions(connection, changes, now)
+    connection.executemany("INSERT OR IGNORE INTO labels VALUES (?, ?)", changes.labels)
+    connection.executemany(
+        "INSERT INTO outbox (signal, created_at, body) VALUES (?, ?, ?)",
+        [(row.signal, now, row.body) for row in changes.outbox],
+    )
+    for added in changes.series:
+        _add_to_series(connection, added, now)
+    return [row for result in changes.results if (row := _insert_result(connection, result, now)) is not None]
+
+
+def _apply_traces(connection: sqlite3.Connection, changes: WriteSet, now: float) -> None:
+    connection.executemany(
+        "INSERT OR REPLACE INTO traces VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (t.trace_id, t.revision, t.final, t.digest, pack_ids(t.known), orjson.dumps(list(t.chunks)), t.size, now)
+            for t in changes.traces
+        ],
+    )
+
+
+def _apply_sessions(connection: sqlite3.Connection, changes: WriteSet, now: float) -> None:
+    connection.executemany("DELETE FROM session_traces WHERE trace_id = ?", [(id_,) for id_ in changes.moved])
+    connection.executemany(
+        "INSERT OR REPLACE INTO session_traces VALUES (?, ?, ?, ?, ?)",
+        [(s.trace_id, s.session_id, s.start_ns, s.end_ns, s.body) for s in changes.session_traces],
+    )
+    for open_, ids in ((1, changes.touched), (0, changes.closed)):
+        connection.executemany("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", [(id_, open_, now) for id_ in ids])
+
+
+def _insert_result(connection: sqlite3.Connection, result: ResultRow, now: float) -> ResultRow | None:
+    cursor = connection.execute(
+        """INSERT OR IGNORE INTO results (id, unit, metric, revision, counted, created_at, body)
+           VALUES (?, ?, ?, ?, ?, ?, ?)""",
+        (result.id, result.unit, result.metric, result.revision, result.counted, now, result.body),
+    )
+    if not cursor.rowcount or cursor.lastrowid is None:
+        return None
+    return ResultRow(
+        result.id, result.unit, result.metric, result.revision, result.body, result.counted, cursor.lastrowid
+    )
+
+
+def _add_to_series(connection: sqlite3.Connection, row: SeriesRow, now: float) -> None:
+    key = hashlib.blake2b(f"{row.name}\0{row.attributes}".encode(), digest_size=16).hexdigest()
+    found = connection.execute("SELECT count, total, buckets, exemplars FROM series WHERE key = ?", (key,)).fetchone()
+    buckets = orjson.loads(found[2]) if found else [0] * row.width
+    exemplars = orjson.loads(found[3]) if found else {}
+    for index, count in row.buckets.items():
+        buckets[index] += count
+    exemplars.update({str(index): exemplar for index, exemplar in row.exemplars.items()})
+    packed = (orjson.dumps(buckets).decode(), orjson.dumps(exemplars).decode())
+    if found:
+        connection.execute(
+            "UPDATE series SET count = ?, total = ?, buckets = ?, exemplars = ? WHERE key = ?",
+            (found[0] + row.count, found[1] + row.total, *packed, key),
+        )
+    else:
+        connection.execute(
+            "INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
+            (key, row.name, row.attributes, int(now * 1e9), row.count, row.total, *packed),
+        )
+
+
+def trim(connection: sqlite3.Connection, sent: Mapping[str, int], max_age_s: float, max_bytes: int, now: float) -> int:
+    """See :meth:`pandaeval_collector.store.Store.trim_outbox`."""
+    for signal, seq in sent.items():
+        connection.execute("DELETE FROM outbox WHERE signal = ? AND seq <= ?", (signal, seq))
+    dropped = connection.execute("DELETE FROM outbox WHERE created_at < ?", (now - max_age_s,)).rowcount
+    held = int(connection.execute("SELECT coalesce(sum(length(body)), 0) FROM outbox").fetchone()[0])
+    while held > max_bytes:
+        rows = connection.execute("SELECT seq, length(body) FROM outbox ORDER BY seq LIMIT 1000").fetchall()
+        connection.execute("DELETE FROM outbox WHERE seq <= ?", (rows[-1][0],))
+        held -= sum(size for _, size in rows)
+        dropped += len(rows)
+    return dropped
+
+
+def forget(connection: sqlite3.Connection, now: float, late_window_s: float, retention_s: float, limit: int) -> int:
+    """See :meth:`pandaeval_collector.store.Store.forget`."""
+    rows = connection.execute(
+        "SELECT trace_id, chunks FROM traces WHERE decided_at < ? AND size > 0 ORDER BY decided_at LIMIT ?",
+        (now - late_window_s, limit),
+    ).fetchall()
+    connection.executemany(
+        "DELETE FROM chunks WHERE id = ?", [(chunk,) for _, chunks in rows for chunk in orjson.loads(chunks)]
+    )
+    connection.executemany(
+        "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE trace_id = ?", [(row[0],) for row in rows]
+    )
+    old = now - retention_s
+    connection.execute("DELETE FROM traces WHERE decided_at < ? AND size = 0", (old,))
+    connection.execute("DELETE FROM results WHERE created_at < ?", (old,))
+    connection.execute(
+        """DELETE FROM session_traces WHERE session_id IN
+           (SELECT session_id FROM sessions WHERE open = 0 AND touched_at < ?)""",
+        (old,),
+    )
+    connection.execute("DELETE FROM sessions WHERE open = 0 AND touched_at < ?", (old,))
+    connection.execute("PRAGMA incremental_vacuum(256)")
+    return len(rows)

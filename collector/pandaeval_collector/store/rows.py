@@ -1,0 +1,140 @@
+"""What the store takes and gives, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from pandaeval_otel.assembly import Decided
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Items of one trace as they came in one request. ``id`` is given by the store; ``start_ns`` is the earliest
+    start among its spans (0 for logs)."""
+
+    id: int
+    trace_id: bytes
+    logs: bool
+    items: int
+    start_ns: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRow:
+    """A decision about a trace."""
+
+    trace_id: bytes
+    revision: int
+    final: bool
+    digest: str
+    known: frozenset[bytes]
+    chunks: Sequence[int]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """A result as it is kept: ``body`` is its JSON object."""
+
+    id: str
+    unit: str
+    metric: str
+    revision: int
+    body: bytes
+    counted: bool = False
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTraceRow:
+    """What a decided trace leaves behind for its session; ``body`` as the evaluator packed it."""
+
+    trace_id: bytes
+    session_id: str
+    start_ns: int
+    end_ns: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """Something to be sent, encoded for good: ``signal`` is ``logs`` or ``traces``, ``body`` one OTLP item."""
+
+    signal: str
+    body: bytes
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesRow:
+    """What is added to one series; see :class:`pandaeval_collector.series.Increment`. ``buckets`` and ``exemplars``
+    by bucket index, exemplars as (value, trace id, span id, time in ns)."""
+
+    name: str
+    attributes: str
+    width: int
+    count: int
+    total: float
+    buckets: Mapping[int, int]
+    exemplars: Mapping[int, tuple[float, str, str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSeries:
+    """A series as it stands; ``zero_at``: when the asking reader was first shown it as 0."""
+
+    key: str
+    name: str
+    attributes: str
+    start_ns: int
+    count: int
+    total: float
+    buckets: tuple[int, ...]
+    exemplars: Mapping[int, tuple[float, str, str, int]]
+    zero_at: float | None
+
+
+@dataclass(slots=True)
+class WriteSet:
+    """All that one decision changes, committed in one transaction."""
+
+    traces: list[TraceRow] = field(default_factory=list)
+    results: list[ResultRow] = field(default_factory=list)
+    session_traces: list[SessionTraceRow] = field(default_factory=list)
+    moved: list[bytes] = field(default_factory=list)
+    """Traces that belong to no session any more."""
+    touched: set[str] = field(default_factory=set)
+    closed: set[str] = field(default_factory=set)
+    outbox: list[OutboxRow] = field(default_factory=list)
+    series: list[SeriesRow] = field(default_factory=list)
+    labels: list[tuple[str, str]] = field(default_factory=list)
+
+
+def pack_ids(ids: frozenset[bytes]) -> bytes:
+    """Span ids (8 bytes) and log ids (9 bytes) in one blob, sorted."""
+    return b"".join(bytes((len(item),)) + item for item in sorted(ids))
+
+
+def unpack_ids(blob: bytes) -> frozenset[bytes]:
+    ids, at = set(), 0
+    while at < len(blob):
+        size = blob[at]
+        ids.add(blob[at + 1 : at + 1 + size])
+        at += 1 + size
+    return frozenset(ids)
+
+
+def decided(row: tuple[int, int, bytes, bytes, int]) -> Decided:
+    """The memory of a decided trace from its row; a tombstone without chunks is final."""
+    revision, final, known, chunks, size = row
+    return Decided(revision, unpack_ids(known), tuple(orjson.loads(chunks)), size, bool(final) or not known)
+
+
+def stored_series(row: tuple[str, str, str, int, int, float, str, str, float | None]) -> StoredSeries:
+    """A series from its row."""
+    exemplars = {int(index): tuple(found) for index, found in orjson.loads(row[7]).items()}
+    return StoredSeries(*row[:6], tuple(orjson.loads(row[6])), exemplars, row[8])

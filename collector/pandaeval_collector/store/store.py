@@ -1,0 +1,308 @@
+"""The store: acknowledged means committed, and a restart goes on where the last process stopped.
+
+Writing happens on one thread (:mod:`writer`), reading on connections of the readers' own. Only the index of open
+traces lives in memory; contents stay on disk until their trace is due.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+import zstandard
+
+from pandaeval_collector.store.changes import apply, forget, trim
+from pandaeval_collector.store.connection import PAGE_BYTES, Durability, StoreBusyError, connect, create, open_directory
+from pandaeval_collector.store.rows import (
+    Chunk,
+    OutboxRow,
+    ResultRow,
+    SessionTraceRow,
+    StoredSeries,
+    WriteSet,
+    decided,
+    stored_series,
+)
+from pandaeval_collector.store.writer import Writer
+from pandaeval_otel.assembly import Decided
+
+__all__ = ["Store", "StoreBusyError", "StoreFullError"]
+
+_COMPRESS_FROM = 4096
+_BATCH = 500
+_RESULT = "id, unit, metric, revision, body, counted, seq"
+
+
+class StoreFullError(RuntimeError):
+    """The disk budget (``store.max_bytes``) is used up; refusing is better than dropping what was acknowledged."""
+
+
+class Store:
+    """One data directory. ``durability``: ``full`` survives power cuts, ``normal`` process crashes (the last commits
+    may be lost at a power cut), ``off`` nothing (for temporary stores)."""
+
+    def __init__(self, path: Path, durability: Durability = "full", max_bytes: int = 10 << 30) -> None:
+        self.path, self._durability, self._max_bytes = path, durability, max_bytes
+        self._file, self._lock = open_directory(path)
+        self.was_damaged = create(self._file, durability)
+        self._writer = Writer(lambda: connect(self._file, durability))
+        self._writer.start()
+        self._readers = threading.local()
+        self._open_readers: list[sqlite3.Connection] = []
+        self._chunk_ids = itertools.count(self._newest_chunk() + 1)
+        self._packer = threading.local()
+        self._size = self._measure()
+
+    # -- spans in ------------------------------------------------------------------------------------------------
+
+    def next_chunk_id(self) -> int:
+        """An id for a chunk; ids grow in order of arrival."""
+        return next(self._chunk_ids)
+
+    def append(self, chunks: Sequence[Chunk]) -> Future[None]:
+        """Stores chunks; the future is done when they are committed. Raises :class:`StoreFullError` at once."""
+        if self._size >= self._max_bytes:
+            self._size = self._measure()
+            if self._size >= self._max_bytes:
+                raise StoreFullError(
+                    f"the store holds {self._size >> 20} MiB, its budget store.max_bytes is {self._max_bytes >> 20} MiB"
+                )
+        rows = [self._row(chunk) for chunk in chunks]
+        self._size += sum(len(row[-1]) for row in rows)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+        return self._writer.submit(work)
+
+    def read_chunks(self, ids: Sequence[int]) -> list[tuple[bool, bytes]]:
+        """``(is_logs, data)`` of chunks, by id."""
+        reader = self._reader()
+        found: list[tuple[bool, bytes]] = []
+        for group in _batched(sorted(ids)):
+            marks = ",".join("?" * len(group))
+            rows = reader.execute(f"SELECT logs, packed, data FROM chunks WHERE id IN ({marks}) ORDER BY id", group)  # noqa: S608
+            found.extend((bool(logs), self._unpack(packed, data)) for logs, packed, data in rows)
+        return found
+
+    def open_chunks(self) -> Iterator[Chunk]:
+        """Chunks of traces that were not decided yet, in order of arrival: what a restart resumes from."""
+        undecided = self._reader().execute(
+            """SELECT id, trace_id, logs, items, start_ns, packed, data FROM chunks
+               WHERE NOT EXISTS (SELECT 1 FROM traces, json_each(CAST(traces.chunks AS TEXT)) AS held
+                                 WHERE traces.trace_id = chunks.trace_id AND held.value = chunks.id)
+               ORDER BY id"""
+        )
+        for id_, trace_id, logs, items, start_ns, packed, data in undecided:
+            yield Chunk(id_, trace_id, bool(logs), items, start_ns, self._unpack(packed, data))
+
+    def discard(self, ids: Sequence[int]) -> Future[None]:
+        """Drops chunks that brought nothing new to a decided trace."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in ids])
+
+        return self._writer.submit(work)
+
+    def traces_by_start(self) -> Iterator[tuple[bytes, list[int], int]]:
+        """Every undecided trace with its chunk ids and stored bytes, earliest start first (for files: the order on
+        disk must not matter). Memory does not grow with their number."""
+        rows = self._reader().execute(
+            """SELECT trace_id, group_concat(id), sum(size), min(CASE logs WHEN 0 THEN start_ns END) AS start
+               FROM chunks GROUP BY trace_id ORDER BY start, trace_id"""
+        )
+        for trace_id, ids, size, _ in rows:
+            yield trace_id, sorted(int(part) for part in ids.split(",")), size
+
+    # -- decisions -----------------------------------------------------------------------------------------------
+
+    def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
+        """What is remembered of those of the given traces that were decided before."""
+        found: dict[bytes, Decided] = {}
+        reader = self._reader()
+        for group in _batched(list(trace_ids)):
+            marks = ",".join("?" * len(group))
+            rows = reader.execute(
+                f"SELECT trace_id, revision, final, known, chunks, size FROM traces WHERE trace_id IN ({marks})",  # noqa: S608
+                group,
+            )
+            found.update((row[0], decided(row[1:])) for row in rows)
+        return found
+
+    def commit(self, changes: WriteSet) -> Future[list[ResultRow]]:
+        """Applies a decision whole or not at all. The future holds the results that are new, with their ``seq``."""
+        return self._writer.submit(lambda connection: apply(connection, changes, time.time()))
+
+    def newest_results(self, units: Iterable[str]) -> dict[tuple[str, str], ResultRow]:
+        """The result that stands for each (unit, metric) of the given units."""
+        found: dict[tuple[str, str], ResultRow] = {}
+        reader = self._reader()
+        for group in _batched(list(units)):
+            marks = ",".join("?" * len(group))
+            rows = reader.execute(
+                f"SELECT {_RESULT} FROM results WHERE unit IN ({marks}) ORDER BY seq",  # noqa: S608
+                group,
+            )
+            found.update(((row[1], row[2]), ResultRow(*row)) for row in rows)
+        return found
+
+    def results_after(self, seq: int, limit: int = 1000) -> list[ResultRow]:
+        """Results in order of commitment, from behind a cursor."""
+        rows = self._reader().execute(
+            f"SELECT {_RESULT} FROM results WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608
+            (seq, limit),
+        )
+        return [ResultRow(*row) for row in rows]
+
+    # -- sessions ------------------------------------------------------------------------------------------------
+
+    def session_traces(self, session_id: str) -> list[SessionTraceRow]:
+        """What the decided traces of a session left behind, in session order."""
+        rows = self._reader().execute(
+            """SELECT trace_id, session_id, start_ns, end_ns, body FROM session_traces
+               WHERE session_id = ? ORDER BY start_ns, trace_id""",
+            (session_id,),
+        )
+        return [SessionTraceRow(*row) for row in rows]
+
+    def session_of(self, trace_ids: Iterable[bytes]) -> dict[bytes, str]:
+        """The session that each trace is filed under."""
+        found: dict[bytes, str] = {}
+        for group in _batched(list(trace_ids)):
+            marks = ",".join("?" * len(group))
+            found.update(
+                self._reader().execute(
+                    f"SELECT trace_id, session_id FROM session_traces WHERE trace_id IN ({marks})",  # noqa: S608
+                    group,
+                )
+            )
+        return found
+
+    def open_sessions(self) -> Iterator[str]:
+        """Sessions that were not scored for good yet."""
+        yield from (row[0] for row in self._reader().execute("SELECT session_id FROM sessions WHERE open = 1"))
+
+    # -- cursors and small facts ---------------------------------------------------------------------------------
+
+    def get(self, key: str) -> str | None:
+        row = self._reader().execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def put(self, key: str, value: str) -> Future[None]:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+        return self._writer.submit(work)
+
+    # -- out -----------------------------------------------------------------------------------------------------
+
+    def outbox_after(self, signal: str, seq: int, limit: int = 1000) -> list[OutboxRow]:
+        """What waits to be sent of one signal, from behind a cursor, in order of commitment."""
+        rows = self._reader().execute(
+            "SELECT signal, body, seq FROM outbox WHERE signal = ? AND seq > ? ORDER BY seq LIMIT ?",
+            (signal, seq, limit),
+        )
+        return [OutboxRow(*row) for row in rows]
+
+    def series(self, reader: str) -> list[StoredSeries]:
+        """All score series; ``reader`` is ``otlp`` or ``scrape``."""
+        column = {"otlp": "zero_otlp", "scrape": "zero_scrape"}[reader]
+        rows = self._reader().execute(
+            f"""SELECT key, name, attributes, start_ns, count, total, buckets, exemplars, {column}
+                FROM series ORDER BY name, key"""  # noqa: S608
+        )
+        return [stored_series(row) for row in rows]
+
+    def show_zeros(self, reader: str, keys: Sequence[str], now: float) -> Future[None]:
+        """Notes that a reader was shown these series as 0."""
+        column = {"otlp": "zero_otlp", "scrape": "zero_scrape"}[reader]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                f"UPDATE series SET {column} = ? WHERE key = ? AND {column} IS NULL",  # noqa: S608
+                [(now, key) for key in keys],
+            )
+
+        return self._writer.submit(work)
+
+    def labels(self) -> list[tuple[str, str]]:
+        """The label values that were admitted so far."""
+        return list(self._reader().execute("SELECT kind, value FROM labels"))
+
+    def trim_outbox(self, sent: Mapping[str, int], max_age_s: float, max_bytes: int, now: float) -> Future[int]:
+        """Drops what every cursor has passed (``sent``: seq by signal), what is older than ``max_age_s``, and the
+        oldest beyond ``max_bytes``. The future holds how many rows were dropped unsent."""
+        return self._writer.submit(lambda connection: trim(connection, sent, max_age_s, max_bytes, now))
+
+    # -- upkeep --------------------------------------------------------------------------------------------------
+
+    def forget(self, late_window_s: float, retention_s: float, now: float, limit: int = 2000) -> Future[int]:
+        """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, and results, tombstones and
+        closed sessions older than ``retention_s``; at most ``limit`` traces. The future holds how many traces gave
+        up their chunks; call again while it is ``limit``."""
+        return self._writer.submit(lambda connection: forget(connection, now, late_window_s, retention_s, limit))
+
+    def size_bytes(self) -> int:
+        """Bytes in use on disk, free pages not counted."""
+        self._size = self._measure()
+        return self._size
+
+    def waiting(self) -> int:
+        """Writes that are queued."""
+        return self._writer.waiting()
+
+    def checkpoint(self) -> None:
+        """Moves what the write-ahead log holds into the main file, as far as readers allow. Blocks; any thread."""
+        connection = connect(self._file, self._durability)
+        try:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        """Commits what is queued and lets go of the directory."""
+        self._writer.close()
+        for reader in self._open_readers:
+            reader.close()
+        self._open_readers.clear()
+        self._lock.close()
+
+    def _reader(self) -> sqlite3.Connection:
+        reader: sqlite3.Connection | None = getattr(self._readers, "connection", None)
+        if reader is None:
+            reader = self._readers.connection = connect(self._file, self._durability, read_only=True)
+            self._open_readers.append(reader)
+        return reader
+
+    def _row(self, chunk: Chunk) -> tuple[int, bytes, int, int, int, int, int, bytes]:
+        packed = len(chunk.data) > _COMPRESS_FROM
+        data = self._zstd()[0].compress(chunk.data) if packed else chunk.data
+        return chunk.id, chunk.trace_id, chunk.logs, chunk.items, chunk.start_ns, len(chunk.data), packed, data
+
+    def _unpack(self, packed: int, data: bytes) -> bytes:
+        return self._zstd()[1].decompress(data) if packed else data
+
+    def _zstd(self) -> tuple[zstandard.ZstdCompressor, zstandard.ZstdDecompressor]:
+        pair: tuple[zstandard.ZstdCompressor, zstandard.ZstdDecompressor] | None = getattr(self._packer, "pair", None)
+        if pair is None:
+            pair = self._packer.pair = (zstandard.ZstdCompressor(level=1), zstandard.ZstdDecompressor())
+        return pair
+
+    def _newest_chunk(self) -> int:
+        return int(self._reader().execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()[0])
+
+    def _measure(self) -> int:
+        reader = self._reader()
+        pages = int(reader.execute("PRAGMA page_count").fetchone()[0])
+        free = int(reader.execute("PRAGMA freelist_count").fetchone()[0])
+        return (pages - free) * PAGE_BYTES
+
+
+def _batched(values: Sequence[bytes] | Sequence[str] | Sequence[int]) -> Iterator[Sequence[object]]:
+    for start in range(0, len(values), _BATCH):
+        yield values[start : start + _BATCH]

@@ -1,0 +1,118 @@
+"""One thread that writes, and commits for many callers at once.
+
+What waits in line when the thread gets to it shares one transaction and one fsync (group commit): that is what makes
+"acknowledged after commit" cheap. A piece of work that fails is undone alone; its neighbours are committed.
+"""
+
+from __future__ import annotations
+
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+Work = Callable[[sqlite3.Connection], Any]
+
+_MAX_GROUP = 512
+
+
+@dataclass(slots=True)
+class _Job:
+    work: Work
+    future: Future[Any]
+
+
+class Writer:
+    """Runs work on the store's only writing connection, in order of submission. Safe to call from any thread."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._connect = connect
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="pandaeval-store", daemon=True)
+        self._started: Future[None] = Future()
+        self._closed = False
+        self._lock = threading.Lock()
+        self.commits = 0
+
+    def start(self) -> None:
+        """Opens the connection on the writer's own thread; raises what opening raises."""
+        self._thread.start()
+        self._started.result()
+
+    def submit(self, work: Work) -> Future[Any]:
+        """``work(connection)`` runs inside a transaction; the future is done after the commit, with its value or
+        error. After :meth:`close` the future fails at once."""
+        job = _Job(work, Future())
+        with self._lock:
+            if self._closed:
+                job.future.set_exception(RuntimeError("the store is closed"))
+            else:
+                self._queue.put(job)
+        return job.future
+
+    def waiting(self) -> int:
+        """Pieces of work that have not begun yet."""
+        return self._queue.qsize()
+
+    def close(self) -> None:
+        """Finishes what was submitted, then closes the connection. Safe to call twice."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            connection = self._connect()
+        except Exception as error:  # noqa: BLE001 - it is start() that has to fail, not this thread
+            self._started.set_exception(error)
+            return
+        self._started.set_result(None)
+        try:
+            while (jobs := self._next_group()) is not None:
+                self._commit(connection, jobs)
+        finally:
+            connection.close()
+
+    def _next_group(self) -> list[_Job] | None:
+        first = self._queue.get()
+        if first is None:
+            return None
+        group = [first]
+        while len(group) < _MAX_GROUP:
+            try:
+                job = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                self._queue.put(None)  # the end comes after what is already here
+                break
+            group.append(job)
+        return group
+
+    def _commit(self, connection: sqlite3.Connection, jobs: list[_Job]) -> None:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            values = [job.work(connection) for job in jobs]
+            connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001 - whatever failed, its callers have to be told
+            _roll_back(connection)
+            if len(jobs) == 1:
+                jobs[0].future.set_exception(error)
+            else:
+                for job in jobs:
+                    self._commit(connection, [job])
+            return
+        self.commits += 1
+        for job, value in zip(jobs, values, strict=True):
+            job.future.set_result(value)
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
