@@ -123,7 +123,7 @@ class TestSizes:
                 with pytest.raises(grpc.aio.AioRpcError) as raised:
                     await traces.Export(trace_request(text="a" * MIB), compression=compression)
                 assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-                assert "google.rpc.retryinfo-bin" not in dict(raised.value.trailing_metadata() or ())
+                assert "google.rpc.retryinfo-bin" not in dict(tuple(raised.value.trailing_metadata() or ()))
             assert await traces.Export(trace_request()) == ExportTraceServiceResponse()
 
     async def test_http_refuses_for_good_what_exceeds_the_limit(self) -> None:

@@ -110,8 +110,8 @@ def check_bind(
 
 
 def listening_socket(address: Address, setting: str) -> socket.socket:
-    """A listening TCP socket on ``address``. Raises :class:`PortInUse` or :class:`BindError`, naming ``setting``,
-    the configuration key to change."""
+    """A listening TCP socket on ``address``; of a host name, on its first address. Raises :class:`PortInUse` or
+    :class:`BindError`, naming ``setting``, the configuration key to change."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
