@@ -54,7 +54,7 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
         environment=root.environment or None,
         session_id=session_id(tree),
         user_id=user_id(tree),
-        error=_error(roots or [root]),
+        error=_error(roots or [root], tree, found_turns[-1].assistant if found_turns else None),
         complete=complete,
         fragment=not complete and bool(missing) and all(span.remote_parent for span in missing),
         trigger=_trigger(closing, complete, missing),
@@ -96,9 +96,15 @@ def _agent(root: Span, tree: Tree) -> str:
     return inner or next((span.agent_name for span in tree.below(root) if span.agent_name), "") or root.service
 
 
-def _error(roots: Sequence[Span]) -> str | None:
-    """The error of the last run: an earlier one that failed and was run again does not count."""
-    return roots[-1].error
+def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
+    """The error of the last run: an earlier one that failed and was run again does not count.
+
+    A workflow may end as if nothing happened above an agent that failed: without an answer, that agent's error counts.
+    """
+    if roots[-1].error is not None or answer:
+        return roots[-1].error
+    agents = [span for span in tree.top(frozenset({Kind.AGENT})) if span.error is not None]
+    return agents[-1].error if agents else None
 
 
 def _trigger(closing: Closing, complete: bool, missing: Sequence[Span]) -> Trigger:

@@ -64,7 +64,7 @@ class Summary:
         rows = []
         for session, count in counts.items():
             own = [result for result in self._sessions.get(session, {}).values() if result["outcome"] == "scored"]
-            worst = min([*own, *members[session]], key=_badness, default=None)
+            worst = min([*members[session], *own], key=_badness, default=None)
             value = signal(worst) if worst is not None and worst["outcome"] == "scored" else None
             rows.append((session, value, worst if value is not None else None, count))
         return sorted(rows, key=lambda row: (row[1] is None, row[1] if row[1] is not None else 0.0, row[0]))
