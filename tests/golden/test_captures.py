@@ -1,0 +1,99 @@
+"""The committed captures: sound OTLP/JSON with all that was said in it, and nothing about the machine behind it."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.golden.otlp_json import attribute, log_records, requests, resource_attributes, spans
+from tests.rig.demo_scenarios import DEMO
+from tests.rig.environment import frameworks
+from tests.rig.scenarios import SCENARIOS
+from tests.rig.scrub import is_private
+from tests.support.script import Reply
+
+FOLDER = Path(__file__).parent / "captures"
+CAPTURES = sorted(FOLDER.glob("*/*.otlp.jsonl"))
+DEMO_FOLDER = Path(__file__).resolve().parents[2] / "collector" / "pandaeval_collector" / "demo"
+PATHS = re.compile(
+    r"(?<![\w.:/])/(?:root|home|Users|work|opt|usr|tmp|var|private|mnt|srv)/|file://|[A-Z]:\\\\+Users|\.pyenv"
+)
+HOST_KEYS = re.compile(r'"(?:host\.\w+|net\.host\.name|process\.\w+|thread\.name)"')
+
+
+def texts() -> list[object]:
+    """Every recording that is shipped or tested with, as pytest parameters."""
+    named = [(f"{path.parent.name}/{path.name.partition('.')[0]}", path.read_text()) for path in CAPTURES]
+    return [pytest.param(text, id=name) for name, text in [*named, ("demo", demo_text())]]
+
+
+def demo_text() -> str:
+    return lzma.decompress((DEMO_FOLDER / "sessions.otlp.jsonl.xz").read_bytes()).decode()
+
+
+@pytest.mark.parametrize("text", texts())
+def test_ids_are_valid_and_parents_are_there(text: str) -> None:
+    given = requests(text)
+    found = spans(given)
+    assert found
+    known = {span.span_id for span in found}
+    assert len(known) == len(found)
+    for span in found:
+        assert (len(span.trace_id), len(span.span_id)) == (16, 8)
+        assert any(span.trace_id)
+        assert any(span.span_id)
+        assert span.parent_span_id == b"" or span.parent_span_id in known
+        assert 0 < span.start_time_unix_nano <= span.end_time_unix_nano
+    for record in log_records(given):
+        assert record.span_id in known
+
+
+@pytest.mark.parametrize("text", texts())
+def test_nothing_tells_about_the_machine(text: str) -> None:
+    assert PATHS.findall(text) == []
+    assert HOST_KEYS.findall(text) == []
+    assert [a.key for a in resource_attributes(requests(text)) if is_private(a.key)] == []
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: f"{path.parent.name}/{path.name.partition('.')[0]}")
+def test_all_that_was_said_is_in_the_capture(path: Path) -> None:
+    text = path.read_text()
+    assert path.stat().st_size < 150_000
+    for exchange in SCENARIOS[path.name.partition(".")[0]].dialogue.exchanges:
+        assert exchange.user in text
+        for reply in exchange.replies:
+            if isinstance(reply, Reply):
+                assert reply.text in text
+                assert all(call.name in text for call in reply.calls)
+
+
+def test_every_set_is_captured_with_its_versions() -> None:
+    sets = frameworks()
+    versions = json.loads((FOLDER / "VERSIONS.json").read_text())
+    captured = {name: {p.name.partition(".")[0] for p in CAPTURES if p.parent.name == name} for name in sets}
+    assert captured == {name: set(SCENARIOS) - set(entry.skip) for name, entry in sets.items()}
+    assert set(versions) == set(sets)
+    for name, entry in sets.items():
+        for requirement in entry.requirements:
+            package, _, version = requirement.rpartition("@" if entry.on_node else "==")
+            assert versions[name][package.partition("[")[0]] == version
+    assert sum(path.stat().st_size for path in CAPTURES) < 4_000_000
+
+
+def test_the_demo_holds_the_sessions_that_it_promises() -> None:
+    expected = json.loads((DEMO_FOLDER / "expected.json").read_text())
+    assert expected == {
+        "good": [session.name for session in DEMO if session.good],
+        "bad": [session.name for session in DEMO if not session.good],
+    }
+    found = spans(requests(demo_text()))
+    sessions = {attribute(span, "gen_ai.conversation.id") for span in found} - {None}
+    assert sessions == {*expected["good"], *expected["bad"]}
+    turns = sum(len(session.scenario.turns) for session in DEMO)
+    assert len({span.trace_id for span in found}) == turns
+    assert 15 <= turns <= 40
+    assert (DEMO_FOLDER / "sessions.otlp.jsonl.xz").stat().st_size < 400_000
