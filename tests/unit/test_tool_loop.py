@@ -259,7 +259,8 @@ class TestStateChanges:
         for _ in range(3):
             run.call("get_line", ID, "r").call("update_line", ID, "Error: not allowed")
         (cycle,) = run.found().cycles
-        assert (cycle.kind, cycle.rounds, cycle.tools) == ("cycle2", 3, ("get_line", "update_line"))
+        assert (cycle.kind, cycle.rounds, cycle.wasted_calls) == ("cycle2", 3, 4)
+        assert cycle.tools == ("get_line", "update_line")
 
     def test_a_new_user_message_starts_afresh(self) -> None:
         run = Run()
@@ -319,6 +320,11 @@ class TestPolling:
         for _ in range(20):
             run.call("get_job", ID, {"status": "running"})
         assert run.call("get_job", ID, {"status": "done"}).found().wasted_calls == 0
+
+    def test_it_forgives_those_before_a_wait_too(self) -> None:
+        run = Run().call("get_job", ID, "running").call("get_job", ID, "running")
+        run.call("get_job", ID, "running", wait=3.0).call("get_job", ID, "done")
+        assert run.found().wasted_calls == 0
 
     def test_after_the_change_repetition_counts_again(self) -> None:
         run = Run()
@@ -386,7 +392,7 @@ class TestRetries:
 
     def test_back_off_that_grows(self) -> None:
         run = Run()
-        for wait in (0.0, 0.25, 0.5, 1.0):
+        for wait in (0.0, 0.25, 0.5, 0.75):
             run.call("get_line", ID, error="timeout", wait=wait)
         assert run.found().wasted_calls == 0
 
@@ -395,6 +401,12 @@ class TestRetries:
         for wait in (0.0, 1.0, 4.0, 12.0):
             run.call("get_line", ID, error="timeout", wait=wait)
         assert run.found().wasted_calls == 0
+
+    def test_there_a_single_growth_may_be_a_slower_model(self) -> None:
+        run = Run(model_spans=False)
+        for wait in (0.0, 0.0, 1.0, 1.0):
+            run.call("get_line", ID, error="timeout", wait=wait)
+        assert run.found().looping
 
     def test_an_answer_that_does_not_come_faster_by_waiting_grows_no_patience(self) -> None:
         run = Run()
@@ -434,6 +446,13 @@ class TestAtOnce:
             run.agent(f"sub{number}", "researcher", f"tool{2 * number}")
             run.call("get_line", ID, "active", agent="researcher", inside=f"sub{number}")
         assert run.found().wasted_calls == 0
+
+    def test_an_agent_that_calls_through_a_tool_knows_all_answers(self) -> None:
+        run = Run()
+        for number in range(3):
+            run.call("query_notebook", {"cell": number}, f"cell {number}")
+            run.call("get_line", ID, "active", inside=f"tool{2 * number}")
+        assert run.found().repeated == (3, 5)
 
     def test_the_same_agent_further_up_does(self) -> None:
         run = Run().agent("root", "helper", "")
@@ -536,6 +555,18 @@ class TestPingPong:
         found = run.found()
         assert (found.calls, found.wasted_calls, found.ratio, found.looping) == (0, 0, 0.0, True)
         assert len(found.cycles[0].span_ids) == 6
+
+    def test_the_first_hand_over_of_all_is_no_waste(self) -> None:
+        run = Run().model("You do it.", "triage").model("You do it.", "billing")
+        for agent in ("triage", "billing", "triage", "billing"):
+            run.model("You do it.", agent).call("transfer_to_other", {}, "transferred", agent=agent)
+        assert run.found().repeated == (1, 2, 3)
+
+    def test_of_agents_that_show_no_model_call_nothing_is_known(self) -> None:
+        run = Run()
+        for number in range(10):
+            run.agent(f"agent{number}", ("triage", "billing")[number % 2], "")
+        assert run.found().cycles == ()
 
     def test_three_agents_in_turn_are_no_ping_pong(self) -> None:
         run = Run()

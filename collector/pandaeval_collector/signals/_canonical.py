@@ -54,7 +54,7 @@ def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
     """
     if not (_answered(one) and _answered(other)):
         return None
-    if failed(one) != failed(other) or one.has_result != other.has_result:
+    if failed(one) != failed(other):
         return False
     if _masked(one.error) != _masked(other.error):
         return False

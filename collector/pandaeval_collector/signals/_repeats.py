@@ -116,7 +116,7 @@ class _Marker:
             _extend(chain, step, cautious=same is None or _changes(step))
 
     def _may_repeat(self, chain: _Chain, before: Step, step: Step, same: bool | None) -> bool:
-        if same is None and step.nature not in (Nature.READING, Nature.HAND_OVER):
+        if same is None and step.nature is Nature.CHANGING:
             return False
         if step.nature is Nature.THINKING:  # a note may be taken again later; at once, it is no thought
             return self._steps[chain.last + 1] is step
