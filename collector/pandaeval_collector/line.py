@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import orjson
 
+from pandaeval_collector.embedding.plain import plain
 from pandaeval_collector.emission import Emitter
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.metric import EarlierOutput, SessionView, Signal, Texts, TraceSummary
-from pandaeval_collector.metrics.trace._text import plain
-from pandaeval_collector.metrics.trace.loop_detection import WINDOW
 from pandaeval_collector.result import Result, Unit
 from pandaeval_collector.score import Score
+from pandaeval_collector.stats.loops import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.stats.tokens import content_tokens
 from pandaeval_collector.store import ResultRow, SessionTraceRow, Store, TraceRow, WriteSet
 from pandaeval_otel.assembly import DueTrace

@@ -13,8 +13,8 @@ from __future__ import annotations
 from math import fsum
 
 from pandaeval_collector.embedding import Bands
+from pandaeval_collector.embedding.plain import plain
 from pandaeval_collector.metric import Metric, TraceContext
-from pandaeval_collector.metrics.trace._text import plain
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.stats import coherence as topic_similarity
 from pandaeval_otel.model import Trace, Turn

@@ -9,14 +9,13 @@ Source: PandaProbe, trace metrics, *Loop Detection*.
 
 from __future__ import annotations
 
+from pandaeval_collector.embedding.plain import plain
 from pandaeval_collector.metric import Metric, TraceContext
-from pandaeval_collector.metrics.trace._text import plain
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.stats import loop_detection
+from pandaeval_collector.stats.loops import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.stats.tokens import STOPWORDS_VERSION, content_tokens
 from pandaeval_otel.model import Trace
-
-WINDOW = 3
 
 
 def _texts(trace: Trace) -> list[str]:
