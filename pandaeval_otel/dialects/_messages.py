@@ -195,7 +195,8 @@ def _unwrapped(item: dict[str, Any]) -> dict[str, Any]:
 def _content_parts(item: dict[str, Any], role: str) -> list[Part]:
     if "parts" in item:
         return list(parts_of(parsed(item["parts"])))
-    if item.get("type") in _ITEM_ROLES:
+    kind = item.get("type")
+    if type(kind) is str and kind in _ITEM_ROLES:
         return [part_of(item)]
     content = first(item, ("content", "text", "message"))
     if type(content) is dict and "type" not in content and not content.keys() - _WRAPPED:

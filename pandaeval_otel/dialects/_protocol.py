@@ -13,7 +13,8 @@ from pandaeval_otel.raw import RawLog, RawSpan
 @dataclass(slots=True)
 class Reading:
     """What one dialect found on one span. ``None`` (or an empty string or tuple) means "this dialect does not say",
-    and the next dialect is asked; so a dialect fills only what its own keys state.
+    and the next dialect is asked; so a dialect fills only what its own keys state. Each call hands back a fresh one:
+    the reading of the highest dialect is completed in place with what those below it say.
 
     ``input``/``output``: ``()`` when the content was captured and empty; ``None`` when it was not captured, was a
     placeholder (``<elided>``, ``[REDACTED]``, ``{}`` …) or could not be read.

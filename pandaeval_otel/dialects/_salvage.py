@@ -27,7 +27,7 @@ def starts_like_json(text: str) -> bool:
 def salvage(text: str) -> list[Any] | dict[str, Any] | None:
     """The structure that ``text`` began to spell, up to where it ends: complete leading items, and the beginning of a
     string that was cut in two. ``None`` if ``text`` is no cut JSON array or object, or too little is left of it."""
-    text = text.strip()
+    text = text.lstrip()
     if len(text) > MAX_JSON or not starts_like_json(text):
         return None
     scan = _scan(text)
@@ -42,8 +42,23 @@ def salvage(text: str) -> list[Any] | dict[str, Any] | None:
             found = load(head + brackets[::-1])
         except (ValueError, RecursionError):
             continue
-        return found if found and isinstance(found, (list, dict)) and not too_deep(found) else None
+        if not isinstance(found, (list, dict)) or too_deep(found):
+            return None
+        _trim(found)
+        return found or None
     return None
+
+
+def _trim(container: list[Any] | dict[str, Any]) -> None:
+    """Take away the containers at the end that were opened and had nothing in them yet."""
+    if not container:
+        return
+    last: Any = len(container) - 1 if isinstance(container, list) else next(reversed(container))
+    inner = container[last]
+    if isinstance(inner, (list, dict)):
+        _trim(inner)
+        if not inner:
+            del container[last]
 
 
 def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
@@ -74,7 +89,7 @@ def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
 def _string_end(rest: str) -> str | None:
     """``rest`` (what follows the last whole token) as a closed string; ``""`` if nothing follows; ``None`` if it is the
     beginning of a number or a word, whose value cannot be known."""
-    rest = rest.strip()
+    rest = rest.lstrip()
     if not rest:
         return ""
     if rest[0] != '"':

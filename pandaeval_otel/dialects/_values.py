@@ -89,7 +89,18 @@ def _from_repr(stripped: str, text: str) -> Any:
         found = ast.literal_eval(stripped)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
-    return found if isinstance(found, (dict, list, tuple)) and not too_deep(found) else text
+    return _as_json(found) if isinstance(found, (dict, list, tuple)) and not too_deep(found) else text
+
+
+def _as_json(value: Any) -> Any:
+    """A Python literal in JSON's types: tuples and sets as lists, keys as text, what JSON has no word for as its repr."""
+    if isinstance(value, dict):
+        return {key if type(key) is str else str(key): _as_json(item) for key, item in value.items()}
+    if isinstance(value, set):
+        value = sorted(value, key=repr)  # the order of a set differs from process to process
+    if isinstance(value, (list, tuple)):
+        return [_as_json(item) for item in value]
+    return value if value is None or isinstance(value, (str, bool, int, float)) else repr(value)
 
 
 def too_deep(value: Any) -> bool:

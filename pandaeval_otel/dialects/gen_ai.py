@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel import semconv
+from pandaeval_otel.dialects._chunks import without_chunks
 from pandaeval_otel.dialects._common import error_of, session_candidates, texts, tool_definitions, usage_of
 from pandaeval_otel.dialects._events import Told, told_by, tool_values
 from pandaeval_otel.dialects._messages import Messages, read_messages, system_text
@@ -177,6 +178,8 @@ def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: Told) 
     made, made_cut = read_messages(_content(attributes, semconv.OUTPUT_MESSAGES, semconv.COMPLETION_OLD), "assistant")
     reading.input = given or told.input or given
     reading.output = made or told.output or made
+    if reading.kind is Kind.LLM:
+        reading.output = without_chunks(reading.output)
     if semconv.CONTENT_REASONING in attributes:
         reading.output = _with_reasoning(reading.output, attributes[semconv.CONTENT_REASONING])
     reading.system = system_text(attributes.get(semconv.SYSTEM_INSTRUCTIONS)) or _system_of(reading.input)

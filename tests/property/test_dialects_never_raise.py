@@ -1,0 +1,219 @@
+"""Whatever stands in attributes, events and log bodies: every span stays a span, and no dialect fails on it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._salvage import salvage
+from pandaeval_otel.dialects._values import parsed
+from pandaeval_otel.model import Kind, Span
+from pandaeval_otel.normal.spans import normalize
+from pandaeval_otel.raw import RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
+
+
+def _strings_of(module: Any) -> list[str]:
+    values = [value for name, value in vars(module).items() if name.isupper()]
+    groups = [value if isinstance(value, tuple) else (value,) for value in values]
+    return sorted({item for group in groups for item in group if isinstance(item, str)})
+
+
+VENDOR_KEYS = [
+    "openinference.span.kind",
+    "input.value",
+    "output.value",
+    "llm.input_messages.0.message.content",
+    "llm.output_messages.39.message.tool_calls.0.tool_call.function.arguments",
+    "llm.tools.0.tool.json_schema",
+    "llm.token_count.prompt",
+    "metadata",
+    "traceloop.span.kind",
+    "traceloop.entity.input",
+    "traceloop.association.properties.session_id",
+    "gen_ai.prompt.0.role",
+    "gen_ai.prompt.0.content",
+    "gen_ai.completion.0.tool_calls.0.arguments",
+    "llm.request.functions.0.parameters",
+    "pydantic_ai.all_messages",
+    "all_messages_events",
+    "pydantic_ai.new_message_index",
+    "final_result",
+    "tool_arguments",
+    "tool_response",
+    "events",
+    "model_request_parameters",
+    "ai.operationId",
+    "ai.prompt",
+    "ai.prompt.messages",
+    "ai.prompt.tools",
+    "ai.response.toolCalls",
+    "ai.toolCall.args",
+    "langsmith.span.kind",
+    "langsmith.metadata.thread_id",
+    "langfuse.observation.type",
+    "langfuse.observation.input",
+    "langfuse.observation.usage_details",
+    "mlflow.spanType",
+    "mlflow.spanInputs",
+    "mlflow.chat.tools",
+    "gcp.vertex.agent.llm_request",
+    "gcp.vertex.agent.llm_response",
+    "gcp.vertex.agent.tool_call_args",
+    "crewai.crew.inputs",
+    "crewai.task.output",
+    "haystack.agent.input",
+    "haystack.agent.step.tool.output",
+    "haystack.tool.error",
+    "user_prompt",
+    "input_tokens",
+    "message",
+    "content",
+    "role",
+    "id",
+    "tool.result",
+    "exception.message",
+    "pandaeval.goal",
+]
+KEYS = _strings_of(semconv) + VENDOR_KEYS
+NAMES = [
+    "chat m",
+    "execute_tool f",
+    "execute_tool (merged)",
+    "invoke_agent",
+    "ai.toolCall",
+    "haystack.agent.run",
+    "x",
+    "",
+]
+SCOPES = ["", "gcp.vertex.agent", "strands.telemetry.tracer", "pydantic-ai", "ai", "langsmith", "pandaeval.evaluation"]
+EVENTS = [
+    semconv.SYSTEM_EVENT,
+    semconv.USER_EVENT,
+    semconv.ASSISTANT_EVENT,
+    semconv.TOOL_EVENT,
+    semconv.CHOICE_EVENT,
+    semconv.PROMPT_EVENT,
+    semconv.COMPLETION_EVENT,
+    semconv.OPERATION_DETAILS_EVENT,
+    semconv.EXCEPTION,
+    "tool.output",
+    "",
+]
+
+# Member names of messages, parts, calls and bodies in all dialects: random dictionaries then often look like real ones.
+MEMBERS = """
+    role content parts type text tool_calls function name arguments id tool_call_id kwargs data lc messages message
+    choices candidates generations contents toolUse toolResult toolUseId uri input output result response function_call
+    function_response image source image_url url finish_reason thought reasoning thinking reasoningContent summary
+    modality parameters inputSchema annotations readOnlyHint event.name index value kind json refusal
+"""
+WORDS = """
+    user assistant tool model human ai text tool_call tool_use tool_result image_url blob reasoning constructor chat
+    function_call_output execute_tool AGENT "TOOL" <elided> {} [] unknown null \\ " [{ [{" {'a':1} ((((( NaN
+    data:image/png;base64,AAAA ééééééééééééééééééééééééééééééééééééééé
+"""
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(min_value=-(2**70), max_value=2**70)
+    | st.floats(allow_nan=True, allow_infinity=True)
+    | st.sampled_from(WORDS.split())
+    | st.text(max_size=20)
+    | st.binary(max_size=8)
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.sampled_from(MEMBERS.split()) | st.text(max_size=4), inner, max_size=5)
+    ),
+    max_leaves=20,
+)
+
+
+def _encoded(value: Any) -> str:
+    return json.dumps(value, default=str)
+
+
+# The same, as JSON text: whole, encoded twice, as a repr, and cut at any place.
+TEXTS = VALUES.map(_encoded)
+ENCODED = (
+    TEXTS
+    | TEXTS.map(json.dumps)
+    | VALUES.map(repr)
+    | st.builds(lambda text, end: text[:end], TEXTS, st.integers(0, 200))
+)
+ANYTHING = VALUES | ENCODED
+ATTRIBUTES = st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=6), ANYTHING, max_size=12)
+LOGS = st.builds(
+    RawLog,
+    trace_id=st.just("t" * 32),
+    span_id=st.just("s" * 16),
+    event_name=st.sampled_from(EVENTS),
+    time_ns=st.integers(0, 3),
+    body=ANYTHING,
+    attributes=ATTRIBUTES,
+)
+SPANS = st.builds(
+    RawSpan,
+    trace_id=st.just("t" * 32),
+    span_id=st.just("s" * 16),
+    name=st.sampled_from(NAMES) | st.text(max_size=6),
+    status_code=st.integers(0, 3),
+    status_message=st.text(max_size=4),
+    attributes=ATTRIBUTES,
+    events=st.lists(
+        st.builds(RawEvent, name=st.sampled_from(EVENTS), time_ns=st.just(1), attributes=ATTRIBUTES), max_size=3
+    ),
+    links=st.just((RawLink("a" * 32, "b" * 16),)),
+    resource=st.builds(Resource, attributes=ATTRIBUTES),
+    scope=st.builds(Scope, name=st.sampled_from(SCOPES)),
+    flags=st.integers(0, 0x3FF),
+)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(span=SPANS, logs=st.lists(LOGS, max_size=3))
+def test_any_span_becomes_a_span_and_no_dialect_fails(span: RawSpan, logs: list[RawLog]) -> None:
+    found = normalize(span, logs)
+    assert isinstance(found, Span)
+    assert [note for note in found.notes if note.endswith("failed")] == []
+    assert isinstance(found.kind, Kind)
+    assert found.dialects
+    assert normalize(span, logs) == found or "nan" in repr(found)
+    for messages in (found.input, found.output):
+        for message in messages or ():
+            assert message.role in ("system", "user", "assistant", "tool")
+            assert isinstance(message.text, str)
+    assert all(isinstance(rank, int) and name for rank, name in found.session_ids)
+    names = (
+        found.tool_name,
+        found.agent_name,
+        found.user_id,
+        found.response_id,
+        found.tool_call_id,
+        found.request_model,
+    )
+    assert all(isinstance(name, str) for name in names)
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.text(max_size=60) | ENCODED | st.text(alphabet="[]{}()\",:\\' u0d8fa1", max_size=60))
+def test_any_text_is_parsed_or_left(text: str) -> None:
+    for found in (parsed(text), salvage(text)):
+        assert found is None or isinstance(found, (str, dict, list))
+        json.dumps(found, ensure_ascii=False).encode()
+
+
+@settings(max_examples=100, deadline=None)
+@given(value=VALUES, end=st.floats(0, 1))
+def test_what_is_saved_of_cut_json_is_where_the_whole_begins(value: Any, end: float) -> None:
+    whole = json.dumps([value, value], default=str, allow_nan=True)
+    saved = salvage(whole[: int(len(whole) * end)])
+    if isinstance(saved, list) and len(saved) == 2:
+        assert saved[0] == json.loads(whole, parse_constant=str)[0]

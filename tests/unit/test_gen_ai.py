@@ -1,0 +1,529 @@
+"""The GenAI conventions, generation by generation, and what frameworks make of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pandaeval_otel.dialects import Reading
+from pandaeval_otel.dialects.gen_ai import DIALECT
+from pandaeval_otel.model import (
+    NOT_CAPTURED,
+    Captured,
+    Kind,
+    Message,
+    Reasoning,
+    Text,
+    ToolDefinition,
+    ToolRequest,
+    ToolResponse,
+    Usage,
+)
+from pandaeval_otel.raw import STATUS_ERROR, RawEvent, RawLog, RawSpan, Resource, Scope
+
+ASK = Message("user", (Text("Weather in Oslo?"),))
+BRIEF = Message("system", (Text("Be brief."),))
+CALL = ToolRequest("get_weather", {"city": "Oslo"}, "c9")
+ANSWER = Message("assistant", (Text("4 degrees, rain."),), "stop")
+
+CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-x"}
+TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather", "gen_ai.tool.call.id": "c9"}
+
+
+def read(attributes: dict[str, Any] | None = None, logs: Sequence[RawLog] = (), **fields: Any) -> Reading:
+    span = RawSpan("t" * 32, "s" * 16, attributes=attributes or {}, **fields)
+    found = DIALECT.read(span, logs)
+    assert found is not None
+    return found
+
+
+def event(name: str, **attributes: Any) -> RawEvent:
+    return RawEvent(name, 1, attributes)
+
+
+def log(name: str, body: Any, time_ns: int = 0, **attributes: Any) -> RawLog:
+    return RawLog("t" * 32, "s" * 16, name, time_ns, body, attributes)
+
+
+# --- today's conventions ---------------------------------------------------------------------------------------------
+
+CURRENT = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.provider.name": "openai",
+    "gen_ai.request.model": "gpt-x",
+    "gen_ai.response.model": "gpt-x-0901",
+    "gen_ai.response.id": "resp_1",
+    "gen_ai.request.previous_response.id": "resp_0",
+    "gen_ai.agent.name": "trip_bot",
+    "gen_ai.conversation.id": "conv-7",
+    "gen_ai.usage.input_tokens": 212,
+    "gen_ai.usage.output_tokens": 18,
+    "gen_ai.usage.cache_read.input_tokens": 100,
+    "gen_ai.usage.cache_write.input_tokens": 7,
+    "gen_ai.usage.reasoning.output_tokens": 5,
+    "gen_ai.system_instructions": [{"type": "text", "content": "Be brief."}],
+    "gen_ai.input.messages": [{"role": "user", "parts": [{"type": "text", "content": "Weather in Oslo?"}]}],
+    "gen_ai.output.messages": [
+        {
+            "role": "assistant",
+            "finish_reason": "tool_call",
+            "parts": [
+                {"type": "reasoning", "content": "Need live data"},
+                {"type": "tool_call", "id": "c9", "name": "get_weather", "arguments": {"city": "Oslo"}},
+            ],
+        }
+    ],
+    "gen_ai.tool.definitions": [
+        {"type": "function", "name": "get_weather", "description": "Weather now", "parameters": {"type": "object"}}
+    ],
+}
+
+
+def assert_current(found: Reading) -> None:
+    assert found.kind is Kind.LLM
+    assert found.system == "Be brief."
+    assert found.input == (ASK,)
+    assert found.output == (Message("assistant", (Reasoning("Need live data"), CALL), "tool_call"),)
+    assert found.tools == (ToolDefinition("get_weather", "Weather now", {"type": "object"}),)
+    assert found.usage == Usage(212, 18, 100, 7, 5)
+    assert (found.request_model, found.response_model) == ("gpt-x", "gpt-x-0901")
+    assert (found.response_id, found.previous_response_id) == ("resp_1", "resp_0")
+    assert found.agent_name == "trip_bot"
+    assert found.session_ids == ((2, "conv-7"),)
+
+
+def test_structured_attributes() -> None:
+    assert_current(read(CURRENT))
+
+
+def test_attributes_as_json_text() -> None:
+    assert_current(read({key: json.dumps(v) if isinstance(v, list) else v for key, v in CURRENT.items()}))
+
+
+@pytest.mark.parametrize("carrier", ["event", "log"])
+def test_everything_on_an_operation_details_event(carrier: str) -> None:
+    name = "gen_ai.client.inference.operation.details"
+    bare = {"gen_ai.operation.name": "chat"}
+    if carrier == "log":
+        assert_current(read(bare, [RawLog("t" * 32, "s" * 16, name, attributes=CURRENT)]))
+        assert_current(read(bare, [RawLog("t" * 32, "s" * 16, "", attributes={**CURRENT, "event.name": name})]))
+    else:
+        assert_current(read(bare, events=(RawEvent(name, 1, CURRENT),)))
+
+
+def test_input_and_output_on_two_details_events() -> None:
+    name = "gen_ai.client.inference.operation.details"
+    given = RawEvent(name, 1, {"gen_ai.input.messages": json.dumps(CURRENT["gen_ai.input.messages"])})
+    made = RawEvent(name, 2, {"gen_ai.output.messages": json.dumps(CURRENT["gen_ai.output.messages"])})
+    found = read(CHAT, events=(given, made))
+    assert found.input == (ASK,)
+    assert found.output is not None
+    assert found.output[0].tool_requests == (CALL,)
+
+
+def test_the_span_wins_over_its_details_event_unless_it_is_empty() -> None:
+    name = "gen_ai.client.inference.operation.details"
+    detail = RawLog("t", "s", name, attributes={**CURRENT, "gen_ai.request.model": "other"})
+    assert read({**CHAT, "gen_ai.input.messages": "[]"}, [detail]).input == (ASK,)
+    assert read(CHAT, [detail]).request_model == "gpt-x"
+
+
+def test_messages_without_parts() -> None:
+    found = read({**CHAT, "gen_ai.input.messages": '[{"content": "Weather in Oslo?", "role": "user"}]'})
+    assert found.input == (ASK,)
+
+
+def test_nothing_captured_is_not_empty() -> None:
+    found = read(CHAT)
+    assert (found.input, found.output, found.system, found.tools, found.usage) == (None,) * 5
+    assert read({**CHAT, "gen_ai.input.messages": "[]", "gen_ai.tool.definitions": "[]"}).input == ()
+    assert read({**CHAT, "gen_ai.tool.definitions": "[]"}).tools == ()
+    assert read({**CHAT, "gen_ai.input.messages": "", "gen_ai.output.messages": "<elided>"}).output is None
+
+
+def test_system_messages_are_the_system_prompt_where_nothing_else_is() -> None:
+    messages = [
+        {"role": "developer", "parts": [{"type": "text", "content": "Be brief."}]},
+        {"role": "user", "content": "?"},
+    ]
+    found = read({**CHAT, "gen_ai.input.messages": json.dumps(messages)})
+    assert found.system == "Be brief."
+    assert found.input is not None
+    assert [message.role for message in found.input] == ["system", "user"]
+
+
+def test_a_length_limit_is_noted() -> None:
+    text = json.dumps(CURRENT["gen_ai.input.messages"])
+    found = read({**CHAT, "gen_ai.input.messages": text[: text.index("Oslo")]})
+    assert found.input == (Message("user", (Text("Weather in "), NOT_CAPTURED)),)
+    assert found.notes == ("messages were cut short by a length limit",)
+
+
+def test_uploaded_content_is_recorded_as_references() -> None:
+    found = read({**CHAT, "gen_ai.input.messages_ref": "s3://b/1.json", "gen_ai.output.messages_ref": "s3://b/2.json"})
+    assert found.content_refs == ("s3://b/1.json", "s3://b/2.json")
+    assert found.input is None
+
+
+def test_a_streamed_answer_recorded_in_chunks_is_one_message() -> None:
+    def chunk(text: str, reason: str | None = None) -> dict[str, Any]:
+        return {"role": "assistant", "parts": [{"type": "text", "content": text}], "finish_reason": reason}
+
+    found = read({**CHAT, "gen_ai.output.messages": [chunk("4 deg"), chunk("rees, "), chunk("rain.", "stop")]})
+    assert found.output == (ANSWER,)
+    found = read({**CHAT, "gen_ai.output.messages": [chunk("Look first."), chunk("Then act.", "stop")]})
+    assert found.output is not None
+    assert found.output[0].text == "Look first.\nThen act."
+    choices = read({**CHAT, "gen_ai.output.messages": [chunk("one", "stop"), chunk("two", "stop")]})
+    assert choices.output is not None
+    assert [message.text for message in choices.output] == ["one", "two"]
+
+
+# --- per-message events (1.28 to 1.36) -------------------------------------------------------------------------------
+
+BODIES: list[tuple[str, Any]] = [
+    ("gen_ai.system.message", {"content": "Be brief."}),
+    ("gen_ai.user.message", {"content": "Weather in Oslo?"}),
+    (
+        "gen_ai.assistant.message",
+        {
+            "tool_calls": [
+                {"id": "c9", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Oslo"}'}}
+            ]
+        },
+    ),
+    ("gen_ai.tool.message", {"content": '{"temp_c": 4}', "id": "c9"}),
+    (
+        "gen_ai.choice",
+        {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "4 degrees, rain."}},
+    ),
+]
+RUN = (BRIEF, ASK, Message("assistant", (CALL,)), Message("tool", (ToolResponse({"temp_c": 4}, "c9"),)))
+
+
+@pytest.mark.parametrize("form", ["map", "text", "old name"])
+def test_per_message_log_events(form: str) -> None:
+    logs = [
+        RawLog(
+            "t",
+            "s",
+            "" if form == "old name" else name,
+            time_ns,
+            json.dumps(body) if form == "text" else body,
+            {"event.name": name} if form == "old name" else {},
+        )
+        for time_ns, (name, body) in enumerate(BODIES)
+    ]
+    ordinary = RawLog("t", "s", body="Calling the model", time_ns=3)
+    found = read(CHAT, [*reversed(logs), ordinary])
+    assert found.input == RUN
+    assert found.output == (ANSWER,)
+    assert found.system == "Be brief."
+
+
+def test_per_message_span_events() -> None:
+    found = read(CHAT, events=tuple(RawEvent(name, 1, body) for name, body in BODIES))
+    assert (found.input, found.output) == (RUN, (ANSWER,))
+
+
+def test_span_events_that_hold_their_body_as_one_json_string() -> None:
+    events = tuple(event(name, **{"gen_ai.event.content": json.dumps(body)}) for name, body in BODIES)
+    found = read(CHAT, events=events)
+    assert (found.input, found.output) == (RUN, (ANSWER,))
+
+
+def test_span_events_with_bedrock_blocks() -> None:
+    blocks = [
+        {"reasoningContent": {"reasoningText": {"text": "Need live data"}}},
+        {"toolUse": {"toolUseId": "c9", "name": "get_weather", "input": {"city": "Oslo"}}},
+    ]
+    results = [{"toolResult": {"toolUseId": "c9", "status": "success", "content": [{"text": '{"temp_c": 4}'}]}}]
+    found = read(
+        CHAT,
+        events=(
+            event("gen_ai.user.message", content='[{"text": "Weather in Oslo?"}]'),
+            event("gen_ai.tool.message", content=json.dumps(results)),
+            event("gen_ai.choice", finish_reason="tool_use", message=json.dumps(blocks)),
+        ),
+    )
+    assert found.input == (ASK, RUN[3])
+    assert found.output == (Message("assistant", (Reasoning("Need live data"), CALL), "tool_use"),)
+
+
+def test_an_agents_plain_text_choice() -> None:
+    found = read(
+        {"gen_ai.operation.name": "invoke_agent"},
+        events=(event("gen_ai.choice", message="4 degrees, rain.", finish_reason="stop"),),
+    )
+    assert found.output == (ANSWER,)
+
+
+def test_gemini_contents_in_log_bodies() -> None:
+    response = {"function_response": {"name": "f", "response": {}}}
+    answer = {"role": "model", "parts": [{"text": "4 degrees, rain."}]}
+    question = {"role": "user", "parts": [{"text": "Weather in Oslo?"}]}
+    logs = [
+        log("gen_ai.user.message", {"content": question}, 1),
+        log("gen_ai.user.message", {"content": {"parts": [response]}}, 2),
+        log("gen_ai.choice", {"content": answer, "finish_reason": "stop", "index": 0}, 3),
+    ]
+    found = read(CHAT, logs)
+    assert found.input == (ASK, Message("tool", (ToolResponse({}, "", "f"),)))
+    assert found.output == (ANSWER,)
+
+
+@pytest.mark.parametrize("body", [None, {}, {"content": "<elided>"}, {"role": "user"}])
+def test_events_without_content_are_not_captured(body: Any) -> None:
+    found = read(
+        CHAT, [log("gen_ai.user.message", body), log("gen_ai.choice", {"index": 0, "message": {"role": "assistant"}})]
+    )
+    assert (found.input, found.output) == (None, None)
+
+
+def test_events_that_hide_content_still_name_the_calls() -> None:
+    calls = [{"id": "c9", "type": "function", "function": {"name": "get_weather"}}]
+    found = read(
+        CHAT, [log("gen_ai.user.message", None, 1), log("gen_ai.choice", {"message": {"tool_calls": calls}}, 2)]
+    )
+    assert found.input is None
+    assert found.output == (Message("assistant", (ToolRequest("get_weather", None, "c9"),)),)
+
+
+# --- the first generation (1.26, 1.27) -------------------------------------------------------------------------------
+
+
+def test_prompt_and_completion_events() -> None:
+    found = read(
+        {"gen_ai.system": "openai", **CHAT, "gen_ai.usage.prompt_tokens": 9, "gen_ai.usage.completion_tokens": 3},
+        events=(
+            event("gen_ai.content.prompt", **{"gen_ai.prompt": '[{"role": "user", "content": "Weather in Oslo?"}]'}),
+            event("gen_ai.content.completion", **{"gen_ai.completion": '[{"role": "assistant", "content": "Rain."}]'}),
+        ),
+    )
+    assert found.input == (ASK,)
+    assert found.output == (Message("assistant", (Text("Rain."),)),)
+    assert found.usage == Usage(9, 3)
+
+
+def test_prompt_and_completion_attributes_as_plain_text() -> None:
+    found = read({**CHAT, "gen_ai.prompt": "Weather in Oslo?", "gen_ai.completion": "Rain."})
+    assert found.input == (ASK,)
+    assert found.output == (Message("assistant", (Text("Rain."),)),)
+
+
+# --- kinds -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind"),
+    [
+        ("chat", Kind.LLM),
+        ("generate_content", Kind.LLM),
+        ("text_completion", Kind.LLM),
+        ("fetch_response", Kind.LLM),
+        ("embeddings", Kind.EMBEDDING),
+        ("retrieval", Kind.RETRIEVAL),
+        ("invoke_agent", Kind.AGENT),
+        ("create_agent", Kind.STEP),
+        ("execute_tool", Kind.TOOL),
+        ("invoke_workflow", Kind.WORKFLOW),
+        ("plan", Kind.STEP),
+        ("search_memory", Kind.STEP),
+        ("execute_event_loop_cycle", Kind.STEP),
+        ("something_new", Kind.STEP),
+        ("unknown", Kind.STEP),
+    ],
+)
+def test_kind_by_operation(operation: str, kind: Kind) -> None:
+    assert read({"gen_ai.operation.name": operation}).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "kind"),
+    [
+        ("execute_tool f", {"gen_ai.system": "x"}, Kind.TOOL),
+        ("invoke_agent a", {"gen_ai.agent.name": "a"}, Kind.AGENT),
+        ("f", {"gen_ai.tool.name": "f"}, Kind.TOOL),
+        ("call", {"gen_ai.request.model": "m"}, Kind.LLM),
+        ("w", {"gen_ai.workflow.name": "w"}, Kind.WORKFLOW),
+        ("GET /", {"gen_ai.conversation.id": "c", "gen_ai.agent.name": "a"}, None),
+        ("tools/call f", {"mcp.method.name": "tools/call"}, Kind.TOOL),
+        ("tools/list", {"mcp.method.name": "tools/list"}, Kind.STEP),
+    ],
+)
+def test_kind_without_an_operation(name: str, attributes: dict[str, Any], kind: Kind | None) -> None:
+    assert read(attributes, name=name).kind is kind
+
+
+def test_provider_names_decide_nothing() -> None:
+    agent = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.system": "strands-agents",
+    }
+    assert read(agent).kind is Kind.AGENT
+
+
+def test_evaluation_carriers() -> None:
+    assert read({"gen_ai.evaluation.name": "x", "gen_ai.evaluation.score.value": 1.0}).kind is Kind.EVALUATION
+    assert read({**CHAT}, scope=Scope("pandaeval.evaluation")).kind is Kind.EVALUATION
+    scored = read({**CURRENT, "gen_ai.evaluation.score.value": 1.0})
+    assert scored.kind is Kind.LLM, "a score on the evaluated span does not make it an evaluation"
+    assert read(CHAT, events=(event("gen_ai.evaluation.result"),)).kind is Kind.LLM
+
+
+# --- tools -----------------------------------------------------------------------------------------------------------
+
+
+def test_tool_span() -> None:
+    found = read({**TOOL, "gen_ai.tool.call.arguments": '{"city":"Oslo"}', "gen_ai.tool.call.result": '{"temp_c":4}'})
+    assert (found.kind, found.tool_name, found.tool_call_id) == (Kind.TOOL, "get_weather", "c9")
+    assert (found.arguments, found.result) == (Captured({"city": "Oslo"}), Captured({"temp_c": 4}))
+    assert (found.input, found.output) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"temp_c": 4}, {"temp_c": 4}),
+        ('"{\\"temp_c\\": 4}"', {"temp_c": 4}),
+        ("{'temp_c': 4}", {"temp_c": 4}),
+        ('[{"text": "{\\"temp_c\\": 4}"}]', {"temp_c": 4}),
+        ("rain", "rain"),
+        ("", ""),
+        ("4", "4"),
+        ("{}", {}),
+        ("content='{...}' name='f'", "content='{...}' name='f'"),
+    ],
+)
+def test_tool_results_are_read_as_structure_where_they_are_one(value: Any, expected: Any) -> None:
+    assert read({**TOOL, "gen_ai.tool.call.result": value}).result == Captured(expected)
+
+
+@pytest.mark.parametrize("value", [None, "<elided>", "<not serializable>"])
+def test_hidden_tool_values_are_not_captured(value: Any) -> None:
+    found = read({**TOOL, "gen_ai.tool.call.arguments": value, "gen_ai.tool.call.result": value})
+    assert (found.arguments, found.result) == (None, None)
+
+
+def test_tool_values_as_span_events() -> None:
+    found = read(
+        TOOL,
+        events=(
+            event("gen_ai.tool.message", role="tool", content='{"city": "Oslo"}', id="c9"),
+            event("gen_ai.choice", message='[{"text": "{\\"temp_c\\": 4}"}]', id="c9"),
+        ),
+    )
+    assert (found.arguments, found.result) == (Captured({"city": "Oslo"}), Captured({"temp_c": 4}))
+
+
+def test_placeholders_are_no_names() -> None:
+    found = read({**TOOL, "gen_ai.tool.call.id": "<not specified>", "gen_ai.agent.name": "unknown"})
+    assert (found.tool_call_id, found.agent_name) == ("", "")
+
+
+def test_merged_tools_are_no_call() -> None:
+    assert read({**TOOL, "gen_ai.tool.name": "(merged tools)"}).kind is Kind.STEP
+
+
+def test_mcp_tool_call() -> None:
+    found = read(
+        {
+            "gen_ai.operation.name": "execute_tool",
+            "mcp.method.name": "tools/call",
+            "mcp.session.id": "transport-1",
+            "gen_ai.tool.call.arguments": {"city": "Oslo"},
+        },
+        name="tools/call get_weather",
+    )
+    assert (found.kind, found.tool_name, found.arguments) == (Kind.TOOL, "get_weather", Captured({"city": "Oslo"}))
+    assert found.session_ids == ()
+
+
+def test_tool_status_error() -> None:
+    assert read({**TOOL, "gen_ai.tool.status": "error"}).error == "tool error"
+    failed = read({**TOOL, "gen_ai.tool.status": "error"}, status_code=STATUS_ERROR, status_message="timeout")
+    assert failed.error == "timeout"
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}},
+        {"name": "f", "description": "d", "input_schema": {"type": "object"}},
+        {"name": "f", "description": "d", "inputSchema": {"type": "object"}},
+        {"name": "f", "description": "d", "parameters": '{"type": "object"}'},
+        {"toolSpec": {"name": "f", "description": "d", "inputSchema": {"json": {"type": "object"}}}},
+        {"function_declarations": [{"name": "f", "description": "d", "parameters": {"type": "object"}}]},
+    ],
+)
+def test_tool_definitions(definition: dict[str, Any]) -> None:
+    expected = (ToolDefinition("f", "d", {"type": "object"}),)
+    assert read({**CHAT, "gen_ai.tool.definitions": json.dumps([definition])}).tools == expected
+    assert read({**CHAT, "gen_ai.tool.definitions": [json.dumps(definition)]}).tools == expected
+
+
+def test_tool_names_hints_and_provider_tools() -> None:
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.tools": '["f", "g"]'}
+    assert read(agent).tools == (ToolDefinition("f"), ToolDefinition("g"))
+    hinted = [{"name": "f", "annotations": {"readOnlyHint": True}}, {"type": "web_search"}, {"description": "no name"}]
+    found = read({**CHAT, "gen_ai.tool.definitions": hinted}).tools
+    assert found == (ToolDefinition("f", read_only=True), ToolDefinition("web_search"))
+
+
+# --- the rest --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("attributes", "usage"),
+    [
+        ({"gen_ai.usage.input_tokens": 5}, Usage(5, 0)),
+        ({"gen_ai.usage.input_tokens": "5", "gen_ai.usage.output_tokens": 2.0}, Usage(5, 2)),
+        ({"gen_ai.usage.prompt_tokens": 7, "gen_ai.usage.input_tokens": 5}, Usage(5, 0)),
+        ({"gen_ai.usage.input_tokens": 5, "gen_ai.usage.cache_creation.input_tokens": 3}, Usage(5, 0, cache_write=3)),
+        ({"gen_ai.usage.input_tokens": 5, "gen_ai.usage.cache_read_input_tokens": 3}, Usage(5, 0, cache_read=3)),
+        ({"gen_ai.usage.output_tokens": 5, "gen_ai.usage.reasoning_tokens": 3}, Usage(0, 5, reasoning=3)),
+        ({"gen_ai.usage.total_tokens": 5}, None),
+        ({"gen_ai.usage.input_tokens": "many"}, None),
+    ],
+)
+def test_usage(attributes: dict[str, Any], usage: Usage | None) -> None:
+    assert read({**CHAT, **attributes}).usage == usage
+
+
+def test_response_ids_are_no_conversations() -> None:
+    found = read({**CHAT, "gen_ai.conversation.id": "resp_9"})
+    assert found.session_ids == ()
+    assert found.previous_response_id == "resp_9"
+
+
+def test_sessions_of_the_resource_rank_lower() -> None:
+    resource = Resource({"gen_ai.conversation.id": "process-wide"})
+    found = read({**CHAT, "gen_ai.thread.id": "thread-1"}, resource=resource)
+    assert sorted(found.session_ids) == [(4, "thread-1"), (12, "process-wide")]
+    assert read({**CHAT, "gen_ai.conversation.id": ""}).session_ids == ()
+
+
+def test_user_ids() -> None:
+    assert read({**CHAT, "gen_ai.user.id": "u-1"}).user_id == "u-1"
+
+
+def test_retrieval() -> None:
+    found = read(
+        {
+            "gen_ai.operation.name": "retrieval",
+            "gen_ai.retrieval.query.text": "Weather in Oslo?",
+            "gen_ai.retrieval.documents": '[{"id": "d1", "score": 0.9}]',
+        }
+    )
+    assert found.documents == ({"id": "d1", "score": 0.9},)
+    assert found.input == (ASK,)
+
+
+def test_reasoning_in_an_attribute_of_its_own() -> None:
+    answer = [{"role": "assistant", "parts": [{"type": "text", "content": "Rain."}]}]
+    found = read({**CHAT, "gen_ai.output.messages": answer, "gen_ai.content.reasoning": "Need live data"})
+    assert found.output == (Message("assistant", (Reasoning("Need live data"), Text("Rain."))),)

@@ -1,0 +1,265 @@
+"""From raw spans to normal ones: which dialects are asked, and whose word counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pandaeval_otel.dialects import Reading
+from pandaeval_otel.dialects.plain import DIALECT as PLAIN
+from pandaeval_otel.discovery import find
+from pandaeval_otel.model import Captured, Kind, Message, Text, Usage
+from pandaeval_otel.normal import spans
+from pandaeval_otel.normal.spans import normalize
+from pandaeval_otel.raw import STATUS_ERROR, STATUS_OK, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
+
+
+def raw(attributes: dict[str, Any] | None = None, **fields: Any) -> RawSpan:
+    return RawSpan("t" * 32, "s" * 16, attributes=attributes or {}, **fields)
+
+
+def message(text: str) -> tuple[Message, ...]:
+    return (Message("user", (Text(text),)),)
+
+
+class Fake:
+    """A dialect that answers what it was made with."""
+
+    def __init__(self, name: str, priority: int, reading: Reading | Exception | None, **hints: Any) -> None:
+        self.name, self.priority, self.reading = name, priority, reading
+        self.roots = frozenset(hints.get("roots", ()))
+        self.scopes, self.names = hints.get("scopes", ()), hints.get("names", ())
+        self.asked = 0
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        self.asked += 1
+        if isinstance(self.reading, Exception):
+            raise self.reading
+        return self.reading
+
+
+@pytest.fixture
+def only(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Puts the given dialects in the place of those that are installed."""
+
+    def use(*dialects: Fake) -> None:
+        order = tuple(sorted(dialects, key=lambda dialect: -dialect.priority))
+        monkeypatch.setattr(spans, "dialects", lambda: order)
+        monkeypatch.setattr(spans, "_CANDIDATES", {})
+        prefixes = tuple({prefix for dialect in order for prefix in dialect.names})
+        monkeypatch.setattr(spans, "_name_prefixes", lambda: prefixes)
+
+    return use
+
+
+def test_every_dialect_is_found_once_and_plain_is_asked_last() -> None:
+    found = spans.dialects()
+    assert len({dialect.name for dialect in found}) == len(found) == len(find("pandaeval_otel.dialects", "DIALECT"))
+    assert found[-1] is PLAIN
+    assert "gen_ai" in {dialect.name for dialect in found}
+
+
+def test_a_span_that_nobody_knows_is_kept() -> None:
+    link = RawLink("a" * 32, "b" * 16)
+    span = normalize(
+        raw(
+            {"http.route": "/x"},
+            parent_id="p" * 16,
+            name="GET /x",
+            start_ns=5,
+            end_ns=9,
+            links=[link],
+            dropped_attributes=3,
+        )
+    )
+    assert (span.trace_id, span.span_id, span.parent_id, span.name) == ("t" * 32, "s" * 16, "p" * 16, "GET /x")
+    assert (span.kind, span.start_ns, span.end_ns, span.error) == (Kind.OTHER, 5, 9, None)
+    assert (span.links, span.dropped_attributes, span.dialects) == ((("a" * 32, "b" * 16),), 3, ("plain",))
+    assert (span.input, span.output, span.arguments, span.tools) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "tool", "agent"),
+    [
+        ("execute_tool get_weather", Kind.TOOL, "get_weather", ""),
+        ("invoke_agent trip bot", Kind.AGENT, "", "trip bot"),
+        ("chat gpt-x", Kind.LLM, "", ""),
+        ("invoke_workflow trip", Kind.WORKFLOW, "", ""),
+        ("chat", Kind.OTHER, "", ""),
+        ("chatter on", Kind.OTHER, "", ""),
+    ],
+)
+def test_names_tell_what_nothing_else_does(name: str, kind: Kind, tool: str, agent: str) -> None:
+    span = normalize(raw(name=name))
+    assert (span.kind, span.tool_name, span.agent_name) == (kind, tool, agent)
+
+
+# --- merging ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_highest_priority_that_says_something_wins_field_by_field(only: Any) -> None:
+    only(
+        Fake("low", 10, Reading(kind=Kind.LLM, agent_name="low", request_model="low", usage=Usage(1, 1), error="low")),
+        Fake("high", 60, Reading(agent_name="high", input=message("high"), arguments=Captured(None))),
+        Fake("middle", 40, Reading(kind=Kind.TOOL, request_model="middle", arguments=Captured(1), usage=Usage(2, 2))),
+    )
+    span = normalize(raw())
+    assert (span.kind, span.agent_name, span.request_model) == (Kind.TOOL, "high", "middle")
+    assert (span.input, span.arguments, span.usage, span.error) == (message("high"), Captured(None), Usage(2, 2), "low")
+    assert span.dialects == ("high", "middle", "low")
+
+
+def test_content_beats_captured_and_empty_and_that_beats_not_captured(only: Any) -> None:
+    only(Fake("high", 60, Reading(input=(), tools=())), Fake("low", 10, Reading(input=message("x"), output=())))
+    span = normalize(raw())
+    assert (span.input, span.output, span.tools, span.result) == (message("x"), (), (), None)
+
+
+def test_sessions_and_notes_of_all_are_collected(only: Any) -> None:
+    only(
+        Fake("high", 60, Reading(session_ids=((4, "d"), (2, "c")), notes=("a", "b"))),
+        Fake("low", 10, Reading(session_ids=((3, "s"), (2, "c")), notes=("b", "c"))),
+    )
+    span = normalize(raw())
+    assert span.session_ids == ((2, "c"), (3, "s"), (4, "d"))
+    assert span.notes == ("a", "b", "c")
+
+
+def test_a_dialect_with_nothing_to_say_is_not_named(only: Any) -> None:
+    only(Fake("plain", 0, Reading(error="x")), Fake("silent", 50, None), Fake("one", 10, Reading()))
+    assert normalize(raw()).dialects == ("one",)
+    only(Fake("plain", 0, Reading(error="x")), Fake("silent", 50, None))
+    assert normalize(raw()).dialects == ("plain",)
+
+
+def test_a_dialect_that_raises_costs_only_its_own_reading(only: Any) -> None:
+    only(Fake("broken", 60, KeyError("x")), Fake("sound", 40, Reading(kind=Kind.LLM, notes=("n",))))
+    span = normalize(raw())
+    assert (span.kind, span.dialects) == (Kind.LLM, ("sound",))
+    assert span.notes == ("n", "dialect broken failed")
+
+
+# --- candidates ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("span", "logs"),
+    [
+        (raw({"vendor.x": 1}), ()),
+        (raw({"vendor": 1}), ()),
+        (raw(events=[RawEvent("e", 1, {"vendor.x": 1})]), ()),
+        (raw(events=[RawEvent("vendor.e", 1)]), ()),
+        (raw(), (RawLog("t", "s", "vendor.message"),)),
+        (raw(), (RawLog("t", "s", attributes={"event.name": "vendor.message"}),)),
+        (raw(), (RawLog("t", "s", attributes={"vendor.x": 1}),)),
+        (raw(scope=Scope("vendor.lib.tracer")), ()),
+        (raw(name="vendor.run x"), ()),
+    ],
+)
+def test_each_hint_makes_a_candidate(only: Any, span: RawSpan, logs: Sequence[RawLog]) -> None:
+    dialect = Fake("v", 50, Reading(), roots={"vendor"}, scopes=("vendor.lib",), names=("vendor.run",))
+    only(dialect)
+    assert normalize(span, logs).dialects == ("v",)
+    assert dialect.asked == 1
+
+
+def test_a_span_without_hints_is_not_offered(only: Any) -> None:
+    dialect = Fake("v", 50, Reading(), roots={"vendor"}, scopes=("vendor.lib",), names=("vendor.run",))
+    anyone = Fake("any", 1, None)
+    only(dialect, anyone)
+    normalize(raw({"vendors.x": 1}, name="vendor", scope=Scope("vendor")))
+    assert (dialect.asked, anyone.asked) == (0, 1)
+
+
+def test_two_name_hints_of_which_one_begins_with_the_other(only: Any) -> None:
+    short = Fake("short", 50, Reading(), names=("ai.",))
+    long = Fake("long", 60, Reading(), names=("ai.tool",))
+    only(short, long)
+    assert normalize(raw(name="ai.toolCall")).dialects == ("long", "short")
+    assert normalize(raw(name="ai.text")).dialects == ("short",)
+
+
+def test_caches_stay_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spans, "_CACHE_LIMIT", 5)
+    monkeypatch.setattr(spans, "_ROOT_OF", {})
+    monkeypatch.setattr(spans, "_CANDIDATES", {})
+    for number in range(40):
+        span = normalize(raw({f"k{number}.{n}": n for n in range(3)} | {"gen_ai.operation.name": "chat"}))
+        assert span.kind is Kind.LLM
+    assert len(spans._ROOT_OF) <= 5
+    assert len(spans._CANDIDATES) <= 5
+
+
+# --- what OpenTelemetry itself says ----------------------------------------------------------------------------------
+
+
+def exception(kind: str | None = "ValueError", text: str | None = "no") -> RawEvent:
+    return RawEvent("exception", 1, {"exception.type": kind, "exception.message": text})
+
+
+@pytest.mark.parametrize(
+    ("span", "error"),
+    [
+        (raw(), None),
+        (raw(status_code=STATUS_ERROR, status_message="timeout"), "timeout"),
+        (raw(status_code=STATUS_ERROR, events=[exception()]), "ValueError: no"),
+        (raw({"error.type": "TimeoutError"}, status_code=STATUS_ERROR), "TimeoutError"),
+        (raw(status_code=STATUS_ERROR), "error"),
+        (raw({"error.type": "TOOL_ERROR"}), "TOOL_ERROR"),
+        (raw(events=[exception(text=None)]), "ValueError"),
+        (raw(events=[exception(None, None)]), "exception"),
+        (raw(events=[RawEvent("retry")]), None),
+        (raw({"error.type": "x"}, status_code=STATUS_OK, events=[exception()]), None),
+        (raw(status_code=STATUS_ERROR, status_message="x" * 5000), "x" * 500),
+    ],
+)
+def test_errors(span: RawSpan, error: str | None) -> None:
+    assert normalize(span).error == error
+
+
+@pytest.mark.parametrize(
+    ("flags", "sampled", "remote"),
+    [
+        (0, True, False),
+        (0x01, True, False),
+        (0x100, True, False),  # the Python SDK's exporter fills in no trace flags
+        (0x101, True, False),
+        (0x300, True, True),
+        (0x301, True, True),
+        (0x200, True, False),
+        (0x02, False, False),
+        (0x302, False, True),
+    ],
+)
+def test_flags(flags: int, sampled: bool, remote: bool) -> None:
+    span = normalize(raw(flags=flags))
+    assert (span.sampled, span.remote_parent) == (sampled, remote)
+
+
+def test_service_environment_scope_and_own_attributes() -> None:
+    resource = Resource(
+        {"service.name": "trips", "deployment.environment": "old", "deployment.environment.name": "prod"}
+    )
+    own = {"pandaeval.goal": "book", "pandaeval.knowledge": ["a"]}
+    span = normalize(raw({**own, "pandaevaluation": 1, "x": 2}, resource=resource, scope=Scope("lib")))
+    assert (span.service, span.environment, span.scope) == ("trips", "prod", "lib")
+    assert span.attributes == own
+    older = normalize(raw(resource=Resource({"deployment.environment": "old"})))
+    assert (older.service, older.environment, older.attributes) == ("unknown_service", "old", {})
+
+
+def test_sessions_and_users() -> None:
+    span = normalize(
+        raw(
+            {"session.id": "s", "gen_ai.conversation.id": "c", "langfuse.session.id": "", "user.id": 17},
+            resource=Resource({"session.id": "p"}),
+        )
+    )
+    assert span.session_ids == ((2, "c"), (3, "s"), (13, "p"))
+    assert span.user_id == "17"
+
+
+def test_a_user_named_only_by_a_log_record() -> None:
+    assert normalize(raw(), [RawLog("t", "s", attributes={"user.id": "u"})]).user_id == "u"
