@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from pandaeval_otel.skeleton import Request
 
 OWN_SCOPE = "pandaeval.evaluation"
 """Scope of everything that the collector emits; coming back in, it is counted and ignored."""
@@ -69,43 +71,13 @@ class Split:
     message: str = ""
 
 
-def _skeleton() -> tuple[Any, Any]:
-    kinds = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="pandaeval/skeleton.proto", package="pandaeval.skeleton")
-    file.syntax = "proto3"
-
-    def message(name: str, *fields: tuple[str, int, bool, str]) -> None:
-        described = file.message_type.add(name=name)
-        for field_name, number, repeated, type_name in fields:
-            described.field.add(
-                name=field_name,
-                number=number,
-                label=kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL,
-                type=kinds.TYPE_MESSAGE if type_name else kinds.TYPE_BYTES,
-                type_name=f".pandaeval.skeleton.{type_name}" if type_name else None,
-            )
-
-    # Traces and logs have the same outline: request > resource > scope > items, all under the same field numbers.
-    message("Scoped", ("scope", 1, False, ""), ("items", 2, True, ""), ("schema_url", 3, False, ""))
-    message("Resourced", ("resource", 1, False, ""), ("scoped", 2, True, "Scoped"), ("schema_url", 3, False, ""))
-    message("Request", ("resourced", 1, True, "Resourced"))
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    found = [pool.FindMessageTypeByName(f"pandaeval.skeleton.{name}") for name in ("Request", "Resourced")]
-    request, resourced = (message_factory.GetMessageClass(descriptor) for descriptor in found)
-    return request, resourced
-
-
-_Request, _Resourced = _skeleton()
-
-
 def split_traces(request: bytes, max_span_bytes: int = 1 << 25) -> Split:
     """Takes an ``ExportTraceServiceRequest`` apart by trace id.
 
     Spans without valid ids, or larger than ``max_span_bytes``, are rejected singly. Raises :class:`MalformedOtlpError`.
     """
     full = _parse(ExportTraceServiceRequest, request)
-    skeleton = _Request.FromString(request)
+    skeleton = Request.FromString(request)
     split = Split([])
     builder = _Builder(split, logs=False)
     for resource_index, resource in enumerate(full.resource_spans):
@@ -137,7 +109,7 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25) -> Split:
     structured body. Ordinary log lines are counted as ``ignored``. Raises :class:`MalformedOtlpError`.
     """
     full = _parse(ExportLogsServiceRequest, request)
-    skeleton = _Request.FromString(request)
+    skeleton = Request.FromString(request)
     split = Split([])
     builder = _Builder(split, logs=True)
     for resource_index, resource in enumerate(full.resource_logs):
@@ -166,12 +138,14 @@ def content_hash(message: Any) -> bytes:
     """
     stripped = type(message)()
     stripped.CopyFrom(message)
-    stripped.ClearField("flags")
-    if stripped.DESCRIPTOR.name == "Span":
-        stripped.ClearField("trace_state")
-    else:
-        stripped.ClearField("observed_time_unix_nano")
-    return hashlib.blake2b(stripped.SerializeToString(deterministic=True), digest_size=16).digest()
+    return hash_and_strip(stripped)
+
+
+def hash_and_strip(message: Any) -> bytes:
+    """:func:`content_hash` of a message that is not needed any more: what may change is taken out of it for good."""
+    message.ClearField("flags")
+    message.ClearField("trace_state" if isinstance(message, Span) else "observed_time_unix_nano")
+    return hashlib.blake2b(message.SerializeToString(deterministic=True), digest_size=16).digest()
 
 
 def _parse(kind: Any, request: bytes) -> Any:
@@ -218,7 +192,7 @@ class _Builder:
         return split
 
     def _chunk(self, rows: list[tuple[int, int, bytes]], skeleton: Any) -> bytes:
-        chunk = _Request()
+        chunk = Request()
         resource_at = scope_at = -1
         for resource, scope, raw in rows:
             if resource != resource_at:

@@ -1,0 +1,86 @@
+"""A second protobuf schema, wire-identical to OTLP, that leaves alone what is not wanted yet.
+
+``Request`` declares resources, scopes, spans and log records as ``bytes``: raw slices from C. ``Fields`` declares a
+span's attributes as ``map<string, bytes>`` (a map entry is a key-value pair on the wire), so that a value is decoded
+only when somebody wants it; of a key that stands twice the last value is kept, as everywhere.
+
+Built at import from descriptors in a pool of its own: no generated code, so it runs on every protobuf version.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_PACKAGE = "pandaeval.skeleton"
+_Field = descriptor_pb2.FieldDescriptorProto
+_TYPES = {
+    "bytes": _Field.TYPE_BYTES,
+    "string": _Field.TYPE_STRING,
+    "fixed64": _Field.TYPE_FIXED64,
+    "fixed32": _Field.TYPE_FIXED32,
+    "uint32": _Field.TYPE_UINT32,
+    "int32": _Field.TYPE_INT32,
+}
+
+# message: field = (number, type); "+" before a type repeats it, other names are messages of this file.
+# Traces and logs have the same outline under the same field numbers: request > resource > scope > items.
+_MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
+    "Scoped": {"scope": (1, "bytes"), "items": (2, "+bytes"), "schema_url": (3, "bytes")},
+    "Resourced": {"resource": (1, "bytes"), "scoped": (2, "+Scoped"), "schema_url": (3, "bytes")},
+    "Request": {"resourced": (1, "+Resourced")},
+    "Status": {"message": (2, "string"), "code": (3, "int32")},
+    "Event": {"time_unix_nano": (1, "fixed64"), "name": (2, "string"), "attributes": (3, "map")},
+    "Link": {"trace_id": (1, "bytes"), "span_id": (2, "bytes")},
+    "Fields": {
+        "trace_id": (1, "bytes"),
+        "span_id": (2, "bytes"),
+        "parent_span_id": (4, "bytes"),
+        "name": (5, "string"),
+        "kind": (6, "int32"),
+        "start_time_unix_nano": (7, "fixed64"),
+        "end_time_unix_nano": (8, "fixed64"),
+        "attributes": (9, "map"),
+        "dropped_attributes_count": (10, "uint32"),
+        "events": (11, "+Event"),
+        "links": (13, "+Link"),
+        "status": (15, "Status"),
+        "flags": (16, "fixed32"),
+    },
+}
+
+
+def _build() -> dict[str, Any]:
+    file = descriptor_pb2.FileDescriptorProto(name="pandaeval/skeleton.proto", package=_PACKAGE, syntax="proto3")
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for field_name, (number, kind) in fields.items():
+            _add_field(message, field_name, number, kind)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES
+    }
+
+
+def _add_field(message: Any, name: str, number: int, kind: str) -> None:
+    repeated = kind.startswith("+") or kind == "map"
+    field = message.field.add(
+        name=name, number=number, label=_Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
+    )
+    base = kind.lstrip("+")
+    if base == "map":
+        entry = message.nested_type.add(name="AttributesEntry")
+        entry.options.map_entry = True
+        _add_field(entry, "key", 1, "string")
+        _add_field(entry, "value", 2, "bytes")
+        field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{message.name}.AttributesEntry"
+    elif base in _TYPES:
+        field.type = _TYPES[base]
+    else:
+        field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{base}"
+
+
+_classes = _build()
+Request, Fields = _classes["Request"], _classes["Fields"]
