@@ -82,6 +82,7 @@ PROMPT_OLD = "gen_ai.prompt"
 COMPLETION_OLD = "gen_ai.completion"
 PROMPT_EVENT = "gen_ai.content.prompt"
 COMPLETION_EVENT = "gen_ai.content.completion"
+EXCEPTION_EVENTS = frozenset({"gen_ai.client.operation.exception", "gen_ai.execute_tool.exception"})
 SYSTEM_EVENT = "gen_ai.system.message"
 USER_EVENT = "gen_ai.user.message"
 ASSISTANT_EVENT = "gen_ai.assistant.message"

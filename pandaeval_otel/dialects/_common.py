@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel import semconv
+from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
 from pandaeval_otel.model import ToolDefinition, Usage
-from pandaeval_otel.raw import STATUS_ERROR, STATUS_OK, RawSpan
+from pandaeval_otel.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan
 
 _USAGE_KEYS = frozenset(semconv.USAGE_INPUT + semconv.USAGE_OUTPUT)
 
@@ -57,39 +58,36 @@ def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
 
 def _tokens(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
     for key in keys:
-        if key in attributes:
-            found = count(attributes[key])
+        value = attributes.get(key)
+        if value is not None:
+            found = value if type(value) is int and value >= 0 else count(value)
             if found is not None:
                 return found
     return None
 
 
-def error_of(span: RawSpan) -> str | None:
+def error_of(span: RawSpan, logs: Sequence[RawLog] = ()) -> str | None:
     """A short text when the span failed, else ``None``.
 
     It failed when its status is ERROR, or when its status is unset and it names an ``error.type`` or records an
-    exception. An explicit OK wins over both: the application says that it coped.
+    exception, as a span event or a log record. An explicit OK wins over them: the application says that it coped.
     """
-    if span.status_code == STATUS_OK or (
-        span.status_code != STATUS_ERROR and semconv.ERROR_TYPE not in span.attributes and not span.events
-    ):
-        return None
+    failed = span.status_code == STATUS_ERROR
     error_type = span.attributes.get(semconv.ERROR_TYPE)
-    exception = _exception(span)
-    if span.status_code == STATUS_ERROR:
-        text = span.status_message or exception or error_type or "error"
-    else:
-        text = exception or error_type
-    return str(text)[:MAX_ERROR] if text else None
+    if span.status_code == STATUS_OK or not (failed or error_type or span.events or logs):
+        return None
+    said = span.status_message if failed else ""
+    text = said or _exception(span, logs) or error_type or ("error" if failed else None)
+    return None if text is None else str(text)[:MAX_ERROR]
 
 
-def _exception(span: RawSpan) -> str:
-    for event in span.events:
-        if event.name == semconv.EXCEPTION:
-            kind = event.attributes.get(semconv.EXCEPTION_TYPE)
-            message = event.attributes.get(semconv.EXCEPTION_MESSAGE)
-            return ": ".join(str(word) for word in (kind, message) if word) or semconv.EXCEPTION
-    return ""
+def _exception(span: RawSpan, logs: Sequence[RawLog]) -> str:
+    recorded = [event.attributes for event in span.events if event.name == semconv.EXCEPTION]
+    recorded += [log.attributes for log in logs if log_name(log) in semconv.EXCEPTION_EVENTS]
+    if not recorded:
+        return ""
+    words = (recorded[0].get(semconv.EXCEPTION_TYPE), recorded[0].get(semconv.EXCEPTION_MESSAGE))
+    return ": ".join(str(word) for word in words if word) or semconv.EXCEPTION
 
 
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:

@@ -89,8 +89,20 @@ def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> Told:
             message = message_of_event(name, body)
             if message is not None:
                 (given if name in _INPUT_ROLES else made).append(message)
+            elif body is not attributes:
+                given += _side(body, "input", "user")
+                made += _side(body, "output", "assistant")
     told.input, told.output = _captured(given), _captured(made)
     return told
+
+
+def _side(body: Any, side: str, role: str) -> Messages:
+    """One half of a log body that holds a whole call: ``{"input": {"messages": […]}, "output": {"messages": […]}}``
+    (what the AWS distribution makes of content on spans)."""
+    if type(body) is str and body.startswith('{"'):
+        body = parsed(body)
+    half = body.get(side) if type(body) is dict else None
+    return messages_of(half.get("messages"), role) or () if type(half) is dict else ()
 
 
 def _captured(messages: list[Message]) -> Messages | None:

@@ -11,9 +11,9 @@ import json
 from typing import Any
 
 from pandaeval_otel.dialects._parts import blocks_of, part_of, parts_of, request_of, result_value, text_part
-from pandaeval_otel.dialects._salvage import salvage, starts_like_json
+from pandaeval_otel.dialects._salvage import salvage, starts_like_json, without_cut_values
 from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Message, OtherPart, Part, Reasoning, Text, ToolRequest, ToolResponse
+from pandaeval_otel.model import NOT_CAPTURED, Message, OtherPart, Part, Reasoning, Text, ToolResponse
 
 Messages = tuple[Message, ...]
 
@@ -60,7 +60,7 @@ def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
         return None, cut
     found = tuple(_messages(value, role, 0))
     if cut:
-        found = _without_cut_values(found)
+        found = without_cut_values(found)
     captured = not found or any(part is not NOT_CAPTURED for message in found for part in message.parts)
     return (found if captured else None), cut
 
@@ -217,26 +217,6 @@ def _tool_content(item: dict[str, Any], content: Any) -> list[Part]:
             return list(parts)
     call_id = identifier(item.get("tool_call_id") or item.get("id") or item.get("toolCallId"))
     return [ToolResponse(result_value(content), call_id, identifier(item.get("name")))]
-
-
-def _without_cut_values(found: Messages) -> Messages:
-    """The last message says less than it did, and arguments or results that a length limit cut in two are no evidence
-    of what was said: of such a call only its name and id are kept."""
-    if not found:
-        return found
-    last = found[-1]
-    parts = list(last.parts)
-    ended = parts.pop() if parts else NOT_CAPTURED
-    if isinstance(ended, ToolRequest):
-        ended = ToolRequest(ended.name, None, ended.id)
-    elif isinstance(ended, ToolResponse) and type(ended.result) is not str:
-        ended = ToolResponse(None, ended.id, ended.name)
-    if ended not in _SAYS_NOTHING:
-        parts.append(ended)
-    return (*found[:-1], Message(last.role, (*parts, NOT_CAPTURED), last.finish_reason))
-
-
-_SAYS_NOTHING = (NOT_CAPTURED, Text(""), Reasoning(""), ToolRequest(""), ToolResponse())
 
 
 def _with_finish(found: list[Message], item: dict[str, Any]) -> list[Message]:

@@ -1,4 +1,4 @@
-"""What can be saved of JSON that a length limit cut short.
+"""What can be saved of JSON, and of the messages in it, that a length limit cut short.
 
 SDKs and backends cut attribute values without a mark (``OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT``, Tempo's 2048
 bytes), and half a message list is still most of a conversation.
@@ -11,12 +11,14 @@ from collections import deque
 from typing import Any
 
 from pandaeval_otel.dialects._values import MAX_DEPTH, MAX_JSON, load, too_deep
+from pandaeval_otel.model import NOT_CAPTURED, Message, Reasoning, Text, ToolRequest, ToolResponse
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|"|[\[\]{},:]', re.DOTALL)
 _JSON_START = re.compile(r'\s*[\[{]\s*["\[{]')
 _HALF_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
 _HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
 _TRIES = 4
+_SAYS_NOTHING = (NOT_CAPTURED, Text(""), Reasoning(""), ToolRequest(""), ToolResponse())
 
 
 def starts_like_json(text: str) -> bool:
@@ -98,3 +100,20 @@ def _string_end(rest: str) -> str | None:
     if half:
         rest = rest[: half.start(1)]
     return _HALF_PAIR.sub("", rest) + '"'
+
+
+def without_cut_values(found: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The last message says less than it did, and arguments or results that a length limit cut in two are no evidence
+    of what was said: of such a call only its name and id are kept."""
+    if not found:
+        return found
+    last = found[-1]
+    parts = list(last.parts)
+    ended = parts.pop() if parts else NOT_CAPTURED
+    if isinstance(ended, ToolRequest):
+        ended = ToolRequest(ended.name, None, ended.id)
+    elif isinstance(ended, ToolResponse) and type(ended.result) is not str:
+        ended = ToolResponse(None, ended.id, ended.name)
+    if ended not in _SAYS_NOTHING:
+        parts.append(ended)
+    return (*found[:-1], Message(last.role, (*parts, NOT_CAPTURED), last.finish_reason))

@@ -93,7 +93,7 @@ def _from_repr(stripped: str, text: str) -> Any:
 
 
 def _as_json(value: Any) -> Any:
-    """A Python literal in JSON's types: tuples and sets as lists, keys as text, what JSON has no word for as its repr."""
+    """A Python literal in JSON's types: tuples and sets as lists, keys as text, what JSON has no word for as repr."""
     if isinstance(value, dict):
         return {key if type(key) is str else str(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, set):

@@ -140,6 +140,8 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
     reading.user_id = identifier(first(attributes, _USER_KEYS))
     if not _CONTENT_REFS.isdisjoint(attributes):
         reading.content_refs = tuple(ref for key in semconv.CONTENT_REFS for ref in texts(get(key)))
+    if reading.kind is Kind.AGENT and not reading.agent_name:
+        reading.agent_name = kind_by_name(span.name)[1]
     if get(semconv.TOOL_STATUS) == "error":
         reading.error = error_of(span) or "tool error"
 

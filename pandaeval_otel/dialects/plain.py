@@ -47,8 +47,9 @@ class Plain:
     names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        kind, rest = kind_by_name(span.name)
-        error = error_of(span)
+        # Where the operation is stated, a name that was made from it adds nothing.
+        kind, rest = (None, "") if semconv.OPERATION in span.attributes else kind_by_name(span.name)
+        error = error_of(span, logs)
         sessions = session_candidates(span.attributes, span.resource.attributes, _SESSION_RANKS)
         user = identifier(first(span.attributes, _USER_KEYS))
         if not user and logs:

@@ -292,6 +292,17 @@ def test_events_that_hide_content_still_name_the_calls() -> None:
     assert found.output == (Message("assistant", (ToolRequest("get_weather", None, "c9"),)),)
 
 
+@pytest.mark.parametrize("encode", [lambda body: body, json.dumps])
+def test_a_whole_call_in_one_log_body(encode: Any) -> None:
+    body = {
+        "input": {"messages": [{"role": "user", "content": {"content": '[{"text": "Weather in Oslo?"}]'}}]},
+        "output": {"messages": [{"role": "assistant", "content": {"message": "4 degrees, rain."}}]},
+    }
+    found = read(CHAT, [RawLog("t", "s", body=encode(body), attributes={"event.name": "strands.telemetry.tracer"})])
+    assert found.input == (ASK,)
+    assert found.output == (Message("assistant", (Text("4 degrees, rain."),)),)
+
+
 # --- the first generation (1.26, 1.27) -------------------------------------------------------------------------------
 
 

@@ -261,5 +261,13 @@ def test_sessions_and_users() -> None:
     assert span.user_id == "17"
 
 
+def test_an_exception_told_by_a_log_record() -> None:
+    attributes = {"exception.type": "RateLimit", "exception.message": "slow down"}
+    record = RawLog("t", "s", "gen_ai.client.operation.exception", attributes=attributes)
+    assert normalize(raw(), [record]).error == "RateLimit: slow down"
+    assert normalize(raw(status_code=STATUS_OK), [record]).error is None
+    assert normalize(raw(), [RawLog("t", "s", "gen_ai.choice")]).error is None
+
+
 def test_a_user_named_only_by_a_log_record() -> None:
     assert normalize(raw(), [RawLog("t", "s", attributes={"user.id": "u"})]).user_id == "u"
