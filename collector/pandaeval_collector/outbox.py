@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from pandaeval_collector import failpoints
 from pandaeval_collector.exporters import Exporter, PermanentError
 from pandaeval_collector.store import ResultRow, Store
 from pandaeval_collector.telemetry import Telemetry
@@ -79,7 +80,9 @@ class Outbox:
     async def _deliver(self, rows: list[ResultRow]) -> bool:
         name, position = self._exporter.name, self._cursor.position
         try:
+            failpoints.reach("before_export")
             position = await self._exporter.export(rows)
+            failpoints.reach("after_export")
             self._telemetry.add("pandaeval.exported", name, len(rows))
         except PermanentError as error:
             _log.warning("%s will not take %d results: %s", name, len(rows), error)

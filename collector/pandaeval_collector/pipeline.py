@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from pandaeval_collector import failpoints
 from pandaeval_collector.line import Decision, Line
 from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded
 from pandaeval_collector.store import Chunk, ResultRow, Store, StoreFullError, TraceRow, WriteSet
@@ -93,6 +94,7 @@ class Pipeline:
             split = split_request(request)
         except MalformedOtlpError as error:
             raise Malformed(str(error)) from error
+        failpoints.reach("after_decode")
         remembered = self._remembered(split.fragments)
         wanted, known, late = self._sort_out(split.fragments, remembered)
         chunks = [self._chunk(fragment) for fragment in wanted]
@@ -103,6 +105,7 @@ class Pipeline:
                 raise Overloaded(str(error)) from error
         stored, repeated, too_late = self._assemble(wanted, chunks, remembered)
         self._count(instrument, split, stored, known + repeated, late + too_late)
+        failpoints.reach_soon("after_ack")
         return _answer(split, late)
 
     def _remembered(self, fragments: Sequence[Fragment]) -> dict[bytes, Decided]:
@@ -200,6 +203,7 @@ class Pipeline:
     def _resume(self) -> None:
         now = self._clock()
         for chunk in self._store.open_chunks():
+            failpoints.reach("during_resume")
             decided = None
             if not self._traces.knows(chunk.trace_id):
                 decided = self._store.decided([chunk.trace_id]).get(chunk.trace_id)
@@ -229,6 +233,7 @@ class Pipeline:
                 await asyncio.sleep(_TICK_S)
 
     async def _decide(self, due: Sequence[DueTrace]) -> None:
+        failpoints.reach("before_decide")
         loop = asyncio.get_running_loop()
         try:
             decision = await loop.run_in_executor(self._worker, self._line.decide, due)
@@ -254,7 +259,9 @@ class Pipeline:
         await self._commit(decision)
 
     async def _commit(self, decision: Decision) -> None:
+        failpoints.reach("after_decide")
         rows = await self._commit_or_wait(decision.changes)
+        failpoints.reach("after_decision_commit")
         now = self._clock()
         for session_id in decision.changes.touched:
             self._sessions.touch(session_id, now)

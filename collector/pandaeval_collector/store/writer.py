@@ -14,6 +14,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from pandaeval_collector import failpoints
+
 Work = Callable[[sqlite3.Connection], Any]
 
 _MAX_GROUP = 512
@@ -99,6 +101,7 @@ class Writer:
         try:
             connection.execute("BEGIN IMMEDIATE")
             values = [job.work(connection) for job in jobs]
+            failpoints.reach("before_commit")
             connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - whatever failed, its callers have to be told
             _roll_back(connection)
@@ -108,6 +111,7 @@ class Writer:
                 for job in jobs:
                     self._commit(connection, [job])
             return
+        failpoints.reach("after_commit")
         self.commits += 1
         for job, value in zip(jobs, values, strict=True):
             job.future.set_result(value)

@@ -1,0 +1,99 @@
+"""Places in the code where a test can make this process die, wait or fail, armed by one environment variable.
+
+``PANDAEVAL_FAIL_POINT=after_commit:17`` kills the process with SIGKILL when ``after_commit`` is reached the 17th time.
+``after_commit:17:raise`` raises :class:`FailPointError` there instead, ``after_commit:17:delay=0.5`` waits that many
+seconds. Several are separated by commas. Not set, a fail point costs one look at an empty dictionary.
+
+The points, in the order in which a span meets them: ``after_decode`` ``before_commit`` ``after_commit`` ``after_ack``
+``before_decide`` ``after_decide`` ``after_decision_commit`` ``before_export`` ``after_export``; ``during_resume`` at
+each chunk that a start takes up again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_log = logging.getLogger(__name__)
+
+VARIABLE = "PANDAEVAL_FAIL_POINT"
+POINTS = (
+    "after_decode",
+    "before_commit",
+    "after_commit",
+    "after_ack",
+    "before_decide",
+    "after_decide",
+    "after_decision_commit",
+    "before_export",
+    "after_export",
+    "during_resume",
+)
+_HANDED_OVER_S = 0.005
+
+
+class FailPointError(RuntimeError):
+    """Raised by a fail point in mode ``raise``."""
+
+
+@dataclass(slots=True)
+class _Point:
+    left: int
+    mode: str
+    seconds: float
+
+
+def arm(environ: Mapping[str, str]) -> None:
+    """Sets the fail points that ``environ`` asks for, and only those. Raises ``ValueError`` for one that is not
+    understood: a proof that tests nothing must not look like one that passed."""
+    _armed.clear()
+    for entry in filter(None, environ.get(VARIABLE, "").split(",")):
+        name, _, rest = entry.strip().partition(":")
+        count, _, mode = rest.partition(":")
+        mode, _, seconds = mode.partition("=")
+        if name not in POINTS or not count.isdecimal() or mode not in ("", "kill", "raise", "delay"):
+            raise ValueError(f"{VARIABLE}: {entry!r} is not POINT:COUNT[:kill|raise|delay=SECONDS]")
+        _armed[name] = _Point(int(count), mode or "kill", float(seconds or 0))
+    if _armed:
+        _log.warning("fail points are armed: %s", environ[VARIABLE])
+
+
+def reach(name: str) -> None:
+    """The fail point itself. Any thread."""
+    if _armed:
+        _reached(name)
+
+
+def reach_soon(name: str) -> None:
+    """Like :func:`reach`, a few milliseconds later on the running event loop: what was just returned is on its way by
+    then."""
+    if name in _armed:
+        asyncio.get_running_loop().call_later(_HANDED_OVER_S, _reached, name)
+
+
+def _reached(name: str) -> None:
+    point = _armed.get(name)
+    if point is None:
+        return
+    with _lock:
+        point.left -= 1
+        due = point.left == 0
+    if not due:
+        return
+    if point.mode == "delay":
+        time.sleep(point.seconds)
+    elif point.mode == "raise":
+        raise FailPointError(name)
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+_armed: dict[str, _Point] = {}
+_lock = threading.Lock()
+arm(os.environ)
