@@ -71,7 +71,7 @@ class Run:
         self.now += SECOND
         return self
 
-    def answer(self, text: str) -> Run:
+    def answer(self, text: str | None) -> Run:
         """The model answers the user; the next call belongs to the next turn."""
         self.model(text)
         self._turns.append(Turn("?", text, self._spans[-1].span_id))
@@ -124,7 +124,15 @@ class TestResult:
         assert cycle.span_ids == ("tool1", "tool2", "tool3", "tool4")
         assert cycle.seconds == 4.5
         assert cycle.tokens == 3 * 110
-        assert found.looping
+        assert (found.seconds, found.tokens, found.looping) == (4.5, 3 * 110, True)
+
+    def test_time_that_several_cycles_share_is_counted_once(self) -> None:
+        run = Run()
+        for index in range(20):
+            run.call("get_line", {"id": index % 5}, "active")
+        found = run.found()
+        assert len(found.cycles) == 5
+        assert (found.seconds, found.tokens) == (15 * 1.5, 15 * 110)
 
     def test_two_rounds_are_a_waste_and_no_loop(self) -> None:
         found = times(2, "get_line", ID, "active")
@@ -268,6 +276,12 @@ class TestStateChanges:
             run.call("get_balance", {}, "10 EUR").answer("You have 10 EUR.")
         assert run.found().wasted_calls == 0
 
+    def test_a_turn_without_an_answer_ends_nothing(self) -> None:
+        run = Run()
+        for _ in range(5):
+            run.call("get_balance", {}, "10 EUR").answer(None)
+        assert run.found().looping
+
     def test_hints_of_the_definition_outweigh_the_name(self) -> None:
         for read_only, wasted in ((None, 0), (True, 1), (False, 0)):
             tool = ToolDefinition("run_speed_test", read_only=read_only)
@@ -375,6 +389,10 @@ class TestRetries:
         for name in ("get_line", "book_flight"):
             assert times(4, name, ID, result, error=error).wasted_calls == 3, name
 
+    def test_one_retry_at_once_is_common_sense(self) -> None:
+        assert times(2, "get_line", ID, error="timeout").wasted_calls == 0
+        assert times(3, "get_line", ID, error="timeout").wasted_calls == 2
+
     def test_ids_and_times_in_an_error_are_not_news(self) -> None:
         run = Run()
         for second in (10, 20, 30):
@@ -428,10 +446,19 @@ class TestAtOnce:
         assert run.found().wasted_calls == 0
 
     def test_calls_that_one_model_answer_asked_for(self) -> None:
-        trace = Run().model("").trace()
-        call = ToolCall("get_line", arguments=ID, has_arguments=True, result=1, has_result=True, span_id="llm0")
-        several = Trace("t", trace.spans, "", tool_calls=(call,) * 4)
-        assert tool_loop(several).wasted_calls == 0
+        asked = self.of_one_model_call(SECOND)
+        assert tool_loop(asked).wasted_calls == 0
+
+    def test_earlier_calls_that_one_model_input_tells_of(self) -> None:
+        told = self.of_one_model_call(0)
+        assert tool_loop(told).wasted_calls == 3
+
+    def of_one_model_call(self, start_ns: int) -> Trace:
+        spans = Run().model("").trace().spans
+        call = ToolCall(
+            "get_line", "", ID, "active", None, "llm0", "", start_ns, start_ns, has_arguments=True, has_result=True
+        )
+        return Trace("t", spans, "", tool_calls=(call,) * 4)
 
     def test_other_agents_do_not_know_the_answer(self) -> None:
         run = Run()

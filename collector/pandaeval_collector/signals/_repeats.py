@@ -19,8 +19,8 @@ GROWTH = 1.5
 LEAST_GROWING_S = 0.25
 """After failed calls, waits that grow by this factor from one to the next are a back-off, from this length on."""
 CAUTIOUS_ROUNDS = 3
-"""Where repetition is weak evidence (results not captured, or a call that changes something), it takes this many equal
-calls in a row until the later ones count."""
+"""Where repetition is weak evidence (no result captured, a call that may change something, a call that failed), it
+takes this many equal calls in a row until the later ones count."""
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ class _Marker:
         else:
             chain.last = index
             chain.length += 1
-            _extend(chain, step, cautious=same is None or _changes(step))
+            _extend(chain, step, cautious=same is None or step.nature is Nature.CHANGING or failed(step.call))
 
     def _may_repeat(self, chain: _Chain, before: Step, step: Step, same: bool | None) -> bool:
         if same is None and step.nature is Nature.CHANGING:

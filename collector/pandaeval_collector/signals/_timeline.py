@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
 
-from pandaeval_otel.model import Kind, Span, ToolCall, Trace
+from pandaeval_otel.model import Kind, ToolCall, Trace
 
 _WORK = frozenset({Kind.LLM, Kind.TOOL, Kind.RETRIEVAL, Kind.EMBEDDING, Kind.GUARDRAIL, Kind.EVALUATION})
 
@@ -19,11 +19,13 @@ class Timeline:
         self._tool_spans = {span.span_id for span in trace.spans if span.kind is Kind.TOOL}
         self._model_starts = [span.start_ns for span in models]
         self._tokens = [0, *accumulate(span.usage.input + span.usage.output if span.usage else 0 for span in models)]
-        self._starts, self._ends = _merged(span for span in trace.spans if span.kind in _WORK)
-        lengths = (end - start for start, end in zip(self._starts, self._ends, strict=True))
-        self._worked = [0, *accumulate(lengths)]
+        work = merged((span.start_ns, span.end_ns) for span in trace.spans if span.kind in _WORK)
+        self._starts = [start for start, _ in work]
+        self._ends = [end for _, end in work]
+        self._worked = [0, *accumulate(end - start for start, end in work)]
         ends = {span.span_id: span.end_ns for span in trace.spans}
-        self._turn_ends = sorted(ends[turn.span_id] for turn in trace.turns[:-1] if turn.span_id in ends)
+        answered = [turn.span_id for turn in trace.turns[:-1] if turn.assistant is not None]
+        self._turn_ends = sorted(ends[span_id] for span_id in answered if span_id in ends)
 
     def idle_s(self, before: ToolCall, after: ToolCall) -> float:
         """Seconds from the end of one call to the start of another in which no model and no tool worked."""
@@ -53,13 +55,12 @@ class Timeline:
         return self._worked[index] - max(0, self._ends[index - 1] - at_ns)
 
 
-def _merged(spans: Iterable[Span]) -> tuple[list[int], list[int]]:
-    starts: list[int] = []
-    ends: list[int] = []
-    for start, end in sorted((span.start_ns, max(span.start_ns, span.end_ns)) for span in spans):
-        if ends and start <= ends[-1]:
-            ends[-1] = max(ends[-1], end)
+def merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same stretches of time without overlaps, in order. An interval that ends before it starts is empty."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted((start, max(start, end)) for start, end in intervals):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
         else:
-            starts.append(start)
-            ends.append(end)
-    return starts, ends
+            found.append((start, end))
+    return found

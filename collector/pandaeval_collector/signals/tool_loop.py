@@ -16,21 +16,22 @@ state of things happened in between (nor a new user message). So none of these i
 A call reads if its definition has ``readOnlyHint`` or its name starts with a read verb; everything else may change
 something. For what is weaker evidence, only the third equal call in a row counts (and the second with it): a changing
 call with the same answer each time and no news in between (a stepwise one, such as scroll or next, only if its answer
-is more than "ok"), and reading calls of which no result was captured. Calls whose arguments were not captured are never
+is more than "ok"), a call that failed (one retry at once is common sense), and reading calls of which no result was
+captured. Calls whose arguments were not captured are never
 compared. Answers in a model's free words (an agent used as a tool) hardly ever repeat, so such loops are not seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pandaeval_collector.signals._canonical import canonical_arguments
 from pandaeval_collector.signals._cycles import Cycle, find_cycles
 from pandaeval_collector.signals._lineage import contexts
 from pandaeval_collector.signals._ping_pong import PingPong, Visits, find_ping_pong
 from pandaeval_collector.signals._repeats import Step, mark_repeats
-from pandaeval_collector.signals._timeline import Timeline
+from pandaeval_collector.signals._timeline import Timeline, merged
 from pandaeval_collector.signals._verbs import nature
 from pandaeval_otel.model import Kind, ToolCall, ToolDefinition, Trace
 
@@ -52,19 +53,22 @@ class LoopCycle:
     tools: tuple[str, ...]
     span_ids: tuple[str, ...]
     wasted_calls: int
-    seconds: float
-    tokens: int
+    seconds: float = 0.0
+    tokens: int = 0
     agents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolLoop:
     """``calls``: tool calls of the trace. ``repeated``: ordinals (0-based, in ``trace.tool_calls``) of the wasted ones,
-    those that repeat an earlier call and brought nothing. ``cycles`` in order of appearance."""
+    those that repeat an earlier call and brought nothing. ``cycles`` in order of appearance. ``seconds`` and ``tokens``
+    went by in all cycles together, each moment counted once though cycles may overlap."""
 
     calls: int
     repeated: tuple[int, ...] = ()
     cycles: tuple[LoopCycle, ...] = ()
+    seconds: float = 0.0
+    tokens: int = 0
 
     @property
     def wasted_calls(self) -> int:
@@ -96,9 +100,17 @@ def tool_loop(trace: Trace) -> ToolLoop:
     cycles = find_cycles(steps)
     rallies = find_ping_pong(visits.all, steps)
     wasted = {index for cycle in cycles for index in cycle.wasted} | {i for rally in rallies for i in rally.wasted}
-    shown = [_of_calls(cycle, trace.tool_calls, timeline) for cycle in cycles]
-    shown += [_of_visits(rally, trace.tool_calls, timeline) for rally in rallies]
-    return ToolLoop(len(trace.tool_calls), tuple(sorted(wasted)), tuple(shown))
+    calls = trace.tool_calls
+    parts = [(_of_calls(cycle, calls), _spent_on_calls(cycle, calls)) for cycle in cycles]
+    parts += [(_of_visits(rally, calls), _spent_on_visits(rally)) for rally in rallies]
+    spent = merged(time for _, time in parts)
+    return ToolLoop(
+        calls=len(calls),
+        repeated=tuple(sorted(wasted)),
+        cycles=tuple(replace(cycle, seconds=_seconds([t]), tokens=timeline.tokens(*t)) for cycle, t in parts),
+        seconds=_seconds(spent),
+        tokens=sum(timeline.tokens(*time) for time in spent),
+    )
 
 
 def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
@@ -106,7 +118,7 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
     for tool in trace.tools:
         tools.setdefault(tool.name, tool)
     inside = contexts(trace.spans)
-    models = {span.span_id for span in trace.spans if span.kind is Kind.LLM}
+    asked_in = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
     steps = []
     before: ToolCall | None = None
     for call in trace.tool_calls:
@@ -116,7 +128,8 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
             signature=_signature(call, tools, inside.get(call.span_id, "")),
             turn=timeline.turn(call),
             visit=visits.of(call),
-            asked_by=call.span_id if call.span_id in models else "",
+            # What an input tells of earlier calls is placed at its start; then they were not asked for together.
+            asked_by=call.span_id if asked_in.get(call.span_id, call.start_ns) < call.start_ns else "",
         )
         if before is not None:
             step.idle_s, step.idle_known = timeline.idle_s(before, call), timeline.knows_work(before)
@@ -137,22 +150,17 @@ def _takes_none(tool: ToolDefinition | None) -> bool:
     return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
 
 
-def _of_calls(cycle: Cycle, calls: Sequence[ToolCall], timeline: Timeline) -> LoopCycle:
-    start = calls[cycle.wasted[0] - 1].end_ns
-    end = calls[cycle.wasted[-1]].end_ns
+def _of_calls(cycle: Cycle, calls: Sequence[ToolCall]) -> LoopCycle:
     return LoopCycle(
         kind=cycle.kind,
         rounds=cycle.rounds,
         tools=tuple(dict.fromkeys(calls[index].name for index in cycle.members)),
         span_ids=tuple(calls[index].span_id for index in cycle.members),
         wasted_calls=len(cycle.wasted),
-        seconds=max(0, end - start) / 1e9,
-        tokens=timeline.tokens(start, end),
     )
 
 
-def _of_visits(rally: PingPong, calls: Sequence[ToolCall], timeline: Timeline) -> LoopCycle:
-    start, end = rally.visits[2].start_ns, rally.visits[-1].end_ns
+def _of_visits(rally: PingPong, calls: Sequence[ToolCall]) -> LoopCycle:
     handed = tuple(calls[index].span_id for index in rally.members)
     return LoopCycle(
         kind="ping_pong",
@@ -160,7 +168,18 @@ def _of_visits(rally: PingPong, calls: Sequence[ToolCall], timeline: Timeline) -
         tools=tuple(dict.fromkeys(calls[index].name for index in rally.members)),
         span_ids=handed or tuple(visit.first_span_id for visit in rally.visits),
         wasted_calls=len(rally.wasted),
-        seconds=max(0, end - start) / 1e9,
-        tokens=timeline.tokens(start, end),
         agents=tuple(visit.agent for visit in rally.visits[:2]),
     )
+
+
+def _spent_on_calls(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
+    """From the end of the call before the first repetition to the end of the last one, in ns."""
+    return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
+
+
+def _spent_on_visits(rally: PingPong) -> tuple[int, int]:
+    return rally.visits[2].start_ns, rally.visits[-1].end_ns
+
+
+def _seconds(intervals: Sequence[tuple[int, int]]) -> float:
+    return sum(max(0, end - start) for start, end in intervals) / 1e9
