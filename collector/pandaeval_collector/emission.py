@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import orjson
 
-from pandaeval_collector.exporters.encode import log_record, spans
+from pandaeval_collector.exporters.encode import log_record, said, spans
 from pandaeval_collector.result import Result
 from pandaeval_collector.series import Increment, Labels, increments
 from pandaeval_collector.store import OutboxRow, SeriesRow, WriteSet
@@ -23,10 +23,11 @@ class Emitter:
     def add(self, results: Sequence[Result], counted: Collection[str], changes: WriteSet) -> None:
         """Adds to ``changes`` what these results send. ``counted``: ids of results whose unit has entered the score
         histogram before."""
+        encoded = [said(result) for result in results] if self._signals else []
         if "logs" in self._signals:
-            changes.outbox.extend(OutboxRow("logs", log_record(result)) for result in results)
+            changes.outbox.extend(OutboxRow("logs", log_record(each)) for each in encoded)
         if "traces" in self._signals:
-            changes.outbox.extend(OutboxRow("traces", span) for span in spans(results))
+            changes.outbox.extend(OutboxRow("traces", span) for span in spans(encoded))
         changes.series.extend(_row(each) for each in increments(results, counted, self._labels))
         changes.labels.extend(self._labels.take_new())
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
@@ -28,9 +30,22 @@ MAX_TEXT = 2000
 """Longer explanations are cut: Tempo keeps 2,048 bytes of an attribute."""
 
 
-def log_record(result: Result) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A result with its attributes, encoded once for all surfaces."""
+
+    result: Result
+    pairs: tuple[bytes, ...]
+
+
+def said(result: Result) -> Said:
+    """All attributes of a result, ready to be put into a log record, a span or a span event."""
+    return Said(result, _pairs({**evaluation(result), **context(result)}))
+
+
+def log_record(each: Said) -> bytes:
     """An OTLP ``LogRecord`` in the context of the evaluated span."""
-    unit = result.unit
+    result, unit = each.result, each.result.unit
     time_ns = int(result.time.timestamp() * 1e9)
     failed = result.why in _FAILED
     record = LogRecord(
@@ -42,48 +57,47 @@ def log_record(result: Result) -> bytes:
         trace_id=bytes.fromhex(unit.trace_id),
         span_id=bytes.fromhex(unit.span_id),
         flags=_SAMPLED if unit.sampled else 0,
-        attributes=_pairs({**evaluation(result), **context(result)}),
     )
-    return record.SerializeToString()
+    return record.SerializeToString() + _repeated(_LOG_ATTRIBUTES, each.pairs)
 
 
-def spans(results: Iterable[Result]) -> list[bytes]:
+def spans(results: Iterable[Said]) -> list[bytes]:
     """OTLP ``Span`` bytes: one ``evaluate trace`` (or ``evaluate session``) with an event per result that took no
     model, one ``evaluate {metric}`` per judged result. Units that were not sampled by the application get none."""
-    found: list[bytes] = []
-    seen = [result for result in results if result.unit.sampled]
-    inline = [result for result in seen if result.evaluator.kind != "llm"]
-    for _, group in itertools.groupby(inline, key=lambda result: (result.unit.level, result.unit.id)):
-        found.append(_span(list(group), None))
-    found.extend(_span([result], result.metric) for result in seen if result.evaluator.kind == "llm")
+    sampled = [each for each in results if each.result.unit.sampled]
+    inline = [each for each in sampled if each.result.evaluator.kind != "llm"]
+    units = itertools.groupby(inline, key=lambda each: (each.result.unit.level, each.result.unit.id))
+    found = [_inline_span(list(group)) for _, group in units]
+    found.extend(_judged_span(each) for each in sampled if each.result.evaluator.kind == "llm")
     return found
 
 
-def _span(results: Sequence[Result], metric: str | None) -> bytes:
-    unit = results[0].unit
+def _inline_span(group: Sequence[Said]) -> bytes:
+    results = [each.result for each in group]
     scores = [r.score for r in results if isinstance(r.finding, Score) and r.score is not None]
-    facts: dict[str, Any] = {**unit_context(unit), "pandaeval.evaluated_at": results[0].time.isoformat()}
-    if metric is None:
-        facts["pandaeval.score.min"] = min(scores, default=None)
-        facts["pandaeval.failed"] = [r.metric for r in results if r.success is False]
-    else:
-        facts |= {**evaluation(results[0]), **context(results[0])}
+    summary = {
+        **unit_context(results[0].unit),
+        "pandaeval.evaluated_at": results[0].time.isoformat(),
+        "pandaeval.score.min": min(scores, default=None),
+        "pandaeval.failed": [r.metric for r in results if r.success is False],
+    }
+    return _span(group, results[0].unit.level, _pairs(summary))
+
+
+def _judged_span(each: Said) -> bytes:
+    evaluated_at = _pairs({"pandaeval.evaluated_at": each.result.time.isoformat()})
+    return _span([each], each.result.metric, each.pairs + evaluated_at)
+
+
+def _span(group: Sequence[Said], what: str, pairs: tuple[bytes, ...]) -> bytes:
+    results, unit = [each.result for each in group], group[0].result.unit
     own = hashlib.blake2b(".".join(result.id for result in results).encode(), digest_size=24).digest()
     span = Span(
         span_id=own[16:],
-        name=f"evaluate {metric or unit.level}",
+        name=f"evaluate {what}",
         kind=Span.SpanKind.SPAN_KIND_INTERNAL,
         start_time_unix_nano=unit.end_ns,
         end_time_unix_nano=unit.end_ns + _SPAN_NS,
-        attributes=_pairs(facts),
-        events=[
-            Span.Event(
-                name=EVENT_NAME,
-                time_unix_nano=unit.end_ns + _SPAN_NS,
-                attributes=_pairs({**evaluation(result), **context(result)}),
-            )
-            for result in results
-        ],
     )
     if unit.level == "session":
         span.trace_id, span.flags = own[:16], _SAMPLED | _HAS_IS_REMOTE
@@ -91,7 +105,13 @@ def _span(results: Sequence[Result], metric: str | None) -> bytes:
     else:
         span.trace_id, span.parent_span_id = bytes.fromhex(unit.trace_id), bytes.fromhex(unit.span_id)
         span.flags = _SAMPLED | _HAS_IS_REMOTE | _IS_REMOTE
-    return span.SerializeToString()
+    events = (_event(each) for each in group)
+    return span.SerializeToString() + _repeated(_SPAN_ATTRIBUTES, pairs) + _repeated(_SPAN_EVENTS, events)
+
+
+def _event(each: Said) -> bytes:
+    event = Span.Event(name=EVENT_NAME, time_unix_nano=each.result.unit.end_ns + _SPAN_NS)
+    return event.SerializeToString() + _repeated(_EVENT_ATTRIBUTES, each.pairs)
 
 
 def _link(target: str) -> Span.Link:
@@ -102,7 +122,7 @@ def _link(target: str) -> Span.Link:
 def evaluation(result: Result) -> dict[str, Any]:
     """The standard's own attributes. ``score.value`` only where something was measured."""
     finding = result.finding
-    facts: dict[str, Any] = {
+    found: dict[str, Any] = {
         "gen_ai.evaluation.name": result.metric,
         "gen_ai.evaluation.score.value": float(finding.value) if isinstance(finding, Score) else None,
         "gen_ai.evaluation.score.label": result.label,
@@ -111,8 +131,8 @@ def evaluation(result: Result) -> dict[str, Any]:
         "gen_ai.conversation.id": result.unit.session_id,
     }
     if result.why in _FAILED:
-        facts["error.type"] = result.why
-    return facts
+        found["error.type"] = result.why
+    return found
 
 
 def context(result: Result) -> dict[str, Any]:
@@ -153,9 +173,43 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 
 
-def _pairs(facts: Mapping[str, Any]) -> list[KeyValue]:
-    """Attributes without those that have no value; an empty list is a value, an empty text is not."""
-    return [KeyValue(key=key, value=_value(value)) for key, value in facts.items() if value is not None and value != ""]
+_LOG_ATTRIBUTES, _SPAN_ATTRIBUTES, _EVENT_ATTRIBUTES, _SPAN_EVENTS = 6, 9, 3, 11
+
+
+def _repeated(number: int, items: Iterable[bytes]) -> bytes:
+    """A repeated field of encoded messages, to be put behind the other fields (protobuf messages may be joined)."""
+    tag = bytes((number << 3 | 2,))
+    return b"".join(part for item in items for part in (tag, _varint(len(item)), item))
+
+
+@lru_cache(maxsize=4096)
+def _varint(size: int) -> bytes:
+    encoded = bytearray()
+    while size > 0x7F:
+        encoded.append(size & 0x7F | 0x80)
+        size >>= 7
+    encoded.append(size)
+    return bytes(encoded)
+
+
+def _pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
+    """Encoded attributes. What has no value is left out; an empty list is a value, an empty text is not."""
+    return tuple(_pair(key, value) for key, value in facts.items() if value is not None and value != "")
+
+
+def _pair(key: str, value: Any) -> bytes:
+    # Most attributes take one of few values; encoding those once halves the cost of a result.
+    if isinstance(value, bool | int) or (isinstance(value, str) and len(value) <= _SHORT):
+        return _common_pair(key, type(value), value)
+    return KeyValue(key=key, value=_value(value)).SerializeToString()
+
+
+_SHORT = 24
+
+
+@lru_cache(maxsize=8192)
+def _common_pair(key: str, _: type, value: Any) -> bytes:
+    return KeyValue(key=key, value=_value(value)).SerializeToString()
 
 
 def _value(value: Any) -> AnyValue:
