@@ -11,25 +11,27 @@ Ours; PandaProbe's loop detection looks across traces only.
 from __future__ import annotations
 
 from dataclasses import asdict
-from math import fsum
+from typing import Any
 
 from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.score import Finding, Score
-from pandaeval_collector.signals.tool_loop import ToolLoop, tool_loop
+from pandaeval_collector.signals.tool_loop import LoopCycle, ToolLoop, tool_loop
 from pandaeval_otel.model import Trace
+
+_MAX_CYCLES, _MAX_SPANS = 20, 100
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     found = tool_loop(trace)
-    if not found.calls:
+    if not found.calls and not found.cycles:
         return None
     span_ids = tuple(dict.fromkeys(span_id for cycle in found.cycles for span_id in cycle.span_ids))
     metadata = {
         "calls": found.calls,
         "wasted_calls": found.wasted_calls,
-        "wasted_seconds": fsum(cycle.seconds for cycle in found.cycles),
-        "wasted_tokens": sum(cycle.tokens for cycle in found.cycles),
-        "cycles": [asdict(cycle) for cycle in found.cycles],
+        "wasted_seconds": found.seconds,
+        "wasted_tokens": found.tokens,
+        "cycles": [_described(cycle) for cycle in found.cycles[:_MAX_CYCLES]],
     }
     return Score(
         1.0 - found.ratio,
@@ -39,6 +41,13 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         failed=found.looping,
         span_ids=span_ids,
     )
+
+
+def _described(cycle: LoopCycle) -> dict[str, Any]:
+    """A cycle for the metadata; of a run-away loop the first spans say it all."""
+    described = asdict(cycle)
+    described["span_ids"] = list(cycle.span_ids[:_MAX_SPANS])
+    return described
 
 
 def _reason(found: ToolLoop) -> str:
