@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Mapping
+from collections import Counter
 
 import orjson
 
@@ -18,8 +18,8 @@ def apply(connection: sqlite3.Connection, changes: WriteSet, now: float) -> list
     _apply_sessions(connection, changes, now)
     connection.executemany("INSERT OR IGNORE INTO labels VALUES (?, ?)", changes.labels)
     connection.executemany(
-        "INSERT INTO outbox (signal, created_at, body) VALUES (?, ?, ?)",
-        [(row.signal, now, row.body) for row in changes.outbox],
+        "INSERT INTO outbox (signal, created_at, body, size) VALUES (?, ?, ?, ?)",
+        [(row.signal, now, row.body, len(row.body)) for row in changes.outbox],
     )
     for added in changes.series:
         _add_to_series(connection, added, now)
@@ -80,17 +80,28 @@ def _add_to_series(connection: sqlite3.Connection, row: SeriesRow, now: float) -
         )
 
 
-def trim(connection: sqlite3.Connection, sent: Mapping[str, int], max_age_s: float, max_bytes: int, now: float) -> int:
-    """See :meth:`pandaeval_collector.store.Store.trim_outbox`."""
-    for signal, seq in sent.items():
-        connection.execute("DELETE FROM outbox WHERE signal = ? AND seq <= ?", (signal, seq))
-    dropped = connection.execute("DELETE FROM outbox WHERE created_at < ?", (now - max_age_s,)).rowcount
-    held = int(connection.execute("SELECT coalesce(sum(length(body)), 0) FROM outbox").fetchone()[0])
-    while held > max_bytes:
-        rows = connection.execute("SELECT seq, length(body) FROM outbox ORDER BY seq LIMIT 1000").fetchall()
-        connection.execute("DELETE FROM outbox WHERE seq <= ?", (rows[-1][0],))
-        held -= sum(size for _, size in rows)
-        dropped += len(rows)
+def forget_sent(connection: sqlite3.Connection, signal: str, seq: int, limit: int) -> int:
+    """See :meth:`pandaeval_collector.store.Store.forget_sent`."""
+    return connection.execute(
+        "DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE signal = ? AND seq <= ? ORDER BY seq LIMIT ?)",
+        (signal, seq, limit),
+    ).rowcount
+
+
+def drop_unsent(
+    connection: sqlite3.Connection, before: float, excess_bytes: int, limit: int
+) -> Counter[tuple[str, str]]:
+    """See :meth:`pandaeval_collector.store.Store.drop_unsent`."""
+    oldest = connection.execute("SELECT seq, signal, created_at, size FROM outbox ORDER BY seq LIMIT ?", (limit,))
+    dropped: Counter[tuple[str, str]] = Counter()
+    last = freed = 0
+    for seq, signal, created_at, size in oldest:
+        reason = "too_old" if created_at < before else "disk_share"
+        if reason == "disk_share" and freed >= excess_bytes:
+            break
+        last, freed = seq, freed + size
+        dropped[signal, reason] += 1
+    connection.execute("DELETE FROM outbox WHERE seq <= ?", (last,))
     return dropped
 
 

@@ -90,6 +90,12 @@ MIGRATIONS: tuple[str, ...] = (
 
     CREATE TABLE labels (kind TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, value)) WITHOUT ROWID;
     """,
+    """
+    -- So that the bytes in the outbox can be added up without reading them.
+    ALTER TABLE outbox ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
+    UPDATE outbox SET size = length(body);
+    CREATE INDEX outbox_by_size ON outbox (size);
+    """,
 )
 
 

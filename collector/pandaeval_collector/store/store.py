@@ -10,13 +10,14 @@ import itertools
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
 import zstandard
 
-from pandaeval_collector.store.changes import apply, forget, trim
+from pandaeval_collector.store.changes import apply, drop_unsent, forget, forget_sent
 from pandaeval_collector.store.connection import PAGE_BYTES, Durability, StoreBusyError, connect, create, open_directory
 from pandaeval_collector.store.rows import (
     Chunk,
@@ -234,10 +235,26 @@ class Store:
         """The label values that were admitted so far."""
         return list(self._reader().execute("SELECT kind, value FROM labels"))
 
-    def trim_outbox(self, sent: Mapping[str, int], max_age_s: float, max_bytes: int, now: float) -> Future[int]:
-        """Drops what every cursor has passed (``sent``: seq by signal), what is older than ``max_age_s``, and the
-        oldest beyond ``max_bytes``. The future holds how many rows were dropped unsent."""
-        return self._writer.submit(lambda connection: trim(connection, sent, max_age_s, max_bytes, now))
+    def outbox_waiting(self, signal: str, seq: int, most: int = 100_000) -> int:
+        """How many rows of one signal lie behind a cursor; counts no further than ``most``."""
+        counted = self._reader().execute(
+            "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE signal = ? AND seq > ? LIMIT ?)", (signal, seq, most)
+        )
+        return int(counted.fetchone()[0])
+
+    def outbox_bytes(self) -> int:
+        """Bytes of all rows that are kept to be sent."""
+        return int(self._reader().execute("SELECT coalesce(sum(size), 0) FROM outbox").fetchone()[0])
+
+    def forget_sent(self, signal: str, seq: int, limit: int = 5000) -> Future[int]:
+        """Drops what a cursor has passed, at most ``limit`` rows; the future holds how many went."""
+        return self._writer.submit(lambda connection: forget_sent(connection, signal, seq, limit))
+
+    def drop_unsent(self, before: float, excess_bytes: int, limit: int = 1000) -> Future[Counter[tuple[str, str]]]:
+        """Drops the oldest rows that wait: those from before ``before`` (Unix seconds), then as many as it takes to
+        free ``excess_bytes``; at most ``limit`` rows. The future holds how many went, by signal and reason
+        (``too_old``, ``disk_share``)."""
+        return self._writer.submit(lambda connection: drop_unsent(connection, before, excess_bytes, limit))
 
     # -- upkeep --------------------------------------------------------------------------------------------------
 
@@ -246,6 +263,11 @@ class Store:
         closed sessions older than ``retention_s``; at most ``limit`` traces. The future holds how many traces gave
         up their chunks; call again while it is ``limit``."""
         return self._writer.submit(lambda connection: forget(connection, now, late_window_s, retention_s, limit))
+
+    @property
+    def max_bytes(self) -> int:
+        """The disk budget."""
+        return self._max_bytes
 
     def size_bytes(self) -> int:
         """Bytes in use on disk, free pages not counted."""
