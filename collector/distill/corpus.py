@@ -18,14 +18,17 @@ from pathlib import Path
 from sources import SOURCES, plain
 
 WORDS = {
-    "wordnet": 1_150_000,
-    "wordnet-families": 900_000,
-    "wordnet-questions": 150_000,
-    "aws": 250_000,
-    "google": 320_000,
-    "factbook": 400_000,
-    "python": 280_000,
-    "fhir": 90_000,
+    "wordnet": 700_000,
+    "wordnet-families": 450_000,
+    "wordnet-stories": 350_000,
+    "wordnet-requests": 300_000,
+    "chat": 850_000,
+    "functions": 250_000,
+    "aws": 150_000,
+    "google": 250_000,
+    "factbook": 200_000,
+    "python": 150_000,
+    "fhir": 70_000,
     "stripe": 50_000,
 }
 LENGTHS = (8, 15, 25, 40, 60, 100, 150)

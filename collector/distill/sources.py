@@ -17,6 +17,34 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+REQUESTS = (
+    "What is {0}?",
+    "Tell me about {0}.",
+    "Can you help me with {0}, please?",
+    "I need some advice on {0} and {1}.",
+    "How does {0} work?",
+    "Please explain {0} to me in simple words.",
+    "Where can I find {0} near {1}?",
+    "I would like to know more about {0}.",
+    "Which {0} should I choose?",
+    "How much does {0} cost?",
+    "Why is my {0} not working? I checked the {1} already.",
+    "What is the difference between {0} and {1}?",
+    "Is it safe to use {0} with {1}?",
+    "My {0} has a problem since yesterday. What should I do now?",
+    "Could you look up {0} for me before Monday?",
+    "Here is what I found about {0}. Let me know if you need anything else.",
+    "Sure, I have added {0} to your list. Shall I do the same for {1}?",
+    "I am sorry to hear that about {0}. Please try again tomorrow, or ask for {1}.",
+    "Yes, that is possible. You only need {0}, and it takes about ten minutes.",
+    "No, unfortunately there is no {0} available this week.",
+    "First check the {0}, then make sure that the {1} is in the right place.",
+    "Done. You will get a message about {0} as soon as it is ready.",
+    "It depends. If you already have {0}, then I would not worry about {1}.",
+    "The best choice is usually {0}, because it is cheaper and easier than {1}.",
+    "I looked at {0} and there are two options for you, {1} is the second one.",
+)
+
 
 @dataclass(frozen=True)
 class Source:
@@ -80,23 +108,23 @@ def wordnet_families(debian: Path) -> Iterator[str]:
             yield ". ".join(f"{s.words[0]}: {s.definition}" for s in (every[key], *group))
 
 
-def wordnet_questions(debian: Path) -> Iterator[str]:
-    """Short requests in our own words about the things that WordNet names."""
-    forms = (
-        "What is {}?",
-        "Tell me about {}.",
-        "Can you help me with {}, please?",
-        "I need some advice on {}.",
-        "How does {} work?",
-        "Please explain {} to me in simple words.",
-        "Where can I find {}?",
-        "I would like to know more about {}.",
-        "Which {} should I choose?",
-        "Here is what I found about {}.",
-    )
-    for index, synset in enumerate(synsets(debian).values()):
-        if synset.key.startswith("n"):
-            yield forms[index % len(forms)].format(synset.words[0])
+def wordnet_stories(debian: Path) -> Iterator[str]:
+    """Longer passages of everyday sentences: the examples of a meaning and of the meanings that are kinds of it."""
+    every = synsets(debian)
+    examples = {key: list(synset.examples) for key, synset in every.items()}
+    for synset in every.values():
+        for parent in synset.parents:
+            examples[parent] += synset.examples
+    for sentences in examples.values():
+        for start in range(0, len(sentences) - 1, 8):
+            yield ". ".join(sentences[start : start + 8])
+
+
+def wordnet_requests(debian: Path) -> Iterator[str]:
+    """Requests and answers in our own words about the things that WordNet names."""
+    names = [synset.words[0] for synset in synsets(debian).values() if synset.key.startswith("n")]
+    for index, name in enumerate(names):
+        yield REQUESTS[index % len(REQUESTS)].format(name, names[index * 7919 % len(names)])
 
 
 def aws(debian: Path) -> Iterator[str]:
@@ -132,6 +160,23 @@ def python_docs(debian: Path) -> Iterator[str]:
 def fhir(debian: Path) -> Iterator[str]:
     """Descriptions in the health-care standard FHIR: patients, medicines, appointments, insurance."""
     yield from _docstrings(sorted((_package("fhir") / "resources").glob("*.py")))
+
+
+def chat(debian: Path) -> Iterator[str]:
+    """Conversations of students about anything and everything, each as one text."""
+    conversations = json.loads((_package("chitchat_dataset") / "dataset.json").read_text("utf-8"))
+    for conversation in conversations.values():
+        yield ". ".join(message["text"] for turn in conversation["messages"] for message in turn)
+
+
+def functions(debian: Path) -> Iterator[str]:
+    """What users ask of assistants with tools, and the descriptions of the tools: weather, travel, food, law, money."""
+    for path in sorted((_package("bfcl_eval") / "data").glob("*.json")):
+        lines = path.read_text("utf-8").splitlines()
+        # One file there is an index over the others, not one record per line.
+        for record in map(json.loads, lines if lines[0].endswith("}") else []):
+            yield from _values(record, "content")
+            yield from _values(record, "description")
 
 
 def stripe(debian: Path) -> Iterator[str]:
@@ -177,11 +222,14 @@ def plain(text: str) -> str:
 SOURCES = (
     Source("wordnet", "WordNet 3.0 licence", wordnet),
     Source("wordnet-families", "WordNet 3.0 licence", wordnet_families),
-    Source("wordnet-questions", "WordNet 3.0 licence", wordnet_questions),
+    Source("wordnet-stories", "WordNet 3.0 licence", wordnet_stories),
+    Source("wordnet-requests", "WordNet 3.0 licence", wordnet_requests),
+    Source("chat", "MIT", chat),
+    Source("functions", "Apache-2.0", functions),
     Source("aws", "Apache-2.0", aws),
     Source("google", "Apache-2.0", google),
     Source("factbook", "public domain (package: MIT)", factbook),
     Source("python", "PSF-2.0", python_docs),
-    Source("fhir", "CC0 (package: BSD-3-Clause)", fhir),
+    Source("fhir", "CC0 (package: BSD)", fhir),
     Source("stripe", "MIT", stripe),
 )

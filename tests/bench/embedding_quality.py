@@ -30,11 +30,17 @@ Numbers = NDArray[np.float64]
 class Quality:
     """Cosines of requests and answers by kind of pair, and cosine times Jaccard of answers by label."""
 
-    answer: Numbers
+    named: Numbers
+    terse: Numbers
     other: Numbers
     same: Numbers
     copy: Numbers
     different: Numbers
+
+    @property
+    def answer(self) -> Numbers:
+        """All right answers."""
+        return np.concatenate([self.named, self.terse])
 
     @property
     def bands(self) -> Bands:
@@ -76,7 +82,7 @@ def measure(embedder: Embedder) -> Quality:
         pairs = [(left, right) for left, right, each, _ in content["repeat"] if each == label]
         return np.array([max(0.0, cosine(*pair)) * jaccard(texts[pair[0]], texts[pair[1]]) for pair in pairs])
 
-    return Quality(topic("answer"), topic("other"), topic("same"), repeat(1), repeat(0))
+    return Quality(topic("named"), topic("terse"), topic("other"), topic("same"), repeat(1), repeat(0))
 
 
 def speed(embedder: Embedder, count: int) -> float:
@@ -103,9 +109,11 @@ def main(spec: str) -> None:
     quality = measure(embedder)
     print(f"embedder                       {embedder.id}")
     print(f"on topic against off topic     AUROC {auroc(quality.answer, quality.other):.4f}")
+    print(f"  answers that name it         AUROC {auroc(quality.named, quality.other):.4f}")
+    print(f"  terse answers                AUROC {auroc(quality.terse, quality.other):.4f}")
     print(f"  against same subject         AUROC {auroc(quality.answer, quality.same):.4f}")
     print(f"copy against other answer      AUROC {auroc(quality.copy, quality.different):.4f} (cosine x Jaccard)")
-    for name in ("answer", "other", "same", "copy", "different"):
+    for name in ("named", "terse", "other", "same", "copy", "different"):
         spread = np.percentile(getattr(quality, name), [1, 5, 25, 50, 75, 95, 99])
         print(f"  {name:10} 1/5/25/50/75/95/99 %  " + " ".join(f"{value:6.3f}" for value in spread))
     print(f"measured bands                 {quality.bands}, in use {embedder.bands}")

@@ -3,6 +3,8 @@
 
 ``topic``: a request with its answer (1), with an answer about something else (0, kind ``other``), and with the answer
 to another request of the same subject (0, kind ``same``; told apart by facts more than by topic, so only reported).
+Half of the answers, right and wrong ones alike, first name what they are about, as agents do (kind ``named``); the
+others come straight to the point in words of their own (``terse``), which is harder.
 ``repeat``: an answer with an edited copy of itself (1), and with the answer to another request (0). Pairs are
 ``[left, right, label, kind]`` with places in ``texts``.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +42,14 @@ OPENERS = (
     "As I said: ",
     "Here you go. ",
 )
+LEADS = (
+    "About {}: ",
+    "This is what I can tell you about {}. ",
+    "Happy to help with {}. ",
+    "Regarding {}, here is the short version. ",
+    "Let's have a look at {}. ",
+    "Thanks for asking about {}! ",
+)
 CLOSERS = ("", "", " Is there anything else?", " Let me know if that helps.", " Just ask if anything is unclear.")
 SYNONYMS = {
     "also": "in addition", "because": "since", "best": "ideal", "buy": "purchase", "check": "verify",
@@ -48,6 +59,7 @@ SYNONYMS = {
 }  # fmt: skip
 
 Pair = tuple[int, int, int, str]
+Subjects = dict[str, list[dict[str, Any]]]
 
 
 class Texts:
@@ -84,24 +96,30 @@ def edited(text: str, chance: random.Random) -> str:
     return chance.choice(OPENERS) + " ".join(changed) + chance.choice(CLOSERS)
 
 
-def topic_pairs(subjects: dict[str, list[dict[str, list[str]]]], texts: Texts, chance: random.Random) -> list[Pair]:
+def named(about: str, say: str, chance: random.Random) -> str:
+    return chance.choice(LEADS).format(about) + say
+
+
+def topic_pairs(subjects: Subjects, texts: Texts, chance: random.Random) -> list[Pair]:
     pairs: list[Pair] = []
     for subject, items in subjects.items():
         others = [item for name, each in subjects.items() if name != subject for item in each]
         for item in items:
             same = [each for each in items if each is not item]
-            for ask in item["ask"]:
-                for say in item["say"]:
-                    told = values(chance)
-                    left = texts.place(filled(ask, told))
-                    pairs.append((left, texts.place(filled(say, told)), 1, "answer"))
-                    for kind, pool in (("other", others), ("same", same)):
-                        wrong = filled(chance.choice(chance.choice(pool)["say"]), values(chance))
-                        pairs.append((left, texts.place(wrong), 0, kind))
+            for row, column in product(range(2), range(2)):
+                lead = row == column
+                told = values(chance)
+                left = texts.place(filled(item["ask"][row], told))
+                kinds = (("named" if lead else "terse", [item]), ("other", others), ("same", same))
+                for label, (kind, pool) in zip((1, 0, 0), kinds, strict=True):
+                    answered = chance.choice(pool)
+                    say = answered["say"][column]
+                    say = named(answered["about"], say, chance) if lead else say
+                    pairs.append((left, texts.place(filled(say, told if label else values(chance))), label, kind))
     return pairs
 
 
-def repeat_pairs(subjects: dict[str, list[dict[str, list[str]]]], texts: Texts, chance: random.Random) -> list[Pair]:
+def repeat_pairs(subjects: Subjects, texts: Texts, chance: random.Random) -> list[Pair]:
     pairs: list[Pair] = []
     for subject, items in subjects.items():
         others = [item for name, each in subjects.items() if name != subject for item in each]

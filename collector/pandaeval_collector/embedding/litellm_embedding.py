@@ -77,4 +77,5 @@ def open(argument: str) -> Embedder:
         import litellm
     except ImportError as error:
         raise EmbedderError("embedder 'litellm' is not installed: pip install 'pandaeval-otel[judge]'") from error
+    litellm.suppress_debug_info = True
     return LiteLlmEmbedder(argument, litellm.embedding)

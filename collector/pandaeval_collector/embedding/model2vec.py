@@ -49,8 +49,9 @@ def open(argument: str) -> Embedder:
     try:
         model = StaticModel.from_pretrained(folder if folder.is_dir() else argument)
     except Exception as error:  # the library, the hub's client and the file readers each raise their own
+        cause = next(iter(str(error).splitlines()), "")
         raise EmbedderError(
-            f"model2vec model {argument!r} could not be loaded ({type(error).__name__}: {error}): "
+            f"model2vec model {argument!r} could not be loaded ({type(error).__name__}: {cause}): "
             "give a folder that holds model.safetensors, or check the name and the way to the hub"
         ) from error
     return Model2VecEmbedder(folder.name if folder.is_dir() else argument, model)

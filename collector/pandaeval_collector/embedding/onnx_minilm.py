@@ -18,7 +18,7 @@ SCHEME = "onnx-minilm"
 DIMENSION = 384
 # The model was trained on at most 256 pieces, two of which are the marks of start and end.
 WINDOW = 254
-START, END = 101, 102
+UNKNOWN, START, END = 100, 101, 102
 # Measured by `python tests/bench/embedding_quality.py onnx-minilm`.
 BANDS = Bands(off=0.15, cut=0.3, on=0.4)
 
@@ -36,12 +36,13 @@ class OnnxMiniLmEmbedder:
         self._inputs = {node.name for node in session.get_inputs()}
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Shape ``(len(texts), 384)``."""
+        """Shape ``(len(texts), 384)``; zeros for a text without any piece that the model knows."""
         rows = np.zeros((len(texts), DIMENSION), np.float64)
         for row, text in zip(rows, texts, strict=True):
             pieces = self._tokenizer.encode(text, add_special_tokens=False).ids
-            for start in range(0, len(pieces), WINDOW):
-                row += self._window(pieces[start : start + WINDOW])
+            known = pieces if set(pieces) - {UNKNOWN} else []
+            for start in range(0, len(known), WINDOW):
+                row += self._window(known[start : start + WINDOW])
         return unit_rows(rows)
 
     def _window(self, pieces: list[int]) -> NDArray[np.float32]:
