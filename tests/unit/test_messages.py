@@ -376,7 +376,7 @@ def test_response_bodies(body: dict[str, Any]) -> None:
 
 
 def test_finish_reasons() -> None:
-    body = {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "x"}}]}
+    body: dict[str, Any] = {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "x"}}]}
     assert [message.finish_reason for message in messages_of(body, "assistant") or ()] == ["stop"]
     body = {"role": "assistant", "content": "x", "stop_reason": "end_turn"}
     assert [message.finish_reason for message in messages_of(body, "assistant") or ()] == ["end_turn"]
