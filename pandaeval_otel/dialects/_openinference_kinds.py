@@ -1,0 +1,160 @@
+"""What an OpenInference span is, and which agent it belongs to: from its stated kind, or from what is left of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments
+from pandaeval_otel.dialects._values import identifier, parsed
+from pandaeval_otel.dialects._vendor import agent_named
+from pandaeval_otel.model import Kind
+from pandaeval_otel.raw import RawSpan
+
+SPAN_KIND = "openinference.span.kind"
+INPUT, OUTPUT = "input.value", "output.value"
+TOOL_NAME = "tool.name"
+AGENT_NAME, NODE = "agent.name", "graph.node.id"
+METADATA = "metadata"
+
+_SCOPE = "openinference."
+_LLM_LEAVES = ("llm.input_messages.", "llm.output_messages.", "llm.prompts.", "llm.tools.", "llm.invocation_parameters")
+_KINDS = {
+    "LLM": Kind.LLM,
+    "AGENT": Kind.AGENT,
+    "TOOL": Kind.TOOL,
+    "RETRIEVER": Kind.RETRIEVAL,
+    "EMBEDDING": Kind.EMBEDDING,
+    "GUARDRAIL": Kind.GUARDRAIL,
+    "EVALUATOR": Kind.EVALUATION,
+    "RERANKER": Kind.STEP,
+    "PROMPT": Kind.STEP,
+    "DECISION": Kind.STEP,
+}
+# Chains that are whole runs even where a web server's span stands above them.
+_RUN = re.compile(
+    r"invocation\b|LangGraph$|AgentExecutor$|Pipeline\.run|.*\.kickoff|.*(?:Agent|Workflow)\.run|ReAct\.forward"
+    r"|.*\.run_stream$"
+)
+_HANDOFF = re.compile(r"hand-?off\b|handoff to ", re.IGNORECASE)
+_NAMED = re.compile(
+    r"(?:agent_run|invoke_agent) \[?(?P<first>.+?)\]?$|(?P<crew>.+?)\._execute_core$|(?P<run>[^.]+)\.a?run(?:_stream)?$"
+)
+_SUFFIX = re.compile(r"\.(?:__call__|a?run|a?call|invoke|forward)$")
+_PRIVATE = re.compile(r"\._(?!_)\w+$")
+_MERGED_TOOLS = "(merged tools)"
+
+
+def kind_of(span: RawSpan) -> Kind | None:
+    """The span's kind; ``None`` when nothing on it is OpenInference's, or what it is cannot be told."""
+    attributes = span.attributes
+    stated = attributes.get(SPAN_KIND)
+    if stated is None and not _is_ours(span):
+        return None
+    kind = _KINDS.get(stated.upper()) if type(stated) is str else None
+    if kind is Kind.LLM:
+        # LlamaIndex marks helper methods of its models as model calls, too.
+        return Kind.STEP if _PRIVATE.search(span.name) else kind
+    if kind is Kind.TOOL:
+        return _tool_kind(span)
+    if kind is Kind.AGENT:
+        return Kind.WORKFLOW if _is_envelope(span) else kind
+    if kind is not None:
+        return kind
+    return _chain_kind(span) if type(stated) is str and stated.upper() == "CHAIN" else _inferred(span)
+
+
+def agent_of(span: RawSpan, kind: Kind) -> str:
+    """The agent that runs in the span, where somebody named it."""
+    attributes = span.attributes
+    named = identifier(attributes.get(AGENT_NAME))
+    if named or kind not in (Kind.AGENT, Kind.WORKFLOW):
+        return named
+    if semconv.AGENT_NAME in attributes:
+        return ""
+    of_metadata = _agent_in_metadata(attributes.get(METADATA))
+    if of_metadata:
+        return of_metadata
+    if kind is Kind.WORKFLOW:
+        return agent_named(span.name) if _is_langchain(span) and not span.parent_id else ""
+    node = identifier(attributes.get(NODE))
+    if node:
+        return node
+    match = _NAMED.match(span.name)
+    if match:
+        return agent_named(next(name for name in match.groups() if name))
+    return agent_named(span.name) if _is_langchain(span) else ""
+
+
+def tool_of(span: RawSpan) -> str:
+    """The tool that a TOOL span calls."""
+    return identifier(span.attributes.get(TOOL_NAME)) or _SUFFIX.sub("", span.name.removeprefix("execute_tool "))
+
+
+def _is_ours(span: RawSpan) -> bool:
+    attributes = span.attributes
+    return (
+        span.scope.name.startswith(_SCOPE)
+        or INPUT in attributes
+        or OUTPUT in attributes
+        or any(key.startswith(_LLM_LEAVES) for key in attributes)
+    )
+
+
+def _inferred(span: RawSpan) -> Kind | None:
+    """The kind of a span that lost it to the SDK's attribute limit, or whose instrumentation did not know it."""
+    attributes = span.attributes
+    if TOOL_NAME in attributes:
+        return _tool_kind(span)
+    if AGENT_NAME in attributes:
+        return Kind.AGENT
+    if any(key.startswith(_LLM_LEAVES) for key in attributes) and (
+        SPAN_KIND not in attributes or any(key.startswith("llm.output_messages.") for key in attributes)
+    ):
+        return Kind.LLM
+    if any(key.startswith("retrieval.documents.") for key in attributes):
+        return Kind.RETRIEVAL
+    if any(key.startswith("embedding.") for key in attributes):
+        return Kind.EMBEDDING
+    return None if semconv.OPERATION in attributes else _chain_kind(span)
+
+
+def _chain_kind(span: RawSpan) -> Kind:
+    if not span.parent_id or _RUN.match(span.name):
+        return Kind.AGENT if _is_named_graph(span) else Kind.WORKFLOW
+    return Kind.AGENT if _is_named_graph(span) else Kind.STEP
+
+
+def _tool_kind(span: RawSpan) -> Kind:
+    name = tool_of(span)
+    if name == _MERGED_TOOLS or _HANDOFF.match(name) or is_final_answer(name, _arguments(span)):
+        return Kind.STEP
+    return Kind.TOOL
+
+
+def _arguments(span: RawSpan) -> Any:
+    return tool_arguments(span.attributes.get(INPUT))
+
+
+def _is_envelope(span: RawSpan) -> bool:
+    """OpenAI Agents: the trace itself is an AGENT span that is no agent."""
+    return "openai_agents" in span.scope.name and NODE not in span.attributes and AGENT_NAME not in span.attributes
+
+
+def _is_langchain(span: RawSpan) -> bool:
+    return span.scope.name == "openinference.instrumentation.langchain"
+
+
+def _is_named_graph(span: RawSpan) -> bool:
+    """LangChain puts the agent's name into the metadata of all its spans; the agent's own span has it as its name."""
+    metadata = span.attributes.get(METADATA)
+    return type(metadata) is str and "lc_agent_name" in metadata and _agent_in_metadata(metadata) == span.name
+
+
+def _agent_in_metadata(metadata: Any) -> str:
+    if type(metadata) is not str or "lc_agent_name" not in metadata:
+        return ""
+    found = parsed(metadata)
+    return identifier(found.get("lc_agent_name")) if isinstance(found, Mapping) else ""

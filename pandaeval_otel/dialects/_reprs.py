@@ -1,0 +1,189 @@
+"""Python's ``repr`` and ``str`` of objects, which some instrumentations write in place of JSON.
+
+``ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[TextContent(text='hi')])`` becomes the dictionaries that the
+message readers know, and so does ``status='success' result='{…}' error=None``, pydantic's ``str``.
+"""
+
+from __future__ import annotations
+
+import re
+from math import isfinite
+from typing import Any
+
+from pandaeval_otel.dialects._values import MAX_DEPTH, MAX_REPR
+
+_OBJECT = re.compile(r"[A-Za-z_][\w.]*\((?:\w+=|[\w.]+\()")
+_FIELDS = re.compile(r"[A-Za-z_]\w*=(?:['\"\[({<]|None\b|True\b|False\b|-?\d|\w+\()")
+_STRING = re.compile(r"""[bru]?(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
+_NUMBER = re.compile(r"-?\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?")
+_NAME = re.compile(r"[A-Za-z_][\w.]*")
+_ANGLE = re.compile(r"<[^<>:]*(?::\s*(?P<value>'[^']*'|\"[^\"]*\"|-?[\w.]+))?[^<>]*>")
+_SPACE = re.compile(r"[\s,]*")
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_WORDS = {"None": None, "True": True, "False": False}
+_CLOSERS = {"[": "]", "(": ")", "{": "}"}
+_MAX_DIGITS = 19
+_FEWEST_FIELDS = 2
+"""``x=5`` alone is what people write."""
+
+# Classes of message parts and the block types that they stand for; of other classes only the fields are kept.
+_PART_TYPES = {
+    **dict.fromkeys(("TextContent", "TextBlock", "TextPart", "OutputText", "ResponseOutputText"), "text"),
+    **dict.fromkeys(("ReasoningContent", "ThinkingBlock", "ThinkingPart", "ReasoningPart"), "reasoning"),
+    **dict.fromkeys(("ToolCall", "ToolCallBlock", "ToolUseBlock", "ToolCallPart", "FunctionCall"), "tool_call"),
+    **dict.fromkeys(("ToolCallResult", "ToolResultBlock", "FunctionExecutionResult"), "tool_call_response"),
+    **dict.fromkeys(("ImageContent", "ImageBlock", "ImageURLBlock"), "image"),
+}
+
+
+class _CutError(ValueError):
+    """The text ends, or stops being a repr, before the value does."""
+
+
+def from_repr(text: str) -> Any:
+    """The structure that ``text`` describes; ``None`` when it is no repr of an object, or was cut short."""
+    text = text.strip()
+    is_object = _OBJECT.match(text) is not None
+    if len(text) > MAX_REPR or not (is_object or _FIELDS.match(text)):
+        return None
+    reader = _Reader(text)
+    try:
+        found = reader.value(0) if is_object else _object("", reader.fields("", 0))
+    except (_CutError, RecursionError):
+        return None
+    return found if reader.at_end() and len(found) >= (1 if is_object else _FEWEST_FIELDS) else None
+
+
+def is_object_text(text: str) -> bool:
+    """Whether ``text`` stands for an object and says nothing, as ``<Context object at 0x7f…>`` does, or is the repr of
+    one that was cut short."""
+    if text.startswith("<"):
+        return " object at 0x" in text or text.endswith(" object>")
+    return _OBJECT.match(text) is not None and (not text.endswith(")") or from_repr(text) is None)
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def at_end(self) -> bool:
+        return self._at >= len(self._text)
+
+    def value(self, depth: int) -> Any:
+        """The value that begins here."""
+        if depth > MAX_DEPTH:
+            raise _CutError
+        text, at = self._text, self._at
+        mark = text[at : at + 1]
+        if mark in ("[", "(", "{"):
+            return self._container(mark, depth)
+        for pattern, read in _SCALARS:
+            if match := pattern.match(text, at):
+                self._at = match.end()
+                return read(match)
+        name = _NAME.match(text, at)
+        if name is None:
+            raise _CutError
+        self._at = name.end()
+        if text[self._at : self._at + 1] != "(":
+            return _WORDS.get(name[0], name[0])
+        self._at += 1
+        return _object(name[0].rpartition(".")[2], self.fields(")", depth + 1))
+
+    def fields(self, closer: str, depth: int) -> dict[str, Any]:
+        """``name=value`` pairs up to ``closer`` (the end of the text for none); values without a name by position."""
+        found: dict[str, Any] = {}
+        while not self._closed(closer):
+            name = _NAME.match(self._text, self._at)
+            if name and self._text[name.end() : name.end() + 1] == "=":
+                self._at = name.end() + 1
+                found[name[0].lstrip("_")] = self.value(depth + 1)
+            elif closer:
+                found[str(len(found))] = self.value(depth + 1)
+            else:
+                raise _CutError
+        return found
+
+    def _container(self, opener: str, depth: int) -> Any:
+        self._at += 1
+        closer = _CLOSERS[opener]
+        items: list[Any] = []
+        pairs: dict[str, Any] = {}
+        while not self._closed(closer):
+            item = self.value(depth + 1)
+            self._skip()
+            if opener == "{" and self._text[self._at : self._at + 1] == ":":
+                self._at += 1
+                self._skip()
+                pairs[str(item)] = self.value(depth + 1)
+            else:
+                items.append(item)
+        return pairs if opener == "{" and not items else items
+
+    def _closed(self, closer: str) -> bool:
+        self._skip()
+        if self.at_end():
+            if closer:
+                raise _CutError
+            return True
+        if closer and self._text[self._at] == closer:
+            self._at += 1
+            return True
+        return False
+
+    def _skip(self) -> None:
+        match = _SPACE.match(self._text, self._at)
+        self._at = match.end() if match else self._at
+
+
+def _string(match: re.Match[str]) -> str:
+    text = match[0].lstrip("bru")[1:-1]
+    return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] not in "xuU":
+        return _ESCAPES.get(code, code)
+    number = int(code[1:], 16)
+    # Half a surrogate pair could not be written to a database.
+    return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else "\ufffd"
+
+
+def _number(match: re.Match[str]) -> Any:
+    text = match[0]
+    if text.lstrip("-").isdecimal() and len(text) <= _MAX_DIGITS:
+        return int(text)
+    number = float(text.replace("_", ""))
+    return number if isfinite(number) else text
+
+
+def _angle(match: re.Match[str]) -> Any:
+    """``<Role.USER: 'user'>`` is its value; ``<Client object at 0x7f>`` says nothing."""
+    value = match["value"]
+    return value.strip("'\"") if value else None
+
+
+_SCALARS = ((_STRING, _string), (_NUMBER, _number), (_ANGLE, _angle))
+
+
+def _object(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+    if name in _PART_TYPES:
+        origin = fields.get("origin")  # Haystack: a result names the call that it answers
+        if type(origin) is dict:
+            fields = {**fields, "id": origin.get("id"), "name": origin.get("tool_name")}
+        return {**fields, "type": _PART_TYPES[name]}
+    kind = name or str(fields.get("type", ""))
+    if kind.endswith(("Message", "Event")):
+        return _message(kind, fields)
+    return fields
+
+
+def _message(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
+    if "content" not in fields and "blocks" in fields:  # LlamaIndex
+        fields["content"] = fields.pop("blocks")
+    if "role" not in fields and "source" in fields:  # AutoGen: who speaks, by name
+        fields["role"] = "user" if fields["source"] == "user" else "assistant"
+    return fields if "role" in fields else {**fields, "type": kind}

@@ -1,0 +1,218 @@
+"""What a run was asked and what it answered, read from the arguments and return values of any function.
+
+Instrumentations record a run's input and output as they were passed: plain text, a message list, a graph's state, the
+keyword arguments of a decorated function, the repr of a result object. Text is looked for under the names that
+frameworks give it. What holds neither messages nor such a name is left out: the model calls below tell it better.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._reprs import from_repr, is_object_text
+from pandaeval_otel.dialects._salvage import salvage, starts_like_json
+from pandaeval_otel.dialects._values import hidden, parsed
+from pandaeval_otel.model import NOT_CAPTURED, Message, Text
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Who speaks, and under which names what they said is found, best first."""
+
+    role: str
+    keys: tuple[str, ...]
+
+
+_QUESTION = _Side(
+    "user",
+    (
+        *("messages", "input_messages", "user_input", "user_message", "user_msg", "user_query", "query", "question"),
+        *("new_message", "message", "task", "prompt", "request", "instruction", "input", "inputs", "input_args"),
+        *("text", "content", "contents", "goal", "topic", "description", "state", "data"),
+    ),
+)
+_ANSWER = _Side(
+    "assistant",
+    (
+        *("raw", "messages", "output_messages", "final_output", "final_answer", "answer", "output", "outputs"),
+        *("response", "result", "reply", "replies", "completion", "return_values", "last_message", "message"),
+        *("text", "content", "update", "data", "summary"),
+    ),
+)
+_BODIES = ("choices", "candidates", "generations")
+_MESSAGE_TYPES = frozenset({"human", "ai", "system", "tool", "function", "chat"})
+_ITEM_TYPES = frozenset({"message", "reasoning", "function_call", "function_call_output"})
+_BLOCK_TYPES = frozenset({"text", "output_text", "input_text", "tool_use", "tool_call", "tool_result", "thinking"})
+_NOTHING = frozenset({"", "None", "null"})
+_MAX_NESTING = 8
+_MAX_FIELDS = 12
+"""Members of an object of plain values that is taken for the question or the answer as it stands."""
+_MAX_NODES = 2000
+"""Values looked at in one input: a framework's whole state may be written there."""
+
+
+def asked(value: Any) -> tuple[Messages | None, bool]:
+    """What ``value``, the input of a run, says, and whether it was cut short. ``None``: nothing meant for the run."""
+    return _said(value, _QUESTION)
+
+
+def answered(value: Any) -> tuple[Messages | None, bool]:
+    """What ``value``, the output of a run, says, and whether it was cut short. Of several messages that were cut short
+    the answer is what is missing: they give ``None``. A whole conversation gives what came after its last question."""
+    found, cut = _said(value, _ANSWER)
+    return (_after_question(found) if found else found), cut
+
+
+def _after_question(messages: Messages) -> Messages:
+    for index in range(len(messages) - 2, -1, -1):
+        if messages[index].role == "user" and messages[index].text:
+            return messages[index + 1 :]
+    return messages
+
+
+def _said(value: Any, side: _Side) -> tuple[Messages | None, bool]:
+    found = parsed(value)
+    if hidden(found):
+        return None, False
+    if found == "":
+        return (), False
+    if type(found) is str and starts_like_json(found):
+        return _beginning(found, side), True
+    messages = _Finder(side).find(found, True, 0)
+    return messages if messages and _captured(messages) else None, False
+
+
+def _captured(messages: Messages) -> bool:
+    return any(part is not NOT_CAPTURED for message in messages for part in message.parts)
+
+
+def _beginning(text: str, side: _Side) -> Messages | None:
+    """What is left of JSON that a length limit cut: one message, or none that could be told from history."""
+    saved = salvage(text)
+    messages = None if saved is None else _Finder(side).find(saved, True, 0)
+    if not messages or len(messages) > 1 or messages[0].role != side.role or not _captured(messages):
+        return None
+    only = messages[0]
+    return (Message(only.role, (*only.parts, NOT_CAPTURED), only.finish_reason),)
+
+
+class _Finder:
+    """One search. ``loose``: an object that names nothing we know may be the question or answer itself."""
+
+    def __init__(self, side: _Side) -> None:
+        self._side = side
+        self._left = _MAX_NODES
+
+    def find(self, value: Any, loose: bool, nesting: int) -> Messages | None:
+        self._left -= 1
+        if nesting > _MAX_NESTING or self._left < 0:
+            return None
+        if type(value) is str:
+            return self._text(value, loose, nesting)
+        if type(value) is dict:
+            return self._dict(value, loose, nesting)
+        if isinstance(value, (list, tuple)):
+            return self._list(value, loose, nesting)
+        return self._message(json.dumps(value)) if isinstance(value, (int, float)) and loose and nesting else None
+
+    def _message(self, text: str) -> Messages:
+        return (Message(self._side.role, (Text(text),)),)
+
+    def _text(self, text: str, loose: bool, nesting: int) -> Messages | None:
+        if hidden(text) or text in _NOTHING:
+            return None
+        structure = from_repr(text)
+        if structure is not None:
+            return self.find(structure, loose, nesting + 1)
+        if is_object_text(text):
+            return None
+        inner = parsed(text)
+        return self._message(text) if type(inner) is str else self.find(inner, loose, nesting + 1)
+
+    def _dict(self, item: dict[str, Any], loose: bool, nesting: int) -> Messages | None:
+        if _is_message(item) or any(isinstance(item.get(key), list) for key in _BODIES):
+            return messages_of(_with_role(item), self._side.role)
+        if isinstance(item.get("args"), (list, tuple)) and type(item.get("kwargs", {})) is dict:
+            return self._call(item["args"], item.get("kwargs") or {}, nesting)
+        found = self._named(item, nesting)
+        if found:
+            return found
+        if len(item) == 1:
+            return self.find(next(iter(item.values())), loose, nesting + 1)
+        for member in item.values():  # components by name, each with arguments or results of its own
+            if type(member) is dict and (found := self._named(member, nesting + 1)):
+                return found
+        if loose and 0 < len(item) <= _MAX_FIELDS and all(_is_plain(member) for member in item.values()):
+            return self._message(json.dumps(item, ensure_ascii=False))
+        return None
+
+    def _named(self, item: dict[str, Any], nesting: int) -> Messages | None:
+        for key in self._side.keys:
+            if item.get(key) is not None and (found := self.find(item[key], True, nesting + 1)):
+                return found
+        return None
+
+    def _call(self, args: Sequence[Any], kwargs: dict[str, Any], nesting: int) -> Messages | None:
+        """The arguments of a function: a named one, one of several words, or the first that says something."""
+        if found := self._named(kwargs, nesting):
+            return found
+        words = [word for word in args if type(word) is str]
+        sentence = next((word for word in words if " " in word.strip() and not is_object_text(word)), None)
+        if sentence is not None:
+            return self._text(sentence, True, nesting + 1)
+        for argument in args:
+            if not isinstance(argument, (int, float)) and (found := self.find(argument, True, nesting + 1)):
+                return found
+        return self.find(kwargs, True, nesting + 1) if kwargs else None
+
+    def _list(self, items: Sequence[Any], loose: bool, nesting: int) -> Messages | None:
+        if items and all(type(item) is dict and _is_message(item) for item in items):
+            return messages_of([_with_role(item) for item in items], self._side.role)
+        if len(items) == 2 and type(items[0]) is str and items[0] in _SPEAKERS:
+            return messages_of(list(items), self._side.role)
+        found: list[Message] = []
+        for item in items:
+            found += self.find(item, loose, nesting + 1) or ()
+        if len(found) > 1 and all(type(item) is str for item in items):
+            return _together(found)
+        return tuple(found) or None
+
+
+_SPEAKERS = _MESSAGE_TYPES | {"user", "assistant"}
+
+
+def _together(found: list[Message]) -> Messages:
+    """Several strings of one speaker are one message."""
+    if any(message.role != found[0].role for message in found):
+        return tuple(found)
+    return (Message(found[0].role, tuple(part for message in found for part in message.parts)),)
+
+
+def _is_message(item: dict[str, Any]) -> bool:
+    kind = item.get("type")
+    if type(kind) is str:
+        if kind in _ITEM_TYPES or kind in _BLOCK_TYPES:
+            return True
+        word = kind.lower().removesuffix("chunk").removesuffix("message")
+        if word in _MESSAGE_TYPES and ("content" in item or "data" in item):
+            return True
+    if type(item.get("role")) is str:
+        return "content" in item or "parts" in item or "tool_calls" in item
+    return ("lc" in item and "kwargs" in item) or "tool_calls" in item or ("source" in item and "content" in item)
+
+
+def _with_role(item: dict[str, Any]) -> dict[str, Any]:
+    """AutoGen's messages name their speaker: everyone but the user is an agent."""
+    if "role" in item or "source" not in item:
+        return item
+    return {**item, "role": "user" if item["source"] == "user" else "assistant"}
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) is str:
+        return not is_object_text(value)
+    return value is None or isinstance(value, (int, float))

@@ -1,0 +1,168 @@
+"""Arguments and results of tool calls, without what instrumentations and frameworks wrap around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pandaeval_otel.dialects._parts import result_value
+from pandaeval_otel.dialects._reprs import from_repr
+from pandaeval_otel.dialects._salvage import salvage, starts_like_json
+from pandaeval_otel.dialects._values import hidden, identifier, parsed
+from pandaeval_otel.model import Captured
+
+FINAL_ANSWERS = frozenset({"final_answer", "final_result", "finalanswertool"})
+"""Tools by which frameworks make a model hand over its answer (smolagents, Pydantic AI). No tool is called."""
+_FINISH = "finish"
+"""DSPy's ReAct ends a run by a tool of this name, without arguments."""
+
+_CALL = frozenset({"args", "kwargs"})
+_CALL_NOISE = _CALL | {"sanitize_inputs_outputs", "self", "ctx", "context", "run_context", "tool_context"}
+_FUNCTION_RESPONSE = frozenset({"id", "name", "response", "will_continue", "scheduling", "parts"})
+_MCP_CALL = frozenset({"tool_name", "arguments"})
+_FAILED = frozenset({"error", "failed", "failure"})
+_ENVELOPES = ('"lc"', '"type": "tool"', '"type":"tool"', '"tool_call_id"', '"output"', '"blocks"')
+_MAX_NESTING = 4
+
+
+def is_final_answer(name: str, arguments: Captured | None) -> bool:
+    """Whether a call of the tool ``name`` is how the framework hands over the answer."""
+    word = name.lower()
+    return word in FINAL_ANSWERS or (word == _FINISH and (arguments is None or not arguments.value))
+
+
+def tool_arguments(value: Any, schema: Any = None) -> Captured | None:
+    """What a tool was called with; ``None`` when it was not captured or cut in two, since half an argument is none.
+
+    ``schema`` (JSON schema, or parameters by name; JSON text too) gives positional arguments their names.
+    """
+    if hidden(value) or value == "":
+        return None
+    found = parsed(value)
+    if type(found) is str:
+        return None if starts_like_json(found) else Captured(found)
+    return Captured(_call_arguments(found, schema) if type(found) is dict else found)
+
+
+def _call_arguments(call: dict[str, Any], schema: Any) -> Any:
+    keys = call.keys()
+    if "input_str" in keys or ("inputs" in keys and {"tags", "metadata"} <= keys):
+        inner = call.get("inputs") if type(call.get("inputs")) is dict else None
+        return inner or parsed(call.get("input_str"))
+    if keys == _MCP_CALL:
+        return call["arguments"]
+    if not keys & _CALL or keys - _CALL_NOISE:
+        return call
+    named = parsed(call.get("kwargs")) or {}
+    positional = parsed(call.get("args")) or ()
+    if not isinstance(positional, (list, tuple)) or type(named) is not dict:
+        return call
+    if len(positional) == 1 and type(positional[0]) is dict and not named:
+        return positional[0]
+    return {**_by_name(positional, schema), **named}
+
+
+def _by_name(values: Iterable[Any], schema: Any) -> dict[str, Any]:
+    schema = parsed(schema)
+    parameters = schema.get("properties", schema) if type(schema) is dict else {}
+    names = list(parameters) if type(parameters) is dict else []
+    return {(names[i] if i < len(names) else f"arg{i}"): value for i, value in enumerate(values)}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a tool gave back. ``failed`` when the result itself says so; ``call_id``, ``name`` where it names them."""
+
+    result: Captured | None = None
+    call_id: str = ""
+    name: str = ""
+    failed: bool = False
+
+
+def tool_outcome(value: Any, wrapped: bool = False) -> Outcome:
+    """The result in ``value``: of text that was cut short, what is left of it. ``wrapped`` where the instrumentation is
+    known to write ``{"output": …}`` around every result."""
+    if hidden(value):
+        return Outcome()
+    found = parsed(value)
+    if type(found) is str:
+        found = _from_text(found)
+    if wrapped and type(found) is dict and found.keys() == {"output"}:
+        found = _structure(found["output"])
+    return _outcome(found, 0)
+
+
+def _structure(value: Any) -> Any:
+    found = parsed(value)
+    return _from_text(found) if type(found) is str else found
+
+
+def _from_text(text: str) -> Any:
+    structure = from_repr(text)
+    if type(structure) is dict and (structure.keys() & {"content", "result", "output"}):
+        return structure
+    return (salvage(text) or text) if starts_like_json(text) and _is_wrapped(text) else text
+
+
+def _is_wrapped(text: str) -> bool:
+    """Whether cut JSON is a message or envelope around the result, rather than the result."""
+    head = text[:200]
+    return any(
+        mark in head for mark in ('"lc"', '"type": "tool"', '"type":"tool"', '"output"', '"blocks"', '"ToolMessage"')
+    )
+
+
+def _outcome(found: Any, nesting: int) -> Outcome:
+    if type(found) is not dict or nesting > _MAX_NESTING:
+        return Outcome(Captured(result_value(found)))
+    keys = found.keys()
+    message = _tool_message(found)
+    if message is not None:
+        return _message(message)
+    if "output" in keys and "kwargs" in keys and len(keys) == 2:
+        return _outcome(_structure(found["output"]), nesting + 1)
+    if keys == {"output"} and type(found["output"]) is dict and _tool_message(found["output"]) is not None:
+        return _outcome(found["output"], nesting + 1)
+    if "raw_output" in keys:  # LlamaIndex
+        raw = found["raw_output"]
+        shown = found.get("content", found.get("blocks")) if raw is None else raw
+        name, failed = identifier(found.get("tool_name")), found.get("is_error") is True
+        return Outcome(Captured(result_value(shown)), name=name, failed=failed)
+    if "response" in keys and keys <= _FUNCTION_RESPONSE:
+        call_id, name = identifier(found.get("id")), identifier(found.get("name"))
+        return Outcome(Captured(result_value(found["response"])), call_id, name)
+    return _envelope(found)
+
+
+def _tool_message(found: dict[str, Any]) -> dict[str, Any] | None:
+    """The members of a LangChain ToolMessage, in any of its serialised forms."""
+    if "lc" in found and type(found.get("kwargs")) is dict:
+        inner: dict[str, Any] = found["kwargs"]
+        return inner
+    if found.get("type") == "tool" and type(found.get("data")) is dict:
+        inner = found["data"]
+        return inner
+    return found if "content" in found and (found.get("type") == "tool" or "tool_call_id" in found) else None
+
+
+def _message(message: dict[str, Any]) -> Outcome:
+    return Outcome(
+        Captured(result_value(message.get("content"))),
+        identifier(message.get("tool_call_id")),
+        identifier(message.get("name")),
+        message.get("status") in _FAILED,
+    )
+
+
+def _envelope(found: dict[str, Any]) -> Outcome:
+    """MCP results, ``str`` of result objects, and ``{"result": …}`` with a word on success."""
+    keys = found.keys()
+    failed = found.get("isError") is True or found.get("is_error") is True or found.get("status") in _FAILED
+    if isinstance(found.get("content"), (list, tuple)) and ("isError" in keys or "structuredContent" in keys):
+        shown = found.get("structuredContent") or result_value(found["content"])
+        return Outcome(Captured(shown), failed=failed)
+    if "result" in keys and ("is_error" in keys or {"status", "error"} <= keys or len(keys) == 1):
+        shown = found["result"] if found["result"] is not None else found.get("error")
+        return Outcome(Captured(result_value(shown)), failed=failed or bool(found.get("error")))
+    return Outcome(Captured(found), failed=found.get("isError") is True or found.get("is_error") is True)

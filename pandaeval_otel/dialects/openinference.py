@@ -1,0 +1,208 @@
+"""OpenInference (Arize, Phoenix): flattened messages, and ``input.value``/``output.value`` on every kind of span.
+
+Its processors also write these keys onto spans of other instrumentations. There the original keys tell more (parallel
+tool results and thoughts are run together in the copy), and this dialect keeps silent about what they state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import tool_definitions
+from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
+from pandaeval_otel.dialects._messages import Messages
+from pandaeval_otel.dialects._openinference_kinds import INPUT, METADATA, OUTPUT, agent_of, kind_of, tool_of
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._runs import answered, asked
+from pandaeval_otel.dialects._salvage import salvage
+from pandaeval_otel.dialects._thoughts import with_thoughts
+from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
+from pandaeval_otel.dialects._vendor import CUT, give_outcome, metadata_sessions, said_by_user, system_of
+from pandaeval_otel.model import Kind, ToolDefinition, Usage
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_LISTS = ("llm.input_messages.", "llm.output_messages.", "llm.tools.", "llm.prompts.", "llm.choices.")
+_TALKS = frozenset({Kind.LLM, Kind.AGENT, Kind.WORKFLOW})
+_SPENT, _MADE = "llm.token_count.prompt", "llm.token_count.completion"
+_CACHE_READ = ("llm.token_count.prompt_details.cache_read", "llm.token_count.prompt_details.cache_input")
+_CACHE_WRITE = "llm.token_count.prompt_details.cache_write"
+_THOUGHT = "llm.token_count.completion_details.reasoning"
+_MODEL, _ASKED_MODEL, _ANSWERING_MODEL = "llm.model_name", "llm.request.model_name", "llm.response.model_name"
+_EMBEDDING_MODEL = "embedding.model_name"
+_FINISH = "llm.finish_reason"
+_PARAMETERS = "tool.parameters"
+_CALL_IDS = ("tool_call.id", "tool.call_id", "tool.id")
+_SMOLAGENTS_TOOLS = "smolagents.tools_names"
+_CREW_INPUTS, _CREW_TASKS = "crew_inputs", "crew_tasks"
+_RESPONSE_ID = re.compile(r'\{\s*"id":\s*"((?:resp_|chatcmpl-|msg_)[\w-]+)"')
+_MODEL_IN_REPR = re.compile(r"_meta=\{'model': '([^']+)'")
+"""Haystack: agents whose model calls have no spans name the model only in the repr of their messages."""
+_MAX_CACHED = 20_000
+"""Characters of a tool definition that is remembered: the same few come with every model call."""
+
+
+class OpenInference:
+    """Reads ``openinference.*``, ``llm.*``, ``input.*`` and ``output.*``."""
+
+    name = "openinference"
+    priority = 50
+    roots = frozenset({"openinference", "llm", "input", "output"})
+    scopes = ("openinference.",)
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        kind = kind_of(span)
+        if kind is None:
+            return None
+        attributes = span.attributes
+        reading = Reading(kind=kind, agent_name=agent_of(span, kind))
+        if semconv.SESSION_ID not in attributes and METADATA in attributes:
+            reading.session_ids = metadata_sessions(attributes[METADATA])
+        if kind in _TALKS:
+            _read_talk(reading, attributes)
+        elif kind is Kind.TOOL:
+            _read_tool(reading, span)
+        elif kind is Kind.RETRIEVAL:
+            _read_retrieval(reading, attributes)
+        elif kind is Kind.EMBEDDING:
+            reading.request_model = identifier(first(attributes, (_EMBEDDING_MODEL, _MODEL)))
+            reading.usage = _usage(attributes)
+        return reading
+
+
+DIALECT = OpenInference()
+
+
+def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    lists = indexed(attributes, _LISTS)
+    if semconv.INPUT_MESSAGES not in attributes:
+        _read_input(reading, attributes, lists)
+    if semconv.OUTPUT_MESSAGES not in attributes:
+        _read_output(reading, attributes, lists)
+    if "tools" in lists and semconv.TOOL_DEFINITIONS not in attributes:
+        found = [tool for fields in lists["tools"] for tool in _tools(fields)]
+        reading.tools = tuple(found) or None
+    elif _SMOLAGENTS_TOOLS in attributes:
+        reading.tools = _named_tools(attributes[_SMOLAGENTS_TOOLS])
+    reading.usage = _usage(attributes)
+    asked_model = identifier(attributes.get(_ASKED_MODEL))
+    reading.request_model = asked_model or identifier(attributes.get(_MODEL))
+    reading.response_model = identifier(attributes.get(_ANSWERING_MODEL)) or reading.response_model
+
+
+def _read_input(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[str, list[Fields]]) -> None:
+    reading.input = indexed_messages(lists.get("input_messages"), "user")
+    if reading.input is None and "prompts" in lists:
+        texts = [str(text) for fields in lists["prompts"] for text in fields.values()]
+        reading.input = said_by_user("\n".join(texts))
+    if reading.input is None and INPUT in attributes:
+        reading.input, cut = asked(attributes[INPUT])
+        reading.notes = CUT if cut else ()
+    if reading.input is None and _CREW_TASKS in attributes:
+        reading.input = _crew_input(attributes)
+    reading.system = system_of(reading.input)
+
+
+def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[str, list[Fields]]) -> None:
+    value = attributes.get(OUTPUT)
+    if reading.kind is Kind.LLM or OUTPUT not in attributes:
+        reason = identifier(attributes.get(_FINISH))
+        reading.output = indexed_messages(lists.get("output_messages") or lists.get("choices"), "assistant", reason)
+        if type(value) is str and reading.output:
+            reading.output = with_thoughts(reading.output, value)
+        if type(value) is str and (match := _RESPONSE_ID.match(value)):
+            reading.response_id = match[1]
+    if reading.output is None and OUTPUT in attributes:
+        reading.output, cut = answered(value)
+        reading.notes = CUT if cut else reading.notes
+        if type(value) is str and (match := _MODEL_IN_REPR.search(value)):
+            reading.response_model = match[1]
+    if reading.output is None:
+        reading.output = indexed_messages(lists.get("output_messages"), "assistant")
+
+
+def _usage(attributes: Mapping[str, Any]) -> Usage | None:
+    spent, made = count(attributes.get(_SPENT)), count(attributes.get(_MADE))
+    if spent is None and made is None:
+        return None
+    return Usage(
+        input=spent or 0,
+        output=made or 0,
+        cache_read=count(first(attributes, _CACHE_READ)) or 0,
+        cache_write=count(attributes.get(_CACHE_WRITE)) or 0,
+        reasoning=count(attributes.get(_THOUGHT)) or 0,
+    )
+
+
+def _tools(fields: Fields) -> tuple[ToolDefinition, ...]:
+    schema, name = fields.get("tool.json_schema"), fields.get("tool.name")
+    if type(schema) is str and len(schema) <= _MAX_CACHED and (name is None or type(name) is str):
+        description = fields.get("tool.description")
+        return _definition(schema, name or "", description if type(description) is str else "")
+    return tool_definitions([name]) or ()
+
+
+@lru_cache(maxsize=1024)
+def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinition, ...]:
+    """A whole definition, or (where the name stands beside it) only the schema of the parameters. Of one that was cut
+    short the parameters are left out: half a schema is another schema."""
+    found = parsed(schema)
+    if type(found) is str:
+        found = _without_parameters(salvage(found))
+    if name and not (type(found) is dict and ("function" in found or "name" in found)):
+        return tool_definitions([{"name": name, "description": description, "parameters": found}]) or ()
+    return tool_definitions([found]) or () if type(found) is dict else ()
+
+
+def _without_parameters(cut: Any) -> Any:
+    inner = cut.get("function", cut) if type(cut) is dict else None
+    return {key: inner.get(key) for key in ("name", "description")} if type(inner) is dict else None
+
+
+def _named_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
+    names = [name for item in as_list(value) if (name := identifier(item)) and name not in FINAL_ANSWERS]
+    return tuple(ToolDefinition(name) for name in names) or None
+
+
+def _crew_input(attributes: Mapping[str, Any]) -> Messages | None:
+    """CrewAI's kickoff: the tasks' descriptions, with the crew's inputs put in where they are named."""
+    tasks = [task.get("description") for task in as_list(attributes[_CREW_TASKS]) if type(task) is dict]
+    text = "\n".join(task for task in tasks if type(task) is str)
+    inputs = parsed(attributes.get(_CREW_INPUTS))
+    for name, value in inputs.items() if type(inputs) is dict else ():
+        text = text.replace(f"{{{name}}}", str(value))
+    return said_by_user(text) if text else None
+
+
+def _read_tool(reading: Reading, span: RawSpan) -> None:
+    attributes = span.attributes
+    reading.tool_name = tool_of(span)
+    reading.tool_call_id = identifier(first(attributes, _CALL_IDS))
+    if semconv.TOOL_ARGUMENTS not in attributes:
+        reading.arguments = tool_arguments(attributes.get(INPUT), attributes.get(_PARAMETERS))
+    if semconv.TOOL_RESULT not in attributes and OUTPUT in attributes:
+        give_outcome(reading, tool_outcome(attributes[OUTPUT]))
+    if reading.arguments and reading.tool_call_id and type(reading.arguments.value) is str:
+        # LangChain writes the one argument of a tool without its name; the model's request for this call has it.
+        reading.arguments = None
+
+
+def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    lists = indexed(attributes, ("retrieval.documents.",))
+    reading.documents = tuple(_document(fields) for fields in lists.get("documents", ()))
+    if not reading.documents:
+        found = parsed(attributes.get(OUTPUT))
+        reading.documents = tuple(as_list(found.get("documents") if type(found) is dict else found))
+    reading.input = asked(attributes.get(INPUT))[0]
+
+
+def _document(fields: Fields) -> dict[str, Any]:
+    found = {path.removeprefix("document."): value for path, value in fields.items()}
+    if "metadata" in found:
+        found["metadata"] = parsed(found["metadata"])
+    return found
