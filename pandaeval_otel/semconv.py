@@ -24,7 +24,6 @@ ENDUSER_ID = "enduser.id"
 
 # --- OpenTelemetry GenAI: current names ------------------------------------------------------------------------------
 OPERATION = "gen_ai.operation.name"
-PROVIDER = "gen_ai.provider.name"
 CONVERSATION_ID = "gen_ai.conversation.id"
 AGENT_NAME = "gen_ai.agent.name"
 WORKFLOW_NAME = "gen_ai.workflow.name"
@@ -77,7 +76,6 @@ USAGE_REASONING = (
 )
 
 # --- OpenTelemetry GenAI: earlier names and extensions under the same prefix -----------------------------------------
-SYSTEM_OLD = "gen_ai.system"
 PROMPT_OLD = "gen_ai.prompt"
 COMPLETION_OLD = "gen_ai.completion"
 PROMPT_EVENT = "gen_ai.content.prompt"

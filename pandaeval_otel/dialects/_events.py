@@ -88,7 +88,7 @@ def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> Told:
         else:
             message = message_of_event(name, body)
             if message is not None:
-                (given if name in _INPUT_ROLES else made).append(message)
+                (given if is_input(name) else made).append(message)
             elif body is not attributes:
                 given += _side(body, "input", "user")
                 made += _side(body, "output", "assistant")
