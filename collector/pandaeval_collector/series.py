@@ -10,23 +10,13 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from pandaeval_collector.instrument import Attributes, Instrument
 from pandaeval_collector.result import Result
 from pandaeval_collector.score import Score
 
 OTHER = "__other__"
 CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 100}
 """How many distinct values a label may take; what comes later is ``__other__``, for good."""
-
-
-@dataclass(frozen=True, slots=True)
-class Instrument:
-    """``kind``: ``histogram | counter``. ``bounds``: upper bounds of a histogram's buckets, inclusive."""
-
-    name: str
-    kind: str
-    unit: str
-    description: str
-    bounds: tuple[float, ...] = ()
 
 
 SCORE = Instrument(
@@ -43,8 +33,6 @@ REVISIONS = Instrument(
     "pandaeval.revisions", "counter", "{revision}", "Results that replace an earlier one of the same unit and metric"
 )
 INSTRUMENTS: Mapping[str, Instrument] = {each.name: each for each in (SCORE, EVALUATIONS, REVISIONS)}
-
-Attributes = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,61 +1,111 @@
-"""What the collector counts about itself: one table of names, and one place where the numbers are.
+"""What the collector says of itself: one table of names, and one place where the numbers are.
 
 Names are the contract's instruments. A count is made where a thing happens; rendering is the exporters' business.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 
+from pandaeval_collector.instrument import Attributes, Instrument, attributes
 
-@dataclass(frozen=True, slots=True)
-class Instrument:
-    """One instrument of our own: ``kind`` is ``counter`` or ``gauge``."""
-
-    name: str
-    kind: str
-    unit: str
-    description: str
-
-
-INSTRUMENTS = (
-    Instrument("pandaeval.spans", "counter", "{span}", "Spans decoded, by what became of them"),
-    Instrument("pandaeval.logs", "counter", "{record}", "Log records decoded, by what became of them"),
-    Instrument("pandaeval.traces", "counter", "{trace}", "Traces decided, by why they were closed"),
-    Instrument("pandaeval.requests", "counter", "{request}", "Requests received, by door and answer"),
-    Instrument("pandaeval.traces.open", "gauge", "{trace}", "Traces that are not decided yet"),
-    Instrument("pandaeval.queue.size", "gauge", "{item}", "Work that waits, by queue"),
-    Instrument("pandaeval.store.size", "gauge", "By", "Bytes in use in the store's file"),
-    Instrument("pandaeval.lag", "gauge", "s", "How long the oldest due trace has been waiting"),
-)
+INSTRUMENTS: Mapping[str, Instrument] = {
+    each.name: each
+    for each in (
+        Instrument("pandaeval.spans", "counter", "{span}", "Spans decoded, by what became of them"),
+        Instrument("pandaeval.logs", "counter", "{record}", "Log records decoded, by what became of them"),
+        Instrument("pandaeval.items", "counter", "{item}", "Spans and log records taken up again or decided"),
+        Instrument("pandaeval.traces", "counter", "{trace}", "Traces decided, by why they were closed"),
+        Instrument("pandaeval.jobs", "counter", "{job}", "Judge jobs, by what became of them"),
+        Instrument("pandaeval.requests", "counter", "{request}", "Requests received, by answer and door"),
+        Instrument("pandaeval.exporter.items", "counter", "{item}", "Results sent or dropped, by exporter and signal"),
+        Instrument("pandaeval.store.errors", "counter", "{error}", "Commits that failed"),
+        Instrument("pandaeval.traces.open", "gauge", "{trace}", "Traces that are not decided yet"),
+        Instrument("pandaeval.queue.size", "gauge", "{item}", "Work that waits, by queue"),
+        Instrument("pandaeval.store.size", "gauge", "By", "Bytes in use in the store's file"),
+        Instrument("pandaeval.lag", "gauge", "s", "How long the oldest due trace has been waiting"),
+        Instrument(
+            "pandaeval.accounting.residual", "gauge", "{item}", "Items that no count accounts for; 0, or there is a bug"
+        ),
+        Instrument(
+            "pandaeval.exporter.state", "gauge", "{state}", "1 up, 0 down, -1 off because the sink does not take it"
+        ),
+    )
+}
+_FATES = (
+    ("decoded", ""), ("stored", ""), ("duplicate", ""), ("own_output", ""), ("rejected", "invalid"), ("rejected", "late"),
+)  # fmt: skip
+_FROM_THE_START = tuple((name, *fate) for name in ("pandaeval.spans", "pandaeval.logs") for fate in _FATES)
+"""Counters that are shown as 0 before they count, so that an alert on their increase sees the first one too."""
 
 Key = tuple[str, str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One number that the collector says of itself."""
+
+    instrument: Instrument
+    attributes: Attributes
+    value: float
+
+
 class Telemetry:
-    """Counts by (instrument, outcome, reason). Safe from any thread; adding is a dictionary update under a lock."""
+    """Counters by outcome and reason, and gauges. Counting is safe from any thread: a dictionary update under a lock.
+
+    ``start_ns``: since when counters count, Unix nanoseconds.
+    """
 
     def __init__(self) -> None:
-        self._counts: Counter[Key] = Counter()
+        self.start_ns = time.time_ns()
+        self._counts: Counter[tuple[str, Attributes]] = Counter()
+        self._gauges: dict[tuple[str, Attributes], Callable[[], float]] = {}
         self._lock = Lock()
+        for name, outcome, reason in _FROM_THE_START:
+            self._counts[name, attributes(outcome=outcome, reason=reason)] = 0
 
-    def add(self, name: str, outcome: str, value: int = 1, reason: str = "") -> None:
-        """Adds to a counter; nothing for ``value`` 0."""
+    def add(self, name: str, outcome: str, value: int = 1, reason: str = "", **about: str) -> None:
+        """Adds to a counter; nothing for ``value`` 0. ``about``: further attributes (``exporter``, ``signal``)."""
         if value:
             with self._lock:
-                self._counts[name, outcome, reason] += value
+                self._counts[name, attributes(outcome=outcome, reason=reason, **about)] += value
 
     def request(self, door: str, outcome: str) -> None:
         """One request came through ``door``."""
         self.add("pandaeval.requests", outcome, 1, door)
 
+    def gauge(self, name: str, read: Callable[[], float], **about: str) -> None:
+        """Has ``read`` called whenever the gauge is looked at, on the event loop; it must not block."""
+        self._gauges[name, attributes(**about)] = read
+
     def counts(self) -> dict[Key, int]:
-        """A copy of all counts."""
+        """What was counted, by name, outcome and reason."""
+        found: Counter[Key] = Counter()
+        for (name, pairs), value in self._copy().items():
+            about = dict(pairs)
+            found[name, about.get("pandaeval.outcome", ""), about.get("pandaeval.reason", "")] += value
+        return {key: value for key, value in found.items() if value}
+
+    def total(self, name: str, *outcomes: str) -> int:
+        """The sum of a counter, of some outcomes if given."""
+        counts = self.counts().items()
+        return sum(n for (key, outcome, _), n in counts if key == name and (not outcomes or outcome in outcomes))
+
+    def measures(self) -> list[Measure]:
+        """All counters and gauges as they stand, sorted by name. On the event loop."""
+        values: dict[tuple[str, Attributes], float] = dict(self._copy())
+        values.update({key: read() for key, read in self._gauges.items()})
+        return [Measure(_instrument(name), pairs, value) for (name, pairs), value in sorted(values.items())]
+
+    def _copy(self) -> dict[tuple[str, Attributes], int]:
         with self._lock:
             return dict(self._counts)
 
-    def total(self, name: str, outcome: str = "") -> int:
-        """The sum of a counter, of one outcome if given."""
-        return sum(n for (key, o, _), n in self.counts().items() if key == name and outcome in ("", o))
+
+def _instrument(name: str) -> Instrument:
+    """The table's entry; a counter that is not in it is still worth showing."""
+    return INSTRUMENTS.get(name) or Instrument(name, "counter", "{item}", name)

@@ -1,0 +1,25 @@
+"""What an instrument is: a name, a kind and a unit, the same for scores and for what the collector says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Attributes = tuple[tuple[str, str], ...]
+"""Attributes of one series, without those that have no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """``kind``: ``histogram | counter | gauge``. ``unit``: as UCUM has it, or a word in braces. ``bounds``: upper bounds
+    of a histogram's buckets, inclusive."""
+
+    name: str
+    kind: str
+    unit: str
+    description: str
+    bounds: tuple[float, ...] = ()
+
+
+def attributes(**values: str) -> Attributes:
+    """``pandaeval.*`` attributes by their last word, sorted; those without a value are left out."""
+    return tuple((f"pandaeval.{key}", value) for key, value in sorted(values.items()) if value)
