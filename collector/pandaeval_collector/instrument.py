@@ -10,7 +10,7 @@ Attributes = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """``kind``: ``histogram | counter | gauge``. ``unit``: as UCUM has it, or a word in braces. ``bounds``: upper bounds
+    """``kind``: ``histogram | counter | gauge``. ``unit``: in UCUM, or a word in braces. ``bounds``: upper bounds
     of a histogram's buckets, inclusive."""
 
     name: str

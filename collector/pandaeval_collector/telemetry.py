@@ -36,9 +36,8 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         ),
     )
 }
-_FATES = (
-    ("decoded", ""), ("stored", ""), ("duplicate", ""), ("own_output", ""), ("rejected", "invalid"), ("rejected", "late"),
-)  # fmt: skip
+_FATES = tuple((outcome, "") for outcome in ("decoded", "stored", "duplicate", "own_output"))
+_FATES += (("rejected", "invalid"), ("rejected", "late"))
 _FROM_THE_START = tuple((name, *fate) for name in ("pandaeval.spans", "pandaeval.logs") for fate in _FATES)
 """Counters that are shown as 0 before they count, so that an alert on their increase sees the first one too."""
 
