@@ -8,7 +8,7 @@ again a valid OTLP message) for about a microsecond a span. The real schema is p
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -212,13 +212,3 @@ def read_chunk(chunk: bytes, logs: bool) -> Iterator[Item]:
     split = split_logs(chunk) if logs else split_traces(chunk)
     for fragment in split.fragments:
         yield from fragment.items
-
-
-def join(items: Iterable[bytes], resource: bytes, scope: bytes) -> bytes:
-    """An OTLP request of spans or of log records that are encoded already: their bytes stay as they are.
-
-    ``resource`` and ``scope``: an encoded ``Resource`` and ``InstrumentationScope``, which they all share.
-    """
-    request = _Request()
-    request.resourced.add(resource=resource).scoped.add(scope=scope, items=items)
-    return bytes(request.SerializeToString())
