@@ -50,7 +50,7 @@ class RawLink:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: setting the fields of a frozen one takes four times as long, and there are many
 class RawSpan:
     """One span. Ids are lower-case hex (32 and 16 digits), ``parent_id`` is ``""`` for a parentless span,
     times are Unix nanoseconds, attribute values are ``str | int | float | bool | bytes | list | dict | None``."""

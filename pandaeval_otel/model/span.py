@@ -62,7 +62,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: setting the fields of a frozen one takes four times as long, and there are many
 class Span:
     """One step. Ids and times as in :class:`pandaeval_otel.raw.RawSpan`.
 
