@@ -6,6 +6,7 @@ traces lives in memory; contents stay on disk until their trace is due.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sqlite3
 import threading
@@ -93,14 +94,15 @@ class Store:
 
     def open_chunks(self) -> Iterator[Chunk]:
         """Chunks of traces that were not decided yet, in order of arrival: what a restart resumes from."""
-        undecided = self._reader().execute(
-            """SELECT id, trace_id, logs, items, start_ns, packed, data FROM chunks
-               WHERE NOT EXISTS (SELECT 1 FROM traces, json_each(CAST(traces.chunks AS TEXT)) AS held
-                                 WHERE traces.trace_id = chunks.trace_id AND held.value = chunks.id)
-               ORDER BY id"""
-        )
-        for id_, trace_id, logs, items, start_ns, packed, data in undecided:
-            yield Chunk(id_, trace_id, bool(logs), items, start_ns, self._unpack(packed, data))
+        with self._scan() as reader:
+            undecided = reader.execute(
+                """SELECT id, trace_id, logs, items, start_ns, packed, data FROM chunks
+                   WHERE NOT EXISTS (SELECT 1 FROM traces, json_each(CAST(traces.chunks AS TEXT)) AS held
+                                     WHERE traces.trace_id = chunks.trace_id AND held.value = chunks.id)
+                   ORDER BY id"""
+            )
+            for id_, trace_id, logs, items, start_ns, packed, data in undecided:
+                yield Chunk(id_, trace_id, bool(logs), items, start_ns, self._unpack(packed, data))
 
     def discard(self, ids: Sequence[int]) -> Future[None]:
         """Drops chunks that brought nothing new to a decided trace."""
@@ -113,12 +115,13 @@ class Store:
     def traces_by_start(self) -> Iterator[tuple[bytes, list[int], int]]:
         """Every undecided trace with its chunk ids and stored bytes, earliest start first (for files: the order on
         disk must not matter). Memory does not grow with their number."""
-        rows = self._reader().execute(
-            """SELECT trace_id, group_concat(id), sum(size), min(CASE logs WHEN 0 THEN start_ns END) AS start
-               FROM chunks GROUP BY trace_id ORDER BY start, trace_id"""
-        )
-        for trace_id, ids, size, _ in rows:
-            yield trace_id, sorted(int(part) for part in ids.split(",")), size
+        with self._scan() as reader:
+            rows = reader.execute(
+                """SELECT trace_id, group_concat(id), sum(size), min(CASE logs WHEN 0 THEN start_ns END) AS start
+                   FROM chunks GROUP BY trace_id ORDER BY start, trace_id"""
+            )
+            for trace_id, ids, size, _ in rows:
+                yield trace_id, sorted(int(part) for part in ids.split(",")), size
 
     # -- decisions -----------------------------------------------------------------------------------------------
 
@@ -300,6 +303,16 @@ class Store:
             reader = self._readers.connection = connect(self._file, self._durability, read_only=True)
             self._open_readers.append(reader)
         return reader
+
+    @contextlib.contextmanager
+    def _scan(self) -> Iterator[sqlite3.Connection]:
+        """A connection for a long read. It goes on seeing the store as it was at the first row, and a thread's own
+        reader would do so too while a read on it is under way: it must see what is committed meanwhile."""
+        connection = connect(self._file, self._durability, read_only=True)
+        try:
+            yield connection
+        finally:
+            connection.close()
 
     def _row(self, chunk: Chunk) -> tuple[int, bytes, int, int, int, int, int, bytes]:
         packed = len(chunk.data) > _COMPRESS_FROM

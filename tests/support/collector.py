@@ -1,0 +1,260 @@
+"""A collector as a process of its own, on free ports of the loopback: started, watched, stopped, killed, read."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import random
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from os import environ, pathsep
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import orjson
+
+START_S, STOP_S = 60.0, 60.0
+"""Deadlines, for machines that have a lot to do."""
+
+# On Linux the child goes when its parent goes, however that dies. The parent is the thread that started it.
+_MAIN = """
+import ctypes, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, 9)
+from pandaeval_collector.cli import main
+main()
+"""
+# Quiet senders and short waits: what takes minutes in production must take moments in a test.
+BRISK = {
+    "PANDAEVAL_CLOSE__QUIET": "300ms",
+    "PANDAEVAL_CLOSE__IDLE": "1s",
+    "PANDAEVAL_SESSION__IDLE": "1s",
+}
+
+
+class DiedError(AssertionError):
+    """The collector ended although nobody asked it to; the message ends with its log."""
+
+
+class CollectorProcess:
+    """One data directory and three ports, used by one process at a time. A context manager: at its end no process is
+    left. Files lie in ``folder``: ``data``, ``results.jsonl``, ``collector.log``.
+
+    ``settings``: environment variables. Start it on the main thread.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, name: str = "collector") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.data = folder, folder / "data"
+        self.results_file, self.log_file = folder / "results.jsonl", folder / f"{name}.log"
+        self.grpc_port, self.http_port, self.health_port = free_ports(3)
+        self.settings = {
+            "PANDAEVAL_SERVER__GRPC": self.grpc,
+            "PANDAEVAL_SERVER__HTTP": f"127.0.0.1:{self.http_port}",
+            "PANDAEVAL_SERVER__HEALTH": f"127.0.0.1:{self.health_port}",
+            "PANDAEVAL_DATA": str(self.data),
+            "PANDAEVAL_EXPORTERS__JSONL__PATH": str(self.results_file),
+            **BRISK,
+            **(settings or {}),
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def grpc(self) -> str:
+        """Host and port of OTLP/gRPC."""
+        return f"127.0.0.1:{self.grpc_port}"
+
+    @property
+    def http(self) -> str:
+        """Address of OTLP/HTTP."""
+        return f"http://127.0.0.1:{self.http_port}"
+
+    def __enter__(self) -> CollectorProcess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    def launch(self, **variables: str) -> None:
+        """Starts the process and returns at once. ``variables`` are added to its environment."""
+        assert self.process is None or self.process.poll() is not None, "it runs already"
+        outside = {key: value for key, value in environ.items() if not key.startswith(("PANDAEVAL", "OTEL_"))}
+        path = pathsep.join(entry for entry in sys.path if entry)
+        with self.log_file.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _MAIN, "collector"],
+                env=outside | {"PYTHONPATH": path} | self.settings | variables,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        _alive.add(self.process)
+
+    def start(self, **variables: str) -> CollectorProcess:
+        """Starts it and waits until it is ready. Raises :class:`DiedError`."""
+        self.launch(**variables)
+        self.until(self.ready, "ready", START_S)
+        return self
+
+    def ready(self) -> bool:
+        """Whether ``/readyz`` says so."""
+        with contextlib.suppress(OSError):
+            return bool(self._get("/readyz").status == 200)
+        return False
+
+    def running(self) -> bool:
+        """Whether there is a process."""
+        return self.process is not None and self.process.poll() is None
+
+    def until(self, condition: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
+        """Returns when the condition holds; :class:`DiedError` when the process ends first."""
+        deadline = time.monotonic() + timeout
+        while not condition():
+            if not self.running():
+                raise DiedError(f"the collector ended with {self.exit_code()} before it was {what}:\n{self.log()}")
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not {what} after {timeout} s:\n{self.log()}")
+            time.sleep(0.02)
+
+    def stop(self) -> int:
+        """SIGTERM; returns the exit code once it has ended."""
+        assert self.process is not None, "it was never started"
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait(STOP_S)
+
+    def kill(self) -> None:
+        """``kill -9``. Safe when nothing runs."""
+        if self.process is not None:
+            _end(self.process)
+
+    def wait(self, timeout: float) -> int:
+        """The exit code; -9 for a process that was killed. Raises ``subprocess.TimeoutExpired``."""
+        assert self.process is not None, "it was never started"
+        return self.process.wait(timeout)
+
+    def exit_code(self) -> int | None:
+        """``None`` while it runs."""
+        return None if self.process is None else self.process.poll()
+
+    # -- what it says --------------------------------------------------------------------------------------------
+
+    def log(self) -> str:
+        """The end of its log, of all lives so far."""
+        return self.log_file.read_text(errors="replace")[-6000:]
+
+    def counts(self) -> Counter[tuple[str, str, str]]:
+        """Its counters by name, outcome and reason."""
+        found: Counter[tuple[str, str, str]] = Counter()
+        for line in self._get("/metrics").read().decode().splitlines():
+            if line.startswith("pandaeval") and "{outcome=" in line:
+                name, rest = line.split("{", 1)
+                labels, value = rest.rsplit("} ", 1)
+                outcome, reason = (pair.split("=", 1)[1].strip('"') for pair in labels.split(",", 1))
+                found[name.removeprefix("pandaeval_").removesuffix("_total"), outcome, reason] = int(float(value))
+        return found
+
+    def results(self) -> list[dict[str, Any]]:
+        """What the JSON lines exporter wrote, whole lines only."""
+        if not self.results_file.exists():
+            return []
+        text = self.results_file.read_bytes()
+        return [orjson.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
+
+    def standing(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """The result that stands for each (trace or session id, level.metric)."""
+        return standing(self.results())
+
+    def at_rest(self) -> bool:
+        """Whether every stored trace is decided, every session is scored, and every result is written."""
+        if not (self.data / "pandaeval.db").exists():
+            return False
+        with self.database() as database:
+            (open_sessions,) = database.execute("SELECT count(*) FROM sessions WHERE open").fetchone()
+            (results,) = database.execute("SELECT count(*) FROM results").fetchone()
+            return not open_sessions and not open_chunks(database) and len(self.results()) == results
+
+    @contextlib.contextmanager
+    def database(self) -> Iterator[sqlite3.Connection]:
+        """The store while the collector runs, for reading. For a collector that is dead use :func:`snapshot`."""
+        with contextlib.closing(sqlite3.connect(f"file:{self.data / 'pandaeval.db'}?mode=ro", uri=True)) as connection:
+            yield connection
+
+    def _get(self, path: str) -> Any:
+        return urllib.request.urlopen(f"http://127.0.0.1:{self.health_port}{path}", timeout=10)
+
+
+def standing(results: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """The newest of ``results`` for each (trace or session id, level.metric)."""
+    return {
+        (
+            each["session_id"] if each["level"] == "session" else each["trace_id"],
+            f"{each['level']}.{each['metric']}",
+        ): each
+        for each in results
+    }
+
+
+def open_chunks(database: sqlite3.Connection) -> list[tuple[bytes, int]]:
+    """(trace id, chunk id) of what no decision covers yet."""
+    covered = {
+        (trace_id, chunk)
+        for trace_id, chunks in database.execute("SELECT trace_id, chunks FROM traces")
+        for chunk in orjson.loads(chunks)
+    }
+    return [row for row in database.execute("SELECT trace_id, id FROM chunks ORDER BY id") if row not in covered]
+
+
+@contextlib.contextmanager
+def snapshot(data: Path, scratch: Path) -> Iterator[sqlite3.Connection]:
+    """A copy of a dead collector's store. Opening the original would recover its log, which is what the next start is
+    to be tested with."""
+    copy = scratch / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    copy.mkdir(parents=True)
+    for suffix in ("", "-wal"):
+        if (data / f"pandaeval.db{suffix}").exists():
+            shutil.copyfile(data / f"pandaeval.db{suffix}", copy / f"pandaeval.db{suffix}")
+    with contextlib.closing(sqlite3.connect(copy / "pandaeval.db")) as connection:
+        yield connection
+    shutil.rmtree(copy)
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports that nobody listens on, below those that the kernel gives to outgoing connections: a collector that is down
+    for a moment finds its port again."""
+    found: list[int] = []
+    while len(found) < number:
+        port = random.randrange(15_000, 32_000)
+        with contextlib.closing(socket.socket()) as attempt, contextlib.suppress(OSError):
+            attempt.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+    _alive.discard(process)
+
+
+@atexit.register
+def _end_all() -> None:
+    for process in list(_alive):
+        _end(process)
+
+
+_alive: set[subprocess.Popen[bytes]] = set()

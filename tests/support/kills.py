@@ -1,0 +1,197 @@
+"""Kill a collector again and again while an oracle keeps it busy, then let it come to rest and hold it to its word."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.config import load
+from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.files import Request
+from pandaeval_collector.settings import close_rules, evaluator
+from support.collector import CollectorProcess, open_chunks, snapshot, standing
+from support.oracle import Oracle, problems_of
+from support.stored import exported_problems, requests_by_trace, series_problems
+
+# How often a point may be passed before it kills. It has to be met within one short life.
+FAIL_POINTS = {
+    "after_decode": 60,
+    "before_commit": 60,
+    "after_commit": 60,
+    "after_ack": 60,
+    "before_decide": 6,
+    "after_decide": 6,
+    "after_decision_commit": 6,
+    "before_export": 5,
+    "after_export": 5,
+    "during_resume": 8,
+}
+PATIENCE_S = 12.0
+Results = dict[tuple[str, str], tuple[str, float | None]]
+
+
+@dataclass(slots=True)
+class Figures:
+    """What a batch came to. ``resent``: spans that the store was given more than once; ``rewritten``: result lines that
+    were written, not noted, and written again after the kill; ``points``: kills by fail point, ``time`` for random
+    ones."""
+
+    cycles: int = 0
+    acknowledged: int = 0
+    sent: int = 0
+    traces: int = 0
+    results: int = 0
+    resent: int = 0
+    rewritten: int = 0
+    points: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"points": dict(sorted(self.points.items()))}
+
+    def add(self, other: Figures) -> None:
+        """Sums up."""
+        for name in ("cycles", "acknowledged", "sent", "traces", "results", "resent", "rewritten"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.points.update(other.points)
+        self.problems.extend(other.problems)
+
+
+def at_random_times(cycles: int, chance: random.Random) -> list[str]:
+    """Kills at a time after the start of the process, written ``time:SECONDS``."""
+    return [f"time:{chance.uniform(0.3, 3.0):.3f}" for _ in range(cycles)]
+
+
+def at_fail_points(cycles: int, chance: random.Random) -> list[str]:
+    """Kills at fail points, each equally often, in random order."""
+    names = [list(FAIL_POINTS)[number % len(FAIL_POINTS)] for number in range(cycles)]
+    chance.shuffle(names)
+    return [f"{name}:{chance.randint(1, FAIL_POINTS[name])}" for name in names]
+
+
+def run(
+    folder: Path, seed: int, kills: Sequence[str], progress: Callable[[str], None] | None = None, pause: float = 0.01
+) -> Figures:
+    """One data directory, one oracle, one kill after the other; then rest, and the last word. ``folder`` is empty and
+    stays for a look at what went wrong."""
+    figures = Figures()
+    seen: dict[str, bytes] = {}
+    with (
+        CollectorProcess(folder) as collector,
+        Oracle(collector.grpc, collector.http, seed, pause=pause) as oracle,
+    ):
+        for number, kill in enumerate(kills):
+            figures.points[_live_until(collector, kill)] += 1
+            figures.cycles += 1
+            with snapshot(collector.data, folder / "scratch") as database:
+                figures.problems.extend(problems_of(oracle.told, database) if _has_tables(database) else [])
+                figures.problems.extend(_lines_again(collector, seen))
+                figures.rewritten += _unnoted(collector, database)
+            if progress is not None:
+                progress(f"{number + 1}/{len(kills)} {kill}, {len(oracle.told.acknowledged)} spans acknowledged")
+            if figures.problems:
+                return figures
+        collector.start()
+        oracle.stop()
+        collector.until(collector.at_rest, "at rest", 120)
+        if (code := collector.stop()) != 0:
+            figures.problems.append(f"SIGTERM ended it with {code}")
+        _last_word(figures, collector, oracle, seen)
+    return figures
+
+
+def _live_until(collector: CollectorProcess, kill: str) -> str:
+    """One life of the collector; returns what ended it."""
+    name, _, value = kill.partition(":")
+    if name == "time":
+        collector.launch()
+        time.sleep(float(value))
+        assert collector.running(), collector.log()
+    else:
+        collector.launch(PANDAEVAL_FAIL_POINT=kill)
+        try:
+            assert collector.wait(PATIENCE_S) == -9, collector.log()
+        except subprocess.TimeoutExpired:
+            name = f"{name} (not met)"
+    collector.kill()
+    return name
+
+
+def _has_tables(database: Any) -> bool:
+    """Not before the first start got that far."""
+    return bool(database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0])
+
+
+def _lines_again(collector: CollectorProcess, seen: dict[str, bytes]) -> list[str]:
+    """Remembers the result lines that anyone could have read by now; one id must always stand for the same bytes."""
+    if not collector.results_file.exists():
+        return []
+    text = collector.results_file.read_bytes()
+    lines = text[: text.rfind(b"\n") + 1].splitlines()
+    changed = 0
+    for line, result in zip(lines, collector.results(), strict=True):
+        changed += seen.setdefault(result["id"], line) != line
+    return [f"{changed} results were written again with other content"] if changed else []
+
+
+def _unnoted(collector: CollectorProcess, database: Any) -> int:
+    """Result lines behind the place that the store remembers."""
+    if not collector.results_file.exists() or not _has_tables(database):
+        return 0
+    row = database.execute("SELECT json_extract(value, '$.position') FROM meta WHERE key = 'cursor:jsonl'").fetchone()
+    return collector.results_file.read_bytes()[int(row[0] or 0) if row else 0 :].count(b"\n")
+
+
+def _last_word(figures: Figures, collector: CollectorProcess, oracle: Oracle, seen: dict[str, bytes]) -> None:
+    figures.acknowledged, figures.sent = len(oracle.told.acknowledged), len(oracle.told.sent)
+    with snapshot(collector.data, collector.folder / "scratch") as database:
+        problems = problems_of(oracle.told, database)
+        problems += exported_problems(database, collector.results_file) + series_problems(database)
+        problems += _lines_again(collector, seen)
+        if still_open := open_chunks(database):
+            problems.append(f"{len(still_open)} chunks are in no decided trace")
+        problems += _differences(standing_results(collector), uninterrupted(list(requests_by_trace(database))))
+        (figures.traces,) = database.execute("SELECT count(*) FROM traces").fetchone()
+        (figures.results,) = database.execute("SELECT count(*) FROM results").fetchone()
+        (items,) = database.execute("SELECT sum(items) FROM chunks").fetchone()
+        figures.resent = items - len(problems_free_spans(database))
+    figures.problems.extend(problems)
+
+
+def problems_free_spans(database: Any) -> set[tuple[bytes, bytes]]:
+    """Distinct spans in the store."""
+    from support.stored import stored_spans
+
+    return set(stored_spans(database))
+
+
+def standing_results(collector: CollectorProcess) -> Results:
+    """Id and score of each result that stands in the file."""
+    return {key: (each["id"], each["score"]) for key, each in collector.standing().items()}
+
+
+def uninterrupted(requests: Sequence[bytes]) -> Results:
+    """What one run over the same spans says, without a collector, a restart or a late span."""
+    config = load(None, {})
+    with FileRun(evaluator(config), close_rules(config)) as run:
+        for request in requests:
+            run.add(Request(False, request))
+        results = [result.to_dict() for result in run.results()]
+    return {key: (each["id"], each["score"]) for key, each in standing(results).items()}
+
+
+def _differences(found: Results, expected: Results) -> list[str]:
+    wrong = [key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)]
+    if not wrong:
+        return []
+    first = min(wrong)
+    return [
+        f"{len(wrong)} of {len(expected)} results are not those of an uninterrupted run, such as "
+        f"{first}: {found.get(first)} instead of {expected.get(first)}"
+    ]

@@ -1,0 +1,154 @@
+"""The oracle: it stands outside the collector, knows what it sent and what was acknowledged, and holds the collector's
+files against that.
+
+A span is an obligation from the moment its request was answered with success, and not before. What was sent and never
+answered may be there or not; what was never sent must not be.
+"""
+
+from __future__ import annotations
+
+import queue
+import random
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from support.made_traces import Composer, MadeTrace
+from support.senders import Door, GrpcDoor, HttpDoor
+
+SpanKey = tuple[bytes, bytes]
+
+
+@dataclass(slots=True)
+class Told:
+    """What the oracle knows. ``sent``: every span that ever left it, by (trace id, span id); ``acknowledged``: those
+    that the collector answered for; ``rejected``: spans in answers that rejected some."""
+
+    sent: dict[SpanKey, bytes] = field(default_factory=dict)
+    acknowledged: set[SpanKey] = field(default_factory=set)
+    rejected: set[SpanKey] = field(default_factory=set)
+    sessions: set[str] = field(default_factory=set)
+    answers: Counter[str] = field(default_factory=Counter)
+    refused: list[str] = field(default_factory=list)
+
+
+class Oracle:
+    """Keeps a collector busy from several threads: gRPC, HTTP with protobuf, HTTP with JSON. A context manager, at
+    whose end all threads have ended. ``pause``: seconds between two requests of one sender."""
+
+    def __init__(self, grpc: str, http: str, seed: int, senders: int = 3, pause: float = 0.01) -> None:
+        self.told = Told()
+        self._composer = Composer(seed)
+        self._pause, self._stopping, self._lock = pause, threading.Event(), threading.Lock()
+        doors: Sequence[Callable[[], Door]] = (
+            lambda: GrpcDoor(grpc),
+            lambda: HttpDoor(http),
+            lambda: HttpDoor(http, as_json=True),
+        )
+        self._threads = [
+            threading.Thread(target=self._run, args=(doors[number % 3], random.Random(seed * 1000 + number)))
+            for number in range(senders)
+        ]
+        self._failures: queue.SimpleQueue[BaseException] = queue.SimpleQueue()
+
+    def __enter__(self) -> Oracle:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """No more requests. What waits for an answer is given up and stays no obligation. Raises what a sender met."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+        if not self._failures.empty():
+            raise self._failures.get()
+
+    def _run(self, make_door: Callable[[], Door], chance: random.Random) -> None:
+        door = make_door()
+        later: list[tuple[float, MadeTrace, Sequence[Span]]] = []
+        try:
+            while not self._stopping.wait(self._pause):
+                if later and later[0][0] <= time.monotonic():
+                    self._deliver(door, *later.pop(0)[1:], chance)
+                    continue
+                with self._lock:
+                    trace = self._composer.trace()
+                parts = _parts(trace, chance)
+                if len(parts) > 1 and chance.random() < 0.08:  # after the trace has been decided
+                    later.append((time.monotonic() + chance.uniform(0.5, 1.5), trace, parts.pop(0)))
+                for part in parts:
+                    self._deliver(door, trace, part, chance)
+        except BaseException as error:  # carried to the thread that stops us
+            self._failures.put(error)
+        finally:
+            door.close()
+
+    def _deliver(self, door: Door, trace: MadeTrace, spans: Sequence[Span], chance: random.Random) -> None:
+        request = trace.request(spans)
+        keys = [(span.trace_id, span.span_id) for span in spans]
+        told = self.told
+        with self._lock:
+            told.sent.update(zip(keys, (span.SerializeToString(deterministic=True) for span in spans), strict=True))
+            if trace.session is not None:
+                told.sessions.add(trace.session)
+        while not self._stopping.is_set():
+            answer = door.send(request)
+            with self._lock:
+                if answer.refused:
+                    told.refused.append(answer.refused)
+                    return
+                told.answers["acknowledged" if answer.acknowledged else "tried again"] += 1
+                if answer.acknowledged:
+                    (told.rejected if answer.rejected else told.acknowledged).update(keys)
+                    return
+            self._stopping.wait(chance.uniform(0.02, 0.15))
+
+
+def _parts(trace: MadeTrace, chance: random.Random) -> list[Sequence[Span]]:
+    """How an exporter might cut a trace into requests: in order of ending, sometimes in the wrong order."""
+    spans = list(trace.spans)
+    if len(spans) == 1 or chance.random() < 0.5:
+        return [spans]
+    cuts = sorted(chance.sample(range(1, len(spans)), chance.randint(1, min(2, len(spans) - 1))))
+    parts: list[Sequence[Span]] = [spans[start:end] for start, end in zip([0, *cuts], [*cuts, len(spans)], strict=True)]
+    if chance.random() < 0.2:
+        chance.shuffle(parts)
+    return parts
+
+
+def problems_of(told: Told, database: sqlite3.Connection) -> list[str]:
+    """What is wrong with a store in the eyes of the oracle, as sentences; empty when nothing is."""
+    from support.stored import stored_spans
+
+    found: list[str] = []
+    (sound,) = database.execute("PRAGMA integrity_check").fetchone()
+    if sound != "ok":
+        found.append(f"integrity_check: {sound}")
+    stored = stored_spans(database)
+    lost = told.acknowledged - stored.keys()
+    invented = stored.keys() - told.sent.keys()
+    changed = [key for key, copies in stored.items() if key in told.sent and copies - {told.sent[key]}]
+    if lost:
+        found.append(f"{len(lost)} acknowledged spans are lost, first {_name(min(lost))}")
+    if invented:
+        found.append(f"{len(invented)} spans were never sent, first {_name(min(invented))}")
+    if changed:
+        found.append(f"{len(changed)} spans are not what was sent, first {_name(min(changed))}")
+    units = {row[0] for row in database.execute("SELECT DISTINCT unit FROM results")}
+    strangers = units - {trace_id.hex() for trace_id, _ in told.sent} - told.sessions
+    if strangers:
+        found.append(f"{len(strangers)} results are about nothing that was sent, such as {min(strangers)}")
+    found.extend(f"refused for good: {why}" for why in told.refused[:3])
+    return found
+
+
+def _name(key: SpanKey) -> str:
+    return f"{key[0].hex()}/{key[1].hex()}"

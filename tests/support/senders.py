@@ -1,0 +1,140 @@
+"""Senders of OTLP that do as an SDK does: the same bytes again until they are answered."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import http.client
+import json
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import grpc
+from google.protobuf.json_format import MessageToDict
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+
+TIMEOUT_S = 15.0
+Request = ExportTraceServiceRequest | ExportLogsServiceRequest
+_RETRIED_HTTP = {408, 429, 502, 503, 504}
+_RETRIED_GRPC = {
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.ABORTED,
+    grpc.StatusCode.OUT_OF_RANGE,
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DATA_LOSS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of one attempt. ``refused``: why it must not be tried again."""
+
+    acknowledged: bool = False
+    rejected: int = 0
+    message: str = ""
+    refused: str = ""
+
+
+class Door(Protocol):
+    """One way in. One thread uses it."""
+
+    def send(self, request: Request) -> Answer:
+        """One attempt."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class GrpcDoor:
+    """OTLP/gRPC."""
+
+    def __init__(self, target: str) -> None:
+        brisk = [(f"grpc.{name}_reconnect_backoff_ms", ms) for name, ms in (("initial", 50), ("min", 50), ("max", 200))]
+        self._channel = grpc.insecure_channel(target, options=[*brisk, ("grpc.use_local_subchannel_pool", 1)])
+
+    def send(self, request: Request) -> Answer:
+        service, response = _service(request)
+        call = self._channel.unary_unary(
+            f"/opentelemetry.proto.collector.{service}/Export",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=response.FromString,
+        )
+        try:
+            return _answered(call(request, timeout=TIMEOUT_S))
+        except grpc.RpcError as error:
+            if error.code() in _RETRIED_GRPC:
+                return Answer(message=error.details() or "")
+            return Answer(refused=f"{error.code()}: {error.details()}")
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+class HttpDoor:
+    """OTLP/HTTP, as protobuf or, with ``as_json``, as gzipped JSON."""
+
+    def __init__(self, address: str, as_json: bool = False) -> None:
+        self._connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=TIMEOUT_S)
+        self._json = as_json
+
+    def send(self, request: Request) -> Answer:
+        path = "/v1/traces" if isinstance(request, ExportTraceServiceRequest) else "/v1/logs"
+        headers = {"content-type": "application/x-protobuf"}
+        body = request.SerializeToString()
+        if self._json:
+            headers = {"content-type": "application/json", "content-encoding": "gzip"}
+            body = gzip.compress(json.dumps(to_json(request)).encode(), 1)
+        try:
+            self._connection.request("POST", path, body, headers)
+            response = self._connection.getresponse()
+            content = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            return Answer(message=repr(error))
+        if response.status in _RETRIED_HTTP:
+            return Answer(message=content.decode(errors="replace"))
+        if response.status != 200:
+            return Answer(refused=f"HTTP {response.status}: {content!r}")
+        if self._json:
+            partial = json.loads(content or b"{}").get("partialSuccess", {})
+            rejected = partial.get("rejectedSpans") or partial.get("rejectedLogRecords") or 0
+            return Answer(True, int(rejected), partial.get("errorMessage", ""))
+        return _answered(_service(request)[1].FromString(content))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def to_json(request: Request) -> dict[str, Any]:
+    """The OTLP/JSON document of a request: ids in hex, enums as numbers, 64-bit numbers as text."""
+    document: dict[str, Any] = MessageToDict(request, use_integers_for_enums=True)
+    return {key: _with_hex_ids(value) for key, value in document.items()}
+
+
+def _with_hex_ids(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_hex_ids(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: base64.b64decode(held).hex() if key in ("traceId", "spanId", "parentSpanId") else _with_hex_ids(held)
+        for key, held in value.items()
+    }
+
+
+def _service(request: Request) -> tuple[str, Any]:
+    if isinstance(request, ExportTraceServiceRequest):
+        return "trace.v1.TraceService", ExportTraceServiceResponse
+    return "logs.v1.LogsService", ExportLogsServiceResponse
+
+
+def _answered(response: Any) -> Answer:
+    partial = response.partial_success
+    rejected = getattr(partial, "rejected_spans", 0) or getattr(partial, "rejected_log_records", 0)
+    return Answer(True, rejected, partial.error_message)

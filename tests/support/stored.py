@@ -1,0 +1,67 @@
+"""What lies in a collector's files, read without the collector's code: by the schema and by OTLP alone."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import zstandard
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+Stored = dict[tuple[bytes, bytes], set[bytes]]
+
+
+def stored_spans(database: sqlite3.Connection) -> Stored:
+    """Every span that a decided or an open trace has, by (trace id, span id), with its distinct bytes. Spans of decided
+    traces whose raw bytes were given up already have none."""
+    found: Stored = defaultdict(set)
+    for trace_id, known in database.execute("SELECT trace_id, known FROM traces"):
+        for item in _ids(known):
+            if len(item) == 8:
+                found[trace_id, item] = set()
+    for span in _spans(database):
+        found[span.trace_id, span.span_id].add(span.SerializeToString(deterministic=True))
+    return found
+
+
+def requests_by_trace(database: sqlite3.Connection) -> Iterator[bytes]:
+    """The stored chunks, each an OTLP request, latest first: whoever reads them must not depend on their order."""
+    for packed, data in database.execute("SELECT packed, data FROM chunks WHERE NOT logs ORDER BY id DESC"):
+        yield zstandard.ZstdDecompressor().decompress(data) if packed else data
+
+
+def exported_problems(database: sqlite3.Connection, results_file: Path) -> list[str]:
+    """Whether the file of results holds what the store holds: each result once, in order, to the byte."""
+    lines = results_file.read_bytes().splitlines()
+    bodies = [row[0] for row in database.execute("SELECT body FROM results ORDER BY seq")]
+    ids = [json.loads(line)["id"] for line in lines]
+    if len(set(ids)) != len(ids):
+        return [f"{len(ids) - len(set(ids))} results stand in the file more than once"]
+    if lines != bodies:
+        return [f"the file has {len(lines)} results, the store {len(bodies)}, and they are not the same"]
+    return []
+
+
+def series_problems(database: sqlite3.Connection) -> list[str]:
+    """Whether each result was counted once: the series were added up in the transactions that stored the results."""
+    (results,) = database.execute("SELECT count(*) FROM results").fetchone()
+    (counted,) = database.execute("SELECT sum(count) FROM series WHERE name = 'pandaeval.evaluations'").fetchone()
+    return [] if counted == results else [f"{results} results were counted as {counted}"]
+
+
+def _spans(database: sqlite3.Connection) -> Iterator[Span]:
+    for chunk in requests_by_trace(database):
+        for block in ExportTraceServiceRequest.FromString(chunk).resource_spans:
+            for scope in block.scope_spans:
+                yield from scope.spans
+
+
+def _ids(blob: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(blob):
+        yield blob[at + 1 : at + 1 + blob[at]]
+        at += 1 + blob[at]
