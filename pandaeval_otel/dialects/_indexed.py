@@ -17,6 +17,8 @@ Fields = dict[str, Any]
 """The leaves of one list item by what follows the index: ``{"message.role": "user", …}``."""
 
 _MAX_DIGITS = 9
+_UNKNOWN_ROLE = "assistant"
+"""Of a message that lost its role to the limit while others have theirs: nobody's question must be made up."""
 
 
 def indexed(attributes: Mapping[str, Any], prefixes: tuple[str, ...], segments: int = 2) -> dict[str, list[Fields]]:
@@ -34,11 +36,12 @@ def indexed(attributes: Mapping[str, Any], prefixes: tuple[str, ...], segments: 
 
 
 def indexed_messages(items: Iterable[Fields] | None, role: str, finish_reason: str = "") -> Messages | None:
-    """The messages of a list, with ``role`` where the role was dropped, and ``finish_reason`` on the last one. ``None``
-    when there is no list, or all of its content was hidden."""
+    """The messages of a list; ``role`` is theirs where none has one, ``finish_reason`` that of the last. ``None`` when
+    there is no list, or all of its content was hidden."""
     if not items:
         return None
-    found = [_message(fields, role) for fields in items]
+    missing = role if not any(key.endswith("role") for fields in items for key in fields) else _UNKNOWN_ROLE
+    found = [_message(fields, missing) for fields in items]
     if all(part is NOT_CAPTURED for message in found for part in message.parts):
         return None
     last = found[-1]
@@ -63,7 +66,7 @@ def _message(fields: Fields, default_role: str) -> Message:
             blocks.setdefault(index, {})[leaf.removeprefix("message_content.")] = value
         elif head == "function":  # AutoGen: function.0 = one tool result as JSON
             calls.setdefault(rest, {})["result"] = value
-    role = role_of(plain, default_role)
+    role = role_of(plain, "tool" if "tool_call_id" in plain else "assistant" if calls else default_role)
     reason = plain.get("finish_reason")
     return Message(role, tuple(_parts(plain, calls, blocks, role)), reason if type(reason) is str else "")
 

@@ -16,6 +16,7 @@ from pandaeval_otel.dialects._common import tool_definitions
 from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._openinference_kinds import INPUT, METADATA, OUTPUT, agent_of, kind_of, tool_of
+from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol
 from pandaeval_otel.dialects._protocol import Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._salvage import salvage
@@ -33,10 +34,13 @@ _CACHE_READ = ("llm.token_count.prompt_details.cache_read", "llm.token_count.pro
 _CACHE_WRITE = "llm.token_count.prompt_details.cache_write"
 _THOUGHT = "llm.token_count.completion_details.reasoning"
 _MODEL, _ASKED_MODEL, _ANSWERING_MODEL = "llm.model_name", "llm.request.model_name", "llm.response.model_name"
+_INVOCATION = "llm.invocation_parameters"
 _EMBEDDING_MODEL = "embedding.model_name"
 _FINISH = "llm.finish_reason"
 _PARAMETERS = "tool.parameters"
 _CALL_IDS = ("tool_call.id", "tool.call_id", "tool.id")
+_TOOL_COUNTS = "tool_call_counts"
+_GRAPH_NODE = '"langgraph_node"'
 _SMOLAGENTS_TOOLS = "smolagents.tools_names"
 _CREW_INPUTS, _CREW_TASKS = "crew_inputs", "crew_tasks"
 _RESPONSE_ID = re.compile(r'\{\s*"id":\s*"((?:resp_|chatcmpl-|msg_)[\w-]+)"')
@@ -89,9 +93,11 @@ def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
         reading.tools = tuple(found) or None
     elif _SMOLAGENTS_TOOLS in attributes:
         reading.tools = _named_tools(attributes[_SMOLAGENTS_TOOLS])
+    else:
+        reading.tools = prompted_tools(reading.system) or _counted_tools(attributes.get(OUTPUT))
     reading.usage = _usage(attributes)
-    asked_model = identifier(attributes.get(_ASKED_MODEL))
-    reading.request_model = asked_model or identifier(attributes.get(_MODEL))
+    asked_model = identifier(attributes.get(_ASKED_MODEL)) or identifier(attributes.get(_MODEL))
+    reading.request_model = asked_model or _model_in(attributes.get(_INVOCATION))
     reading.response_model = identifier(attributes.get(_ANSWERING_MODEL)) or reading.response_model
 
 
@@ -114,7 +120,7 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
         reason = identifier(attributes.get(_FINISH))
         reading.output = indexed_messages(lists.get("output_messages") or lists.get("choices"), "assistant", reason)
         if type(value) is str and reading.output:
-            reading.output = with_thoughts(reading.output, value)
+            reading.output = without_protocol(with_thoughts(reading.output, value))
         if type(value) is str and (match := _RESPONSE_ID.match(value)):
             reading.response_id = match[1]
     if reading.output is None and OUTPUT in attributes:
@@ -124,6 +130,11 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
             reading.response_model = match[1]
     if reading.output is None:
         reading.output = indexed_messages(lists.get("output_messages"), "assistant")
+
+
+def _model_in(parameters: Any) -> str:
+    found = parsed(parameters)
+    return identifier(found.get("model")) if type(found) is dict else ""
 
 
 def _usage(attributes: Mapping[str, Any]) -> Usage | None:
@@ -169,6 +180,16 @@ def _named_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
     return tuple(ToolDefinition(name) for name in names) or None
 
 
+def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
+    """Haystack's agents count the calls of each tool that they have."""
+    if type(value) is not str or _TOOL_COUNTS not in value:
+        return None
+    found = parsed(value)
+    members = [found, *found.values()] if type(found) is dict else []
+    counts = [item[_TOOL_COUNTS] for item in members if type(item) is dict and type(item.get(_TOOL_COUNTS)) is dict]
+    return _named_tools(list(counts[0])) if counts else None
+
+
 def _crew_input(attributes: Mapping[str, Any]) -> Messages | None:
     """CrewAI's kickoff: the tasks' descriptions, with the crew's inputs put in where they are named."""
     tasks = [task.get("description") for task in as_list(attributes[_CREW_TASKS]) if type(task) is dict]
@@ -187,9 +208,11 @@ def _read_tool(reading: Reading, span: RawSpan) -> None:
         reading.arguments = tool_arguments(attributes.get(INPUT), attributes.get(_PARAMETERS))
     if semconv.TOOL_RESULT not in attributes and OUTPUT in attributes:
         give_outcome(reading, tool_outcome(attributes[OUTPUT]))
-    if reading.arguments and reading.tool_call_id and type(reading.arguments.value) is str:
-        # LangChain writes the one argument of a tool without its name; the model's request for this call has it.
-        reading.arguments = None
+    if reading.arguments and type(reading.arguments.value) is str:
+        # LangGraph writes the one argument of a tool without its name; the model's request for this call has it.
+        metadata = attributes.get(METADATA)
+        if reading.tool_call_id or (type(metadata) is str and _GRAPH_NODE in metadata):
+            reading.arguments = None
 
 
 def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:

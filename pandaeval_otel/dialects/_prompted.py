@@ -1,0 +1,72 @@
+"""Agents whose thoughts, tools and answers are agreed upon in the prompt, and stand in plain text.
+
+DSPy: ``[[ ## next_thought ## ]]`` … ``[[ ## completed ## ]]``. smolagents' CodeAgent: ``Thought: …`` before the code.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pandaeval_otel.dialects._messages import Messages
+from pandaeval_otel.dialects._tool_values import is_final_answer
+from pandaeval_otel.dialects._values import identifier, parsed
+from pandaeval_otel.model import Captured, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest
+
+_FIELD = re.compile(r"\[\[ ## (\w+) ## \]\]")
+_DSPY = "[[ ## "
+_THOUGHTS = frozenset({"next_thought", "reasoning", "rationale", "thought"})
+_TOOL, _ARGUMENTS, _END = "next_tool_name", "next_tool_args", "completed"
+_DSPY_TOOL = re.compile(
+    r"\(\d+\) (?P<name>\w+), whose description is <desc>(?P<description>(?s:.*?))</desc>\. "
+    r"It takes arguments (?P<arguments>\{.*\})\.$",
+    re.MULTILINE,
+)
+_THOUGHT = re.compile(r"\s*Thoughts?:\s*(?P<thought>.+?)\s*(?=<code>|```|$)", re.DOTALL)
+_MAX_TOOLS_TEXT = 100_000
+
+
+def without_protocol(output: Messages | None) -> Messages | None:
+    """``output`` with what a prompted protocol puts around thoughts, tool calls and answers taken off."""
+    if not output or len(output) != 1:
+        return output
+    only = output[0]
+    if len(only.parts) != 1 or type(only.parts[0]) is not Text:
+        return output
+    parts = _parts(only.parts[0].text)
+    return output if parts is None else (Message(only.role, parts, only.finish_reason),)
+
+
+def prompted_tools(system: str | None) -> tuple[ToolDefinition, ...] | None:
+    """The tools that DSPy's ReAct lists in its instructions."""
+    if not system or "whose description is <desc>" not in system or len(system) > _MAX_TOOLS_TEXT:
+        return None
+    found = []
+    for match in _DSPY_TOOL.finditer(system):
+        if not is_final_answer(match["name"], None):
+            properties = parsed(match["arguments"])
+            schema = {"type": "object", "properties": properties} if type(properties) is dict else None
+            found.append(ToolDefinition(match["name"], " ".join(match["description"].split()), schema))
+    return tuple(found) or None
+
+
+def _parts(text: str) -> tuple[Part, ...] | None:
+    if _DSPY in text:
+        pieces = _FIELD.split(text)
+        fields = {name: value.strip() for name, value in zip(pieces[1::2], pieces[2::2], strict=False)}
+        return _dspy(fields) if fields else None
+    match = _THOUGHT.match(text)
+    if match is None or not text[match.end() :].strip():
+        return None
+    return (Reasoning(match["thought"]), Text(text[match.end() :].strip()))
+
+
+def _dspy(fields: dict[str, str]) -> tuple[Part, ...]:
+    parts: list[Part] = [Reasoning(fields[name]) for name in fields if name in _THOUGHTS and fields[name]]
+    tool = identifier(fields.get(_TOOL))
+    arguments = parsed(fields.get(_ARGUMENTS))
+    if tool and not is_final_answer(tool, Captured(arguments)):
+        parts.append(ToolRequest(tool, arguments))
+    rest = [text for name, text in fields.items() if name not in _THOUGHTS | {_TOOL, _ARGUMENTS, _END} and text]
+    if rest:
+        parts.append(Text("\n".join(rest)))
+    return tuple(parts)

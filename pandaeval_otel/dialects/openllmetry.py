@@ -1,0 +1,199 @@
+"""OpenLLMetry (Traceloop): a workflow layer of its own, and two generations of content.
+
+Until about release 0.53 messages were spread over ``gen_ai.prompt.N.*`` and ``gen_ai.completion.N.*``; newer releases
+write the OTel conventions' messages. ``traceloop.*`` is the same in both, and what it holds is wrapped in the arguments
+and callbacks of whatever was instrumented. LiteLLM and others write the older generation's keys, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import tool_definitions
+from pandaeval_otel.dialects._indexed import indexed, indexed_messages
+from pandaeval_otel.dialects._prompted import without_protocol
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._runs import answered, asked
+from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
+from pandaeval_otel.dialects._vendor import (
+    CUT,
+    agent_named,
+    give_outcome,
+    prefixed_sessions,
+    prefixed_user,
+    said_by_user,
+    system_of,
+)
+from pandaeval_otel.model import Kind
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_SPAN_KIND = "traceloop.span.kind"
+_ENTITY, _INPUT, _OUTPUT = "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output"
+_PROPERTIES = "traceloop.association.properties."
+_REQUEST_TYPE = "llm.request.type"
+_LISTS = ("gen_ai.prompt.", "gen_ai.completion.")
+_FUNCTIONS = "llm.request.functions."
+_LLM_USER = "llm.user"
+_TOOL_NAME, _TOOL_ARGUMENTS = "tool.name", "tool.arguments"
+_CREW_RESULT, _CREW_TASKS = "crewai.crew.result", "crewai.crew.tasks"
+_CREW_WORKFLOW = "crewai.workflow"
+
+_KINDS = {
+    "workflow": Kind.WORKFLOW,
+    "agent": Kind.AGENT,
+    "tool": Kind.TOOL,
+    "task": Kind.STEP,
+    "handoff": Kind.STEP,
+    "session": Kind.STEP,
+    "unknown": Kind.STEP,
+}
+_REQUEST_KINDS = {"chat": Kind.LLM, "completion": Kind.LLM, "embedding": Kind.EMBEDDING, "rerank": Kind.STEP}
+_CALL_KINDS = {
+    "chat": Kind.LLM,
+    "text_completion": Kind.LLM,
+    "generate_content": Kind.LLM,
+    "embeddings": Kind.EMBEDDING,
+    "vector_db_retrieve": Kind.RETRIEVAL,
+}
+"""Operations of spans that some frameworks' instrumentations call a task, as they do every method."""
+_MARKS = frozenset({_SPAN_KIND, _REQUEST_TYPE, _INPUT, _OUTPUT, _ENTITY, "traceloop.workflow.name"})
+_FIRST_LEAVES = ("role", "content", "user", "finish_reason", "tool_calls.0.name", "tool_calls.0.id")
+_INDEXED = frozenset(f"{prefix}0.{leaf}" for prefix in _LISTS for leaf in _FIRST_LEAVES)
+_TALKS = frozenset({Kind.LLM, Kind.AGENT, Kind.WORKFLOW})
+_SUFFIXES = (".tool", ".agent", ".workflow", ".task")
+
+
+class OpenLLMetry:
+    """Reads ``traceloop.*``, the indexed ``gen_ai.prompt.N``/``gen_ai.completion.N`` and ``llm.request.*``."""
+
+    name = "openllmetry"
+    priority = 60
+    roots = frozenset({"traceloop", "llm", "gen_ai"})
+    scopes: tuple[str, ...] = ("traceloop",)
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        if _MARKS.isdisjoint(attributes) and not _has_lists(span) and span.name != _CREW_WORKFLOW:
+            return None
+        reading = Reading(kind=_kind(span))
+        reading.session_ids = prefixed_sessions(attributes, _PROPERTIES)
+        reading.user_id = prefixed_user(attributes, _PROPERTIES) or identifier(attributes.get(_LLM_USER))
+        if reading.kind is Kind.TOOL:
+            _read_tool(reading, span)
+            if is_final_answer(reading.tool_name, reading.arguments):
+                return Reading(kind=Kind.STEP, session_ids=reading.session_ids, user_id=reading.user_id)
+        elif reading.kind in _TALKS or reading.kind is None:
+            _read_messages(reading, attributes)
+        if reading.kind in (Kind.AGENT, Kind.WORKFLOW):
+            _read_run(reading, span)
+        elif reading.kind is Kind.RETRIEVAL:
+            _read_retrieval(reading, attributes)
+        return reading
+
+
+DIALECT = OpenLLMetry()
+
+
+def _has_lists(span: RawSpan) -> bool:
+    if not _INDEXED.isdisjoint(span.attributes):
+        return True
+    # The SDK drops the oldest attributes first: what is left of a list may begin anywhere.
+    return span.dropped_attributes > 0 and any(key.startswith(_LISTS) for key in span.attributes)
+
+
+def _kind(span: RawSpan) -> Kind | None:
+    attributes = span.attributes
+    operation = attributes.get(semconv.OPERATION)
+    if type(operation) is str and operation in _CALL_KINDS:
+        return _CALL_KINDS[operation]
+    stated = attributes.get(_SPAN_KIND)
+    kind = _KINDS.get(stated) if type(stated) is str else None
+    if kind is Kind.WORKFLOW and operation == "invoke_agent":
+        return Kind.AGENT  # LangChain's graphs: the workflow is the agent, with its name beside it
+    if kind is Kind.STEP and _TOOL_NAME in attributes and _TOOL_ARGUMENTS in attributes:
+        return Kind.TOOL  # LlamaIndex: a task like any other method, but one that calls a tool
+    if kind is not None:
+        return kind
+    if span.name == _CREW_WORKFLOW:
+        return Kind.WORKFLOW
+    asked_for = attributes.get(_REQUEST_TYPE)
+    kind = _REQUEST_KINDS.get(asked_for) if type(asked_for) is str else None
+    if kind is None and operation is None:
+        return Kind.LLM if _has_lists(span) else None
+    return kind
+
+
+def _read_messages(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    lists = indexed(attributes, _LISTS)
+    if lists:
+        reading.input = indexed_messages(lists.get("prompt"), "user")
+        reading.output = without_protocol(indexed_messages(lists.get("completion"), "assistant"))
+        reading.system = system_of(reading.input)
+    if f"{_FUNCTIONS}0.name" in attributes or (lists and _REQUEST_TYPE not in attributes):
+        functions = indexed(attributes, (_FUNCTIONS,), segments=3).get("functions")
+        reading.tools = tool_definitions(functions) if functions else None
+
+
+def _read_run(reading: Reading, span: RawSpan) -> None:
+    attributes = span.attributes
+    if semconv.AGENT_NAME not in attributes and (reading.kind is Kind.AGENT or _is_graph(span)):
+        reading.agent_name = agent_named(_entity(span))
+    if _INPUT in attributes and reading.input is None:
+        reading.input, cut = asked(_unwrapped(attributes[_INPUT], "inputs"))
+        reading.notes = CUT if cut else ()
+    if _OUTPUT in attributes and reading.output is None:
+        reading.output, cut = answered(_unwrapped(attributes[_OUTPUT], "outputs"))
+        reading.notes = CUT if cut else reading.notes
+    if _CREW_TASKS in attributes or _CREW_RESULT in attributes:
+        _read_crew(reading, attributes)
+
+
+def _is_graph(span: RawSpan) -> bool:
+    return span.scope.name == "opentelemetry.instrumentation.langchain" and not span.parent_id
+
+
+def _entity(span: RawSpan) -> str:
+    named = identifier(span.attributes.get(_ENTITY)) or span.name
+    for suffix in _SUFFIXES:
+        named = named.removesuffix(suffix)
+    return named
+
+
+def _unwrapped(value: Any, member: str) -> Any:
+    """What a LangChain callback was given, without its tags and metadata."""
+    found = parsed(value)
+    return found[member] if type(found) is dict and member in found and "kwargs" in found else found
+
+
+def _read_crew(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    tasks = [task.get("description") for task in as_list(attributes.get(_CREW_TASKS)) if type(task) is dict]
+    text = "\n".join(task for task in tasks if type(task) is str)
+    if text and reading.input is None:
+        reading.input = said_by_user(text)
+    if reading.output is None:
+        reading.output = answered(attributes.get(_CREW_RESULT))[0]
+
+
+def _read_tool(reading: Reading, span: RawSpan) -> None:
+    attributes = span.attributes
+    reading.tool_name = identifier(first(attributes, (semconv.TOOL_NAME, _TOOL_NAME))) or _entity(span)
+    value = first(attributes, (_TOOL_ARGUMENTS, semconv.TOOL_ARGUMENTS, _INPUT))
+    reading.arguments = tool_arguments(value)
+    result = first(attributes, (semconv.TOOL_RESULT, _OUTPUT))
+    if result is not None:
+        give_outcome(reading, tool_outcome(result))
+    if reading.arguments and type(reading.arguments.value) is str and reading.tool_call_id:
+        # LangChain writes the one argument of a tool without its name; the model's request for this call has it.
+        reading.arguments = None
+
+
+def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    given = _unwrapped(attributes.get(_INPUT), "query")
+    reading.input = asked(given)[0]
+    found = parsed(attributes.get(_OUTPUT))
+    documents = first(found, ("documents", "output", "outputs")) if type(found) is dict else found
+    reading.documents = tuple(as_list(documents))
