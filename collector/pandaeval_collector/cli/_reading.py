@@ -30,14 +30,21 @@ def requests(files: Iterable[str]) -> Iterator[Request | BadLine]:
     with progress:
         for name in files:
             good = 0
+            problem = ""
             try:
                 source = Input(name)
                 task = progress.add_task(name, total=source.size or None, count=0)
                 for request in source.requests():
-                    good += not isinstance(request, BadLine)
+                    if isinstance(request, BadLine):
+                        problem = problem or f"{request.place}: {request.reason}"
+                    else:
+                        good += 1
                     yield request
                     progress.update(task, completed=source.read_bytes, count=good)
             except UnusableInputError as error:
                 raise UserError(str(error)) from error
             if not good:
-                raise UserError(f"{name}: no OTLP traces or logs could be read from it")
+                raise UserError(
+                    f"{problem}\n{name}: nothing could be read from it. Expected OTLP/JSON lines (one export request a "
+                    "line, as the OpenTelemetry Collector's file exporter writes) or length-delimited OTLP protobuf."
+                )
