@@ -79,7 +79,8 @@ def _parts(plain: Fields, calls: dict[str, Fields], blocks: dict[str, Fields], r
         parts = [part for part in parts if type(part) is not Text] if content else parts
     if content is not None and not any(type(part) is Text for part in parts):
         parts += _content(content, plain, role)
-    requests = [_call(call) for call in _in_order(calls)]
+    # A call whose name was dropped, but not all of the rest, is not known well enough to count as one.
+    requests = [_call(call) for call in _in_order(calls) if "result" in call or call.get("name")]
     if requests:  # some write each call a second time, among the content blocks
         parts = [part for part in parts if type(part) is not ToolRequest]
     parts += requests

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments
-from pandaeval_otel.dialects._values import identifier, parsed
+from pandaeval_otel.dialects._values import identifier
 from pandaeval_otel.dialects._vendor import agent_named
 from pandaeval_otel.model import Kind
 from pandaeval_otel.raw import RawSpan
@@ -43,6 +42,7 @@ _NAMED = re.compile(
     r"(?:agent_run|invoke_agent) \[?(?P<first>.+?)\]?$|(?P<crew>.+?)\._execute_core$|(?P<run>[^.]+)\.a?run(?:_stream)?$"
 )
 _SUFFIX = re.compile(r"\.(?:__call__|a?run|a?call|invoke|forward)$")
+_LANGCHAIN_AGENT = re.compile(r'"lc_agent_name":\s*"([^"\\]+)"')
 _PRIVATE = re.compile(r"\._(?!_)\w+$")
 _MERGED_TOOLS = "(merged tools)"
 
@@ -67,21 +67,19 @@ def kind_of(span: RawSpan) -> Kind | None:
 
 
 def agent_of(span: RawSpan, kind: Kind) -> str:
-    """The agent that runs in the span, where somebody named it."""
+    """The agent that the span belongs to, where somebody named it."""
     attributes = span.attributes
-    named = identifier(attributes.get(AGENT_NAME))
-    if named or kind not in (Kind.AGENT, Kind.WORKFLOW):
+    named = identifier(attributes.get(AGENT_NAME)) or _agent_in_metadata(attributes.get(METADATA))
+    if kind not in (Kind.AGENT, Kind.WORKFLOW) or (named and named == span.name):
         return named
     if semconv.AGENT_NAME in attributes:
         return ""
-    of_metadata = _agent_in_metadata(attributes.get(METADATA))
-    if of_metadata:
-        return of_metadata
     if kind is Kind.WORKFLOW:
         return agent_named(span.name) if _is_langchain(span) and not span.parent_id else ""
-    node = identifier(attributes.get(NODE))
-    if node:
-        return node
+    return named or identifier(attributes.get(NODE)) or _agent_in_name(span)
+
+
+def _agent_in_name(span: RawSpan) -> str:
     match = _NAMED.match(span.name)
     if match:
         return agent_named(next(name for name in match.groups() if name))
@@ -149,12 +147,9 @@ def _is_langchain(span: RawSpan) -> bool:
 
 def _is_named_graph(span: RawSpan) -> bool:
     """LangChain puts the agent's name into the metadata of all its spans; the agent's own span has it as its name."""
-    metadata = span.attributes.get(METADATA)
-    return type(metadata) is str and "lc_agent_name" in metadata and _agent_in_metadata(metadata) == span.name
+    return _agent_in_metadata(span.attributes.get(METADATA)) == span.name
 
 
 def _agent_in_metadata(metadata: Any) -> str:
-    if type(metadata) is not str or "lc_agent_name" not in metadata:
-        return ""
-    found = parsed(metadata)
-    return identifier(found.get("lc_agent_name")) if isinstance(found, Mapping) else ""
+    match = _LANGCHAIN_AGENT.search(metadata) if type(metadata) is str else None
+    return identifier(match[1]) if match else ""

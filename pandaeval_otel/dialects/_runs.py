@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
 from pandaeval_otel.dialects._reprs import from_repr, is_object_text
 from pandaeval_otel.dialects._salvage import salvage, starts_like_json
 from pandaeval_otel.dialects._values import hidden, parsed
@@ -65,6 +65,24 @@ def answered(value: Any) -> tuple[Messages | None, bool]:
     the answer is what is missing: they give ``None``. A whole conversation gives what came after its last question."""
     found, cut = _said(value, _ANSWER)
     return (_after_question(found) if found else found), cut
+
+
+def model_input(value: Any) -> tuple[Messages | None, bool]:
+    """What a model was given, as a request body, a message list or text, and whether it was cut short. Here the
+    beginning of a conversation is kept where its end is missing."""
+    return _to_or_from_model(value, _QUESTION)
+
+
+def model_output(value: Any) -> tuple[Messages | None, bool]:
+    """What a model answered, as a response body, a message or text, and whether it was cut short."""
+    return _to_or_from_model(value, _ANSWER)
+
+
+def _to_or_from_model(value: Any, side: _Side) -> tuple[Messages | None, bool]:
+    found = parsed(value)
+    if type(found) is str and starts_like_json(found):
+        return read_messages(found, side.role)
+    return _said(found, side)
 
 
 def _after_question(messages: Messages) -> Messages:

@@ -18,7 +18,7 @@ from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._openinference_kinds import INPUT, METADATA, OUTPUT, agent_of, kind_of, tool_of
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol
 from pandaeval_otel.dialects._protocol import Reading
-from pandaeval_otel.dialects._runs import answered, asked
+from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._salvage import salvage
 from pandaeval_otel.dialects._thoughts import with_thoughts
 from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS, tool_arguments, tool_outcome
@@ -107,7 +107,8 @@ def _read_input(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[
         texts = [str(text) for fields in lists["prompts"] for text in fields.values()]
         reading.input = said_by_user("\n".join(texts))
     if reading.input is None and INPUT in attributes:
-        reading.input, cut = asked(attributes[INPUT])
+        read = model_input if reading.kind is Kind.LLM else asked
+        reading.input, cut = read(attributes[INPUT])
         reading.notes = CUT if cut else ()
     if reading.input is None and _CREW_TASKS in attributes:
         reading.input = _crew_input(attributes)
@@ -124,7 +125,8 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
         if type(value) is str and (match := _RESPONSE_ID.match(value)):
             reading.response_id = match[1]
     if reading.output is None and OUTPUT in attributes:
-        reading.output, cut = answered(value)
+        read = model_output if reading.kind is Kind.LLM else answered
+        reading.output, cut = read(value)
         reading.notes = CUT if cut else reading.notes
         if type(value) is str and (match := _MODEL_IN_REPR.search(value)):
             reading.response_model = match[1]

@@ -33,6 +33,7 @@ from pandaeval_otel.raw import RawLog, RawSpan
 _SPAN_KIND = "traceloop.span.kind"
 _ENTITY, _INPUT, _OUTPUT = "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output"
 _PROPERTIES = "traceloop.association.properties."
+_LANGCHAIN_AGENT = f"{_PROPERTIES}lc_agent_name"
 _REQUEST_TYPE = "llm.request.type"
 _LISTS = ("gen_ai.prompt.", "gen_ai.completion.")
 _FUNCTIONS = "llm.request.functions."
@@ -79,7 +80,7 @@ class OpenLLMetry:
         attributes = span.attributes
         if _MARKS.isdisjoint(attributes) and not _has_lists(span) and span.name != _CREW_WORKFLOW:
             return None
-        reading = Reading(kind=_kind(span))
+        reading = Reading(kind=_kind(span), agent_name=identifier(attributes.get(_LANGCHAIN_AGENT)))
         reading.session_ids = prefixed_sessions(attributes, _PROPERTIES)
         reading.user_id = prefixed_user(attributes, _PROPERTIES) or identifier(attributes.get(_LLM_USER))
         if reading.kind is Kind.TOOL:
@@ -140,8 +141,10 @@ def _read_messages(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 def _read_run(reading: Reading, span: RawSpan) -> None:
     attributes = span.attributes
-    if semconv.AGENT_NAME not in attributes and (reading.kind is Kind.AGENT or _is_graph(span)):
-        reading.agent_name = agent_named(_entity(span))
+    if semconv.AGENT_NAME in attributes:
+        reading.agent_name = ""  # the conventions' own key says it
+    elif reading.agent_name != _entity(span):
+        reading.agent_name = agent_named(_entity(span)) if reading.kind is Kind.AGENT or _is_graph(span) else ""
     if _INPUT in attributes and reading.input is None:
         reading.input, cut = asked(_unwrapped(attributes[_INPUT], "inputs"))
         reading.notes = CUT if cut else ()

@@ -1,0 +1,79 @@
+"""OpenLIT: the GenAI conventions, with words of its own for tools.
+
+A model call that asks for several tools has their names, ids and arguments joined by commas under the keys of one tool.
+The answer's message tells them apart; where content is not captured, names and ids are still known from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._values import first, identifier, parsed
+from pandaeval_otel.dialects._vendor import give_outcome
+from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, ToolRequest
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_ARGUMENTS = ("gen_ai.tool.args", "gen_ai.tool.input", "gen_ai.tool.arguments")
+_RESULTS = ("gen_ai.tool.output", "gen_ai.tool.result")
+_MODEL_CALLS = frozenset({"chat", "text_completion", "generate_content", "completion"})
+_SEPARATOR = ", "
+
+
+class OpenLIT:
+    """Reads OpenLIT's extensions under ``gen_ai.tool.*``."""
+
+    name = "openlit"
+    priority = 55
+    roots: frozenset[str] = frozenset({"openlit"})
+    scopes = ("openlit",)
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        operation = attributes.get(semconv.OPERATION)
+        if operation in _MODEL_CALLS:
+            return _asked_for(attributes)
+        if operation == "execute_tool":
+            return _tool(attributes)
+        return None
+
+
+DIALECT = OpenLIT()
+
+
+def _asked_for(attributes: Mapping[str, Any]) -> Reading | None:
+    if semconv.TOOL_NAME not in attributes or semconv.OUTPUT_MESSAGES in attributes:
+        return None
+    names = _pieces(attributes.get(semconv.TOOL_NAME))
+    ids = _pieces(attributes.get(semconv.TOOL_CALL_ID))
+    arguments = _objects(first(attributes, _ARGUMENTS), len(names))
+    requests = [
+        ToolRequest(name, arguments[index], ids[index] if len(ids) == len(names) else "")
+        for index, name in enumerate(names)
+    ]
+    return Reading(output=(Message("assistant", (NOT_CAPTURED, *requests)),)) if requests else None
+
+
+def _tool(attributes: Mapping[str, Any]) -> Reading:
+    reading = Reading(kind=Kind.TOOL, tool_name=identifier(attributes.get(semconv.TOOL_NAME)))
+    if semconv.TOOL_ARGUMENTS not in attributes:
+        reading.arguments = tool_arguments(first(attributes, _ARGUMENTS))
+    result = first(attributes, _RESULTS)
+    if semconv.TOOL_RESULT not in attributes and result is not None:
+        give_outcome(reading, tool_outcome(result))
+    return Reading(kind=Kind.STEP) if is_final_answer(reading.tool_name, reading.arguments) else reading
+
+
+def _pieces(value: Any) -> list[str]:
+    text = value if type(value) is str else ""
+    return [name for piece in text.split(_SEPARATOR) if (name := identifier(piece))]
+
+
+def _objects(value: Any, expected: int) -> list[Any]:
+    """JSON objects joined by commas, as a list, if there are as many as expected; else nothing is known of any."""
+    found = parsed(f"[{value}]") if type(value) is str else None
+    return found if isinstance(found, list) and len(found) == expected else [None] * expected
