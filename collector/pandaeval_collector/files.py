@@ -21,6 +21,7 @@ from pandaeval_otel.otlp_json import BadOtlp, decode_json, logs_from_json, trace
 from pandaeval_otel.wire import MalformedOtlpError, split_logs, split_traces
 
 MAX_REQUEST_BYTES = 256 << 20
+_REQUEST_TAG = b"\x0a"
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2"}
 
 
@@ -146,6 +147,10 @@ def _requests_of(document: object, place: str) -> Iterator[Request | BadLine]:
 def _protobuf(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLine]:
     """Requests with a length in front: four bytes big-endian (the OpenTelemetry Collector's file exporter) or a
     varint (protobuf's own convention); a file that is one request without any length will do too."""
+    if stream.peek(1)[:1] == _REQUEST_TAG:
+        # The first byte of a request itself. As a length it would mean ten bytes, too few to hold a span.
+        yield _classified(stream.read(MAX_REQUEST_BYTES), name)
+        return
     number = 0
     while head := stream.peek(4)[:4]:
         number += 1
@@ -180,9 +185,14 @@ def _classified(data: bytes, place: str) -> Request | BadLine:
     """Spans or log records? Both look alike from outside; only one of them has ids in the right places."""
     try:
         spans = split_traces(data)
-        if spans.decoded and spans.rejected < spans.decoded:
+        if spans.decoded > spans.rejected:
             return Request(False, data)
-        logs = split_logs(data)
     except MalformedOtlpError as error:
-        return BadLine(place, str(error))
-    return Request(bool(logs.decoded - logs.rejected), data)
+        problem = str(error)
+    else:
+        problem = spans.message or "no spans in it"
+    try:
+        logs = split_logs(data)
+    except MalformedOtlpError:
+        return BadLine(place, problem)
+    return Request(True, data) if logs.decoded > logs.rejected else BadLine(place, problem)

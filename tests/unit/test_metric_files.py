@@ -1,0 +1,197 @@
+"""The metrics without a model, case by case: what is scored, assumed, unscored, and what does not apply."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pandaeval_collector.embedding import Bands
+from pandaeval_collector.embedding.plain import plain
+from pandaeval_collector.metric import (
+    EarlierOutput,
+    SessionContext,
+    SessionView,
+    Signal,
+    Texts,
+    TraceContext,
+    TraceSummary,
+)
+from pandaeval_collector.metrics.session.agent_consistency import METRIC as CONSISTENCY
+from pandaeval_collector.metrics.session.agent_reliability import METRIC as RELIABILITY
+from pandaeval_collector.metrics.trace.coherence import METRIC as COHERENCE
+from pandaeval_collector.metrics.trace.loop_detection import METRIC as LOOP
+from pandaeval_collector.score import Assumed, Score, Unscored
+from pandaeval_collector.stats.tokens import content_tokens
+
+from pandaeval_otel.model import Trace, Trigger, Turn
+
+BANDS = Bands(off=0.1, cut=0.3, on=0.5)
+VECTORS = {
+    "question": np.array([1, 0], dtype=np.float32),
+    "answer": np.array([0.6, 0.8], dtype=np.float32),
+    "away": np.array([-1, 0], dtype=np.float32),
+    "…": np.zeros(2, dtype=np.float32),
+}
+TEXTS = Texts(VECTORS, (), "tiny", BANDS)
+
+
+def trace(*turns: Turn, **facts: object) -> Trace:
+    base = Trace("a" * 32, (), "b" * 16, turns=turns, session_id="s")
+    said = {"input": turns[0].user, "output": turns[-1].assistant} if turns else {}
+    return replace(base, **{**said, **facts})  # type: ignore[arg-type]
+
+
+class TestCoherence:
+    def ask(self, subject: Trace) -> object:
+        return COHERENCE.evaluate(subject, TraceContext(TEXTS, 0.3))
+
+    def test_is_the_clamped_cosine(self) -> None:
+        found = self.ask(trace(Turn("question", "answer")))
+        assert isinstance(found, Score)
+        assert found.value == pytest.approx(0.6, abs=1e-7)
+        assert found.metadata["coherence_gap"] == pytest.approx(0.4, abs=1e-7)
+        assert found.metadata["calibrated"] == 1.0
+        away = self.ask(trace(Turn("question", "away")))
+        assert isinstance(away, Score)
+        assert away.value == 0.0
+
+    def test_of_several_turns_is_the_mean(self) -> None:
+        found = self.ask(trace(Turn("question", "answer"), Turn("question", "away")))
+        assert isinstance(found, Score)
+        assert found.value == pytest.approx(0.3, abs=1e-7)
+
+    @pytest.mark.parametrize(
+        ("turn", "facts", "why"),
+        [
+            (Turn(None, None), {}, "no_content"),
+            (Turn("question", None), {"ends_in_tool_call": True}, "no_content"),
+            (Turn("question", ""), {"error": "boom"}, "no_content"),
+            (Turn("question", "…"), {}, "no_content"),
+            (Turn(None, "answer", media_only=True), {}, "no_content"),
+            (Turn("question", "answer"), {"trigger": Trigger.SPAN_LIMIT, "complete": False}, "incomplete_trace"),
+        ],
+    )
+    def test_without_evidence_there_is_no_score(self, turn: Turn, facts: dict[str, object], why: str) -> None:
+        found = self.ask(trace(turn, **facts))
+        assert isinstance(found, Unscored)
+        assert found.why == why
+
+    def test_a_captured_empty_side_is_assumed(self) -> None:
+        found = self.ask(trace(Turn("question", "")))
+        assert isinstance(found, Assumed)
+        assert found.metadata["note"]
+
+    def test_closed_by_idleness_without_a_root_is_scored(self) -> None:
+        assert isinstance(self.ask(trace(Turn("question", "answer"), trigger=Trigger.IDLE, complete=False)), Score)
+
+    def test_the_threshold_is_the_embedders_cut_or_the_sources(self) -> None:
+        assert COHERENCE.threshold_for(BANDS) == 0.3
+        assert COHERENCE.threshold_for(None) == 0.5
+
+
+def test_json_becomes_its_leaf_values() -> None:
+    assert plain('{"city": "Oslo", "days": [1, {"rain": true}], "x": null}') == "Oslo\n1\nTrue"
+    assert plain("{not json") == "{not json"
+    assert plain(" plain ") == "plain"
+
+
+class TestLoopDetection:
+    def ask(self, subject: Trace, *earlier: EarlierOutput) -> object:
+        return LOOP.evaluate(subject, TraceContext(TEXTS, 0.5, earlier))
+
+    def before(self, text: str, index: int = 0) -> EarlierOutput:
+        return EarlierOutput("c" * 32, index, VECTORS[text], content_tokens(text))
+
+    def test_needs_a_session(self) -> None:
+        assert self.ask(trace(Turn("question", "answer"), session_id=None)) is None
+
+    def test_the_first_answer_repeats_nothing(self) -> None:
+        assert isinstance(self.ask(trace(Turn("question", "answer"))), Assumed)
+        assert isinstance(self.ask(trace(Turn("question", "")), self.before("answer")), Assumed)
+
+    def test_not_captured_is_not_empty(self) -> None:
+        found = self.ask(trace(Turn("question", None)), self.before("answer"))
+        assert isinstance(found, Unscored)
+        assert found.why == "no_content"
+
+    def test_the_same_words_again(self) -> None:
+        found = self.ask(trace(Turn("question", "answer")), self.before("question", 4), self.before("answer", 6))
+        assert isinstance(found, Score)
+        assert found.value == pytest.approx(0.0, abs=1e-9)
+        assert found.metadata["window_size"] == 3
+        assert found.metadata["max_hybrid"] == pytest.approx(1.0, abs=1e-9)
+        comparisons = found.metadata["comparisons"]
+        assert [each["trace_index"] for each in comparisons] == [4, 6], "oldest first, by position in the session"
+        assert comparisons[0]["hybrid_score"] == 0.0, "near in meaning, but no word shared"
+
+
+def summary(crashed: bool = False, **signals: Signal) -> TraceSummary:
+    return TraceSummary("a" * 32, "d", crashed, signals)
+
+
+SCORED = Signal("scored", 0.9)
+LOST = Signal("unscored", None, "judge_failed")
+BLANK = Signal("unscored", None, "no_content")
+ASSUMED = Signal("assumed")
+
+
+class TestSessions:
+    def ask(self, *traces: TraceSummary, enabled: tuple[str, ...] = ("coherence", "loop_detection")) -> object:
+        context = SessionContext(0.5, frozenset(enabled), {}, ("error", "tool_loop"))
+        return RELIABILITY.evaluate(SessionView("s", traces), context)
+
+    def test_takes_the_worst_seriously(self) -> None:
+        found = self.ask(summary(coherence=SCORED), summary(coherence=Signal("scored", 0.1)))
+        assert isinstance(found, Score)
+        assert found.value == pytest.approx(0.1)
+        assert found.metadata["band"] == "high_risk"
+        assert found.metadata["traces_evaluated"] == 2
+        assert "trace 2 of 2" in found.reason
+
+    def test_a_crash_counts_even_without_any_score(self) -> None:
+        found = self.ask(summary(coherence=SCORED), summary(crashed=True, coherence=BLANK))
+        assert isinstance(found, Score)
+        assert found.value == 0.0
+
+    def test_missing_judgements_are_not_good_ones(self) -> None:
+        found = self.ask(summary(coherence=SCORED), summary(coherence=LOST), summary(coherence=LOST))
+        assert isinstance(found, Unscored)
+        assert found.why == "insufficient_evidence"
+        assert found.metadata["partial_score"] == pytest.approx(0.9)
+        assert found.coverage == pytest.approx(1 / 3)
+
+    def test_half_of_the_expected_is_enough(self) -> None:
+        found = self.ask(summary(coherence=SCORED), summary(coherence=LOST))
+        assert isinstance(found, Score)
+        assert found.coverage == 0.5
+
+    def test_what_was_not_captured_is_not_expected(self) -> None:
+        assert isinstance(
+            self.ask(summary(coherence=SCORED), summary(coherence=BLANK), summary(coherence=BLANK)), Score
+        )
+
+    def test_all_assumed_is_assumed(self) -> None:
+        assert isinstance(self.ask(summary(coherence=ASSUMED, loop_detection=ASSUMED)), Assumed)
+
+    def test_nothing_captured_at_all_is_unscored(self) -> None:
+        found = self.ask(summary(coherence=BLANK))
+        assert isinstance(found, Unscored)
+        assert found.why == "no_content"
+
+    def test_consistency_needs_a_judge(self) -> None:
+        view = SessionView("s", (summary(coherence=SCORED),))
+        assert CONSISTENCY.evaluate(view, SessionContext(0.5, frozenset({"coherence"}), {}, ())) is None
+
+    def test_consistency_is_unscored_when_the_judge_failed(self) -> None:
+        view = SessionView("s", (summary(confidence=LOST, coherence=SCORED),))
+        found = CONSISTENCY.evaluate(view, SessionContext(0.5, frozenset({"confidence", "coherence"}), {}, ()))
+        assert isinstance(found, Unscored)
+        assert found.why == "insufficient_evidence"
+
+    def test_consistency_of_a_sure_agent(self) -> None:
+        view = SessionView("s", (summary(confidence=Signal("scored", 1.0), coherence=Signal("scored", 0.0)),))
+        found = CONSISTENCY.evaluate(view, SessionContext(0.5, frozenset({"confidence", "coherence"}), {}, ()))
+        assert isinstance(found, Score)
+        assert found.value == 1.0, "confidence 1.0 hides everything: documented, and why reliability stands beside it"
+        assert found.metadata["session_profile"]
