@@ -65,10 +65,10 @@ class Input:
         with self._raw:
             stream = _decompressed(self._raw, self.name)
             try:
-                first = stream.peek(1)[:1]
-                if not first:
+                head = stream.peek(64)[:64]
+                if not head:
                     raise UnusableInputError(f"{self.name}: the file is empty")
-                yield from _json_lines(stream, self.name) if first in b"{[ \t\r\n" else _protobuf(stream, self.name)
+                yield from _json_lines(stream, self.name) if _is_text(head) else _protobuf(stream, self.name)
             except (EOFError, lzma.LZMAError, zstandard.ZstdError, gzip.BadGzipFile, OSError) as error:
                 yield BadLine(self.name, f"the compressed data ends early or is damaged: {error}")
 
@@ -100,6 +100,11 @@ def _decompressed(raw: BinaryIO, name: str) -> io.BufferedReader:
             return io.BufferedReader(cast(io.RawIOBase, zstandard.ZstdDecompressor().stream_reader(buffered)))
         case _:
             return buffered
+
+
+def _is_text(head: bytes) -> bool:
+    """JSON, and not protobuf: a request's first byte is a line feed too, but control characters follow soon."""
+    return head.lstrip()[:1] in (b"{", b"[") and not any(byte < 32 and byte not in b"\t\r\n" for byte in head)
 
 
 def _json_lines(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLine]:
