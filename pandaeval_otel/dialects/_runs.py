@@ -40,7 +40,7 @@ _ANSWER = _Side(
     (
         *("raw", "messages", "output_messages", "final_output", "final_answer", "answer", "output", "outputs"),
         *("response", "result", "reply", "replies", "completion", "return_values", "last_message", "message"),
-        *("text", "content", "update", "data", "summary"),
+        *("generation", "output_text", "text", "content", "update", "data", "summary"),
     ),
 )
 _BODIES = ("choices", "candidates", "generations")
@@ -51,6 +51,8 @@ _NOTHING = frozenset({"", "None", "null"})
 _MAX_NESTING = 8
 _MAX_FIELDS = 12
 """Members of an object of plain values that is taken for the question or the answer as it stands."""
+_MAX_OBJECT = 20_000
+"""Characters of such an object: what is longer is some framework's state."""
 _MAX_NODES = 2000
 """Values looked at in one input: a framework's whole state may be written there."""
 
@@ -164,9 +166,14 @@ class _Finder:
         for member in item.values():  # components by name, each with arguments or results of its own
             if type(member) is dict and (found := self._named(member, nesting + 1)):
                 return found
-        if loose and 0 < len(item) <= _MAX_FIELDS and all(_is_plain(member) for member in item.values()):
-            return self._message(json.dumps(item, ensure_ascii=False))
-        return None
+        return self._as_it_stands(item) if loose and 0 < len(item) <= _MAX_FIELDS else None
+
+    def _as_it_stands(self, item: dict[str, Any]) -> Messages | None:
+        """An object that names nothing we know, as JSON: arguments of plain values, or a structured answer."""
+        if self._side is not _ANSWER and not all(_is_plain(member) for member in item.values()):
+            return None
+        text = json.dumps(item, ensure_ascii=False, default=str)
+        return self._message(text) if len(text) <= _MAX_OBJECT else None
 
     def _named(self, item: dict[str, Any], nesting: int) -> Messages | None:
         for key in self._side.keys:

@@ -139,7 +139,7 @@ def _read_talk(reading: Reading, span: RawSpan) -> None:
         reading.output = without_protocol(reading.output)
         reading.system = system_of(reading.input)
     elif reading.kind in (Kind.AGENT, Kind.WORKFLOW) and reading.agent_name != span.name:
-        is_own = reading.kind is Kind.AGENT or not span.parent_id
+        is_own = reading.kind is Kind.AGENT or (not span.parent_id and attributes.get(_TYPE) == "chain")
         reading.agent_name = agent_named(span.name) if is_own else ""
 
 
