@@ -129,13 +129,13 @@ class FileRun:
             self._waiting = []
 
     def _due(self) -> Iterator[DueTrace]:
-        for trace_id, chunks, size in self._store.traces_by_start():
-            kept, trigger = self._capped(chunks, size)
+        for trace_id, chunks, size, items in self._store.traces_by_start():
+            kept, trigger = self._capped(chunks, size, items)
             yield DueTrace(trace_id, trigger, True, False, tuple(kept), frozenset(), 0, 0, size, 1)
 
-    def _capped(self, chunks: list[int], size: int) -> tuple[list[int], Trigger]:
+    def _capped(self, chunks: list[int], size: int, items: int) -> tuple[list[int], Trigger]:
         """The chunks up to the caps that a running collector has, so that both score the same."""
-        if size < self._rules.max_bytes and len(chunks) < self._rules.max_spans // 512:
+        if size < self._rules.max_bytes and items < self._rules.max_spans:
             return chunks, Trigger.FILE
         known: set[bytes] = set()
         total = 0

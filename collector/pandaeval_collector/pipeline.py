@@ -10,9 +10,10 @@ import logging
 import sqlite3
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pandaeval_collector import failpoints
 from pandaeval_collector.line import Decision, Line
@@ -26,11 +27,11 @@ from pandaeval_otel.wire import Fragment, MalformedOtlpError, Split, read_chunk,
 _log = logging.getLogger(__name__)
 
 _TICK_S = 0.05
-_UPKEEP_S = 30.0
 _BATCH = 128
 _REMEMBER = 50_000
 _FORGET = 2000
 _RETRY_S = 1.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Timing:
     session_max_age: float = 86_400.0
     late_window: float = 600.0
     retention: float = 604_800.0
+    upkeep: float = 30.0
+    """Seconds between two rounds of forgetting."""
 
 
 class Pipeline:
@@ -95,16 +98,21 @@ class Pipeline:
         except MalformedOtlpError as error:
             raise Malformed(str(error)) from error
         failpoints.reach("after_decode")
-        remembered = self._remembered(split.fragments)
-        wanted, known, late = self._sort_out(split.fragments, remembered)
-        chunks = [self._chunk(fragment) for fragment in wanted]
-        if chunks:
-            try:
+        try:
+            remembered = self._remembered(split.fragments)
+            wanted, known, late = self._sort_out(split.fragments, remembered)
+            chunks = [self._chunk(fragment) for fragment in wanted]
+            if chunks:
                 await asyncio.wrap_future(self._store.append(chunks))
-            except StoreFullError as error:
-                raise Overloaded(str(error)) from error
-        stored, repeated, too_late = self._assemble(wanted, chunks, remembered)
-        self._count(instrument, split, stored, known + repeated, late + too_late)
+            stored, repeated, too_late = self._assemble(wanted, chunks, remembered)
+        except StoreFullError as error:
+            raise Overloaded(str(error)) from error
+        except sqlite3.Error as error:
+            _log.error("a request could not be stored (%s); its sender is asked to come back", error)
+            self.telemetry.add("pandaeval.store.errors", "refused")
+            raise Overloaded("the store cannot be written to just now") from error
+        late += too_late
+        self._count(instrument, split, stored, known + repeated, late)
         failpoints.reach_soon("after_ack")
         return _answer(split, late)
 
@@ -154,7 +162,7 @@ class Pipeline:
                 decided = self._store.decided([fragment.trace_id]).get(fragment.trace_id)
             added = self._traces.add(fragment.trace_id, fragment.items, chunk.id, len(chunk.data), now, decided)
             stored, known, late = stored + added.stored, known + added.duplicate, late + added.late
-            if not added.stored and fragment.trace_id not in self._traces:
+            if added.late or (not added.stored and fragment.trace_id not in self._traces):
                 useless.append(chunk.id)
         if useless:
             self._store.discard(useless)
@@ -209,7 +217,7 @@ class Pipeline:
                 decided = self._store.decided([chunk.trace_id]).get(chunk.trace_id)
             items = list(read_chunk(chunk.data, chunk.logs))
             added = self._traces.add(chunk.trace_id, items, chunk.id, len(chunk.data), now, decided)
-            if not added.stored and chunk.trace_id not in self._traces:
+            if added.late or (not added.stored and chunk.trace_id not in self._traces):
                 self._store.discard([chunk.id])
         for session_id in self._store.open_sessions():
             self._sessions.touch(session_id, now)
@@ -217,7 +225,7 @@ class Pipeline:
             _log.info("resumed %d open traces and %d open sessions", len(self._traces), len(self._sessions))
 
     async def _run(self) -> None:
-        upkeep_at = self._clock() + _UPKEEP_S
+        upkeep_at = self._clock() + self.timing.upkeep
         while not self._stopping:
             now = self._clock()
             due = self._traces.take_due(now, _BATCH)
@@ -227,40 +235,50 @@ class Pipeline:
             if sessions:
                 await self._close_sessions({session.session_id: session.trigger for session in sessions})
             if now >= upkeep_at:
-                upkeep_at = now + _UPKEEP_S
+                upkeep_at = now + self.timing.upkeep
                 await self._upkeep()
             if not due:
                 await asyncio.sleep(_TICK_S)
 
     async def _decide(self, due: Sequence[DueTrace]) -> None:
         failpoints.reach("before_decide")
-        loop = asyncio.get_running_loop()
         try:
-            decision = await loop.run_in_executor(self._worker, self._line.decide, due)
-        except Exception as error:  # noqa: BLE001 - one trace that cannot be read must not stop the line
+            await self._settle(lambda: self._line.decide(due))
+        except Exception as error:
+            if self._stopping:
+                raise
             if len(due) > 1:
                 for each in due:
                     await self._decide([each])
                 return
             _log.exception("trace %s could not be decided", due[0].trace_id.hex())
-            decision = _given_up(due[0])
+            await self._settle(lambda: _given_up(due[0]))
             self.telemetry.add("pandaeval.traces", "failed", 1, type(error).__name__)
-        await self._commit(decision)
         for each in due:
             self._traces.decided(each.trace_id)
             self._remember(each.trace_id)
             self.telemetry.add("pandaeval.traces", "decided", 1, each.trigger.value)
 
     async def _close_sessions(self, sessions: dict[str, Trigger]) -> None:
-        loop = asyncio.get_running_loop()
-        decision = await loop.run_in_executor(
-            self._worker, self._line.close_sessions, sorted(sessions), sessions.__getitem__
-        )
-        await self._commit(decision)
+        try:
+            await self._settle(lambda: self._line.close_sessions(sorted(sessions), sessions.__getitem__))
+        except Exception as error:
+            if self._stopping:
+                raise
+            if len(sessions) > 1:
+                for session_id, trigger in sessions.items():
+                    await self._close_sessions({session_id: trigger})
+                return
+            _log.exception("a session could not be scored")
+            await self._settle(lambda: Decision(WriteSet(closed=set(sessions))))
+            self.telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
 
-    async def _commit(self, decision: Decision) -> None:
+    async def _settle(self, decide: Callable[[], Decision]) -> None:
+        """Decides on the worker and commits. Neither is given up because the disk is full or failing just now."""
+        loop = asyncio.get_running_loop()
+        decision = await self._patiently(lambda: loop.run_in_executor(self._worker, decide))
         failpoints.reach("after_decide")
-        rows = await self._commit_or_wait(decision.changes)
+        rows = await self._patiently(lambda: asyncio.wrap_future(self._store.commit(decision.changes)))
         failpoints.reach("after_decision_commit")
         now = self._clock()
         for session_id in decision.changes.touched:
@@ -268,13 +286,12 @@ class Pipeline:
         if rows:
             self._on_results(rows)
 
-    async def _commit_or_wait(self, changes: WriteSet) -> list[ResultRow]:
-        """A decision is not given up because the disk is full or failing just now: nothing of it was written."""
+    async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         while True:
             try:
-                return await asyncio.wrap_future(self._store.commit(changes))
+                return await work()
             except sqlite3.OperationalError as error:
-                _log.error("results could not be stored (%s); trying again in %.0f s", error, _RETRY_S)
+                _log.error("the store fails (%s); trying again in %.0f s", error, _RETRY_S)
                 self.telemetry.add("pandaeval.store.errors", "retried")
                 if self._stopping:
                     raise
@@ -288,11 +305,17 @@ class Pipeline:
     async def _upkeep(self) -> None:
         timing = self.timing
         forgotten = _FORGET
-        while forgotten == _FORGET:
-            forgotten = await asyncio.wrap_future(
-                self._store.forget(timing.late_window, timing.retention, time.time(), limit=_FORGET)
-            )
-        await asyncio.get_running_loop().run_in_executor(self._worker, self._store.checkpoint)
+        try:
+            while forgotten == _FORGET:
+                forgotten = await asyncio.wrap_future(
+                    self._store.forget(
+                        timing.late_window, timing.retention, time.time(), self._traces.reopened(), limit=_FORGET
+                    )
+                )
+            await asyncio.get_running_loop().run_in_executor(self._worker, self._store.checkpoint)
+        except sqlite3.Error as error:
+            _log.error("the store could not be tidied up (%s)", error)
+            self.telemetry.add("pandaeval.store.errors", "upkeep")
 
 
 def _given_up(due: DueTrace) -> Decision:

@@ -54,4 +54,5 @@ def timing(config: Config) -> Timing:
         session_max_age=config.session.max_age,
         late_window=config.late.window,
         retention=config.store.retention,
+        upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
     )

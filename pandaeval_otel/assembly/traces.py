@@ -44,7 +44,8 @@ class Decided:
 @dataclass(frozen=True, slots=True)
 class Added:
     """How the items of one fragment were taken: ``stored`` are new, ``duplicate`` were known, ``late`` came after a
-    decision that is final. ``reopened``: a decided trace will be decided again."""
+    decision that is final, or after a cap was reached; such a fragment is not taken at all. ``reopened``: a decided
+    trace will be decided again."""
 
     stored: int = 0
     duplicate: int = 0
@@ -141,6 +142,9 @@ class TraceAssembler:
             if decided is not None and self.is_final(decided):
                 return Added(duplicate=len(items) - new, late=new)
             trace = self._open[trace_id] = self._begin(decided, now)
+        elif self._is_full(trace):
+            new = sum(1 for item in items if item.id not in trace.known)
+            return Added(duplicate=len(items) - new, late=new)
         stored, duplicate = self._take(trace, items)
         trace.chunks.append(chunk)
         trace.size += size
@@ -150,6 +154,11 @@ class TraceAssembler:
             trace.late_spans += stored
         self._deadlines.set(trace_id, self._deadline(trace))
         return Added(stored, duplicate, reopened=trace.reopened_at is not None)
+
+    def reopened(self) -> frozenset[bytes]:
+        """Traces that were decided before and wait to be decided again: what they had must be kept for them."""
+        waiting = {trace_id for trace_id, trace in self._open.items() if trace.revision > 1}
+        return frozenset(waiting | {trace_id for trace_id, due in self._deciding.items() if due.revision > 1})
 
     def close(self, trace_id: bytes) -> None:
         """The application says that this trace is done: it is due at once. Unknown ids are ignored."""
@@ -196,6 +205,10 @@ class TraceAssembler:
         """Whether late spans of this trace are only counted."""
         return decided.final or decided.revision > len(self.rules.reopen_delays)
 
+    def _is_full(self, trace: _Open) -> bool:
+        """A cap is reached. What comes now is not waited for, or a fast sender could grow a trace that is due."""
+        return trace.spans >= self.rules.max_spans or trace.size >= self.rules.max_bytes
+
     def _take(self, trace: _Open, items: Iterable[Item]) -> tuple[int, int]:
         stored = duplicate = 0
         known = trace.known
@@ -223,7 +236,7 @@ class TraceAssembler:
 
     def _deadline(self, trace: _Open) -> float:
         rules = self.rules
-        if trace.explicit or trace.spans >= rules.max_spans or trace.size >= rules.max_bytes:
+        if trace.explicit or self._is_full(trace):
             return trace.first_at
         if trace.reopened_at is not None:
             return trace.reopened_at + rules.reopen_delays[min(trace.revision - 2, len(rules.reopen_delays) - 1)]

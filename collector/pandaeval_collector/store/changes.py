@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections import Counter
+from collections.abc import Collection
 
 import orjson
 
 from pandaeval_collector.store.rows import ResultRow, SeriesRow, WriteSet, pack_ids
+
+_VACUUM_PAGES = 256
 
 
 def apply(connection: sqlite3.Connection, changes: WriteSet, now: float) -> list[ResultRow]:
@@ -105,12 +108,20 @@ def drop_unsent(
     return dropped
 
 
-def forget(connection: sqlite3.Connection, now: float, late_window_s: float, retention_s: float, limit: int) -> int:
+def forget(
+    connection: sqlite3.Connection,
+    now: float,
+    late_window_s: float,
+    retention_s: float,
+    keep: Collection[bytes],
+    limit: int,
+) -> int:
     """See :meth:`pandaeval_collector.store.Store.forget`."""
     rows = connection.execute(
         "SELECT trace_id, chunks FROM traces WHERE decided_at < ? AND size > 0 ORDER BY decided_at LIMIT ?",
         (now - late_window_s, limit),
     ).fetchall()
+    rows = [row for row in rows if row[0] not in keep]
     connection.executemany(
         "DELETE FROM chunks WHERE id = ?", [(chunk,) for _, chunks in rows for chunk in orjson.loads(chunks)]
     )
@@ -126,5 +137,12 @@ def forget(connection: sqlite3.Connection, now: float, late_window_s: float, ret
         (old,),
     )
     connection.execute("DELETE FROM sessions WHERE open = 0 AND touched_at < ?", (old,))
-    connection.execute("PRAGMA incremental_vacuum(256)")
+    _give_back_pages(connection)
     return len(rows)
+
+
+def _give_back_pages(connection: sqlite3.Connection) -> None:
+    """Shrinks the file a little. The pragma gives back a page at each step, and ``execute`` takes one step."""
+    free = int(connection.execute("PRAGMA freelist_count").fetchone()[0])
+    for _ in range(min(free, _VACUUM_PAGES)):
+        connection.execute("PRAGMA incremental_vacuum(1)")

@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -83,13 +83,16 @@ class Store:
         return self._writer.submit(work)
 
     def read_chunks(self, ids: Sequence[int]) -> list[tuple[bool, bytes]]:
-        """``(is_logs, data)`` of chunks, by id."""
+        """``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace must not
+        be taken for the whole."""
         reader = self._reader()
         found: list[tuple[bool, bytes]] = []
         for group in _batched(sorted(ids)):
             marks = ",".join("?" * len(group))
             rows = reader.execute(f"SELECT logs, packed, data FROM chunks WHERE id IN ({marks}) ORDER BY id", group)  # noqa: S608
             found.extend((bool(logs), self._unpack(packed, data)) for logs, packed, data in rows)
+        if len(found) < len(set(ids)):
+            raise LookupError(f"{len(set(ids)) - len(found)} of {len(set(ids))} chunks are gone")
         return found
 
     def open_chunks(self) -> Iterator[Chunk]:
@@ -112,16 +115,17 @@ class Store:
 
         return self._writer.submit(work)
 
-    def traces_by_start(self) -> Iterator[tuple[bytes, list[int], int]]:
-        """Every undecided trace with its chunk ids and stored bytes, earliest start first (for files: the order on
-        disk must not matter). Memory does not grow with their number."""
+    def traces_by_start(self) -> Iterator[tuple[bytes, list[int], int, int]]:
+        """Every undecided trace with its chunk ids, bytes and items (copies counted), earliest start first (for files:
+        the order on disk must not matter). Memory does not grow with their number."""
         with self._scan() as reader:
             rows = reader.execute(
-                """SELECT trace_id, group_concat(id), sum(size), min(CASE logs WHEN 0 THEN start_ns END) AS start
+                """SELECT trace_id, group_concat(id), sum(size), sum(items),
+                          min(CASE logs WHEN 0 THEN start_ns END) AS start
                    FROM chunks GROUP BY trace_id ORDER BY start, trace_id"""
             )
-            for trace_id, ids, size, _ in rows:
-                yield trace_id, sorted(int(part) for part in ids.split(",")), size
+            for trace_id, ids, size, items, _ in rows:
+                yield trace_id, sorted(int(part) for part in ids.split(",")), size, items
 
     # -- decisions -----------------------------------------------------------------------------------------------
 
@@ -261,11 +265,13 @@ class Store:
 
     # -- upkeep --------------------------------------------------------------------------------------------------
 
-    def forget(self, late_window_s: float, retention_s: float, now: float, limit: int = 2000) -> Future[int]:
-        """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, and results, tombstones and
-        closed sessions older than ``retention_s``; at most ``limit`` traces. The future holds how many traces gave
-        up their chunks; call again while it is ``limit``."""
-        return self._writer.submit(lambda connection: forget(connection, now, late_window_s, retention_s, limit))
+    def forget(
+        self, late_window_s: float, retention_s: float, now: float, keep: Collection[bytes] = (), limit: int = 2000
+    ) -> Future[int]:
+        """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, ``keep`` excepted, and results,
+        tombstones and closed sessions older than ``retention_s``; looks at no more than ``limit`` traces. The future
+        holds how many traces gave up their chunks; call again while it is ``limit``."""
+        return self._writer.submit(lambda connection: forget(connection, now, late_window_s, retention_s, keep, limit))
 
     @property
     def max_bytes(self) -> int:

@@ -6,6 +6,7 @@ What waits in line when the thread gets to it shares one transaction and one fsy
 
 from __future__ import annotations
 
+import logging
 import queue
 import sqlite3
 import threading
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_collector import failpoints
+
+_log = logging.getLogger(__name__)
 
 Work = Callable[[sqlite3.Connection], Any]
 
@@ -46,7 +49,7 @@ class Writer:
 
     def submit(self, work: Work) -> Future[Any]:
         """``work(connection)`` runs inside a transaction; the future is done after the commit, with its value or
-        error. After :meth:`close` the future fails at once."""
+        error. It can be cancelled until its turn comes. After :meth:`close` the future fails at once."""
         job = _Job(work, Future())
         with self._lock:
             if self._closed:
@@ -76,8 +79,9 @@ class Writer:
             return
         self._started.set_result(None)
         try:
-            while (jobs := self._next_group()) is not None:
-                self._commit(connection, jobs)
+            while (group := self._next_group()) is not None:
+                if jobs := [job for job in group if job.future.set_running_or_notify_cancel()]:
+                    self._commit(connection, jobs)
         finally:
             connection.close()
 
@@ -119,4 +123,7 @@ class Writer:
 
 def _roll_back(connection: sqlite3.Connection) -> None:
     if connection.in_transaction:
-        connection.execute("ROLLBACK")
+        try:
+            connection.execute("ROLLBACK")
+        except sqlite3.Error:  # the next BEGIN will fail and say so; this thread has to outlive a failing disk
+            _log.exception("a transaction could not be rolled back")

@@ -1,0 +1,196 @@
+"""The writing thread: one commit for many, each caller answered for its own work, and nothing stops it."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pandaeval_collector.store.writer import Writer
+
+
+class FailingDisk:
+    """A connection whose statements fail as told: ``{"COMMIT": 2}`` fails the next two commits."""
+
+    def __init__(self, connection: sqlite3.Connection, failures: dict[str, int]) -> None:
+        self._connection, self.failures = connection, failures
+
+    def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
+        if self.failures.get(statement):
+            self.failures[statement] -= 1
+            raise sqlite3.OperationalError("disk I/O error")
+        return self._connection.execute(statement, *arguments)
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Rig:
+    """A started writer on a file with one table, its failures, and a gate that holds its thread."""
+
+    def __init__(self, file: Path) -> None:
+        self.file, self.failures = file, dict[str, int]()
+        with sqlite3.connect(file) as connection:
+            connection.execute("CREATE TABLE numbers (n INTEGER PRIMARY KEY)")
+        connection.close()
+        self.gate = threading.Event()
+        self.writer = Writer(self._connect)
+        self.writer.start()
+
+    def _connect(self) -> Any:
+        return FailingDisk(sqlite3.connect(self.file, isolation_level=None, check_same_thread=False), self.failures)
+
+    def hold(self) -> None:
+        """Keeps the thread busy until the gate opens, so that what is submitted now becomes one group."""
+        began = threading.Event()
+
+        def wait(_: sqlite3.Connection) -> None:
+            began.set()
+            self.gate.wait(10)
+
+        self.writer.submit(wait)
+        assert began.wait(10)
+
+    def insert(self, number: int) -> Future[int]:
+        def work(connection: sqlite3.Connection) -> int:
+            connection.execute("INSERT INTO numbers VALUES (?)", (number,))
+            return number
+
+        return self.writer.submit(work)
+
+    def numbers(self) -> list[int]:
+        with sqlite3.connect(self.file) as connection:
+            found = [row[0] for row in connection.execute("SELECT n FROM numbers ORDER BY n")]
+        connection.close()
+        return found
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(tmp_path / "numbers.db")
+    yield made
+    made.gate.set()
+    made.writer.close()
+
+
+def outcome(future: Future[Any]) -> object:
+    error = future.exception(10)
+    return future.result() if error is None else type(error)
+
+
+def test_what_waits_together_shares_one_commit(rig: Rig) -> None:
+    rig.hold()
+    futures = [rig.insert(number) for number in range(200)]
+    before = rig.writer.commits
+    rig.gate.set()
+    assert [future.result(10) for future in futures] == list(range(200))
+    assert rig.writer.commits - before == 2  # the one that held the thread, and the group
+    assert rig.numbers() == list(range(200))
+
+
+def test_a_job_that_fails_is_undone_alone(rig: Rig) -> None:
+    rig.hold()
+    futures = [rig.insert(number) for number in (1, 2, 2, 3)]
+    rig.gate.set()
+    assert [outcome(future) for future in futures] == [1, 2, sqlite3.IntegrityError, 3]
+    assert rig.numbers() == [1, 2, 3]
+
+
+def test_a_job_that_fails_halfway_leaves_nothing(rig: Rig) -> None:
+    def work(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO numbers VALUES (7)")
+        raise ValueError("halfway")
+
+    assert outcome(rig.writer.submit(work)) is ValueError
+    assert rig.numbers() == []
+
+
+def test_a_commit_that_fails_is_told_and_leaves_nothing(rig: Rig) -> None:
+    rig.failures["COMMIT"] = 1
+    assert outcome(rig.insert(1)) is sqlite3.OperationalError
+    assert rig.numbers() == []
+    assert outcome(rig.insert(2)) == 2
+
+
+def test_a_group_whose_commit_fails_is_tried_one_by_one(rig: Rig) -> None:
+    rig.hold()
+    futures = [rig.insert(number) for number in range(3)]
+    rig.failures["COMMIT"] = 3  # the one that holds the thread, the group, and the first of the group alone
+    rig.gate.set()
+    assert [outcome(future) for future in futures] == [sqlite3.OperationalError, 1, 2]
+    assert rig.numbers() == [1, 2]
+
+
+def test_it_outlives_a_rollback_that_fails(rig: Rig) -> None:
+    rig.failures |= {"COMMIT": 1, "ROLLBACK": 1}
+    assert outcome(rig.insert(1)) is sqlite3.OperationalError
+    assert outcome(rig.insert(2)) is sqlite3.OperationalError  # BEGIN inside of what could not be rolled back
+    assert outcome(rig.insert(3)) == 3
+    assert rig.numbers() == [3]
+
+
+def test_a_caller_that_gave_up_harms_nobody(rig: Rig) -> None:
+    rig.hold()
+    gone, there = rig.insert(1), rig.insert(2)
+    assert gone.cancel()
+    rig.gate.set()
+    assert there.result(10) == 2
+    assert gone.cancelled()
+    assert rig.numbers() == [2]
+
+
+def test_nobody_can_give_up_what_is_being_written(rig: Rig) -> None:
+    began, gate = threading.Event(), threading.Event()
+
+    def work(connection: sqlite3.Connection) -> str:
+        began.set()
+        gate.wait(10)
+        return "written"
+
+    future = rig.writer.submit(work)
+    assert began.wait(10)
+    assert not future.cancel()
+    gate.set()
+    assert future.result(10) == "written"
+
+
+def test_closing_finishes_what_was_submitted(rig: Rig) -> None:
+    rig.hold()
+    futures = [rig.insert(number) for number in range(5)]
+    closing = threading.Thread(target=rig.writer.close)
+    closing.start()
+    rig.gate.set()
+    closing.join(10)
+    assert [outcome(future) for future in futures] == list(range(5))
+    assert outcome(rig.insert(9)) is RuntimeError
+
+
+def test_a_connection_that_cannot_be_opened_is_told_at_the_start() -> None:
+    def connect() -> sqlite3.Connection:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    with pytest.raises(sqlite3.OperationalError, match="unable to open"):
+        Writer(connect).start()
+
+
+def test_works_of_many_threads_are_all_done(rig: Rig) -> None:
+    futures: list[Future[int]] = []
+
+    def submit(start: int) -> Callable[[], None]:
+        return lambda: futures.extend(rig.insert(number) for number in range(start, start + 100))
+
+    threads = [threading.Thread(target=submit(start)) for start in range(0, 800, 100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert sorted(future.result(10) for future in futures) == list(range(800))
+    assert rig.numbers() == list(range(800))
