@@ -3,11 +3,14 @@ client and server. The call is kept once, with what all its spans know of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pandaeval_otel.model import Kind, Span, Usage
+from pandaeval_otel.normal.names import same_tool
 from pandaeval_otel.normal.tree import Tree
+
+_CALLS = frozenset({Kind.LLM, Kind.TOOL, Kind.AGENT})
 
 
 def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
@@ -15,68 +18,84 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
 
     The outermost span of a call stays in the tree and takes from the others what it does not state itself;
     the folded ones turn into spans of kind ``STEP`` without content, so that nothing below them is lost.
+    A model call around several others is none: it becomes the ``WORKFLOW`` that they make up.
     """
+    if not _any_twice(tree):
+        return tree, 0
+    calls = [span for span in tree.outer_first() if span.kind in _CALLS]
+    wrappers = _wrappers(calls, tree)
     groups: dict[str, list[Span]] = {}
     keepers: dict[str, str] = {}
     by_response: dict[str, str] = {}
-    for span in tree.spans:
-        keeper = _keeper(span, tree, keepers, by_response)
-        if keeper is not None:
-            keepers[span.span_id] = keeper
-            groups.setdefault(keeper, []).append(span)
-    folded = sum(len(group) - 1 for group in groups.values())
-    if not folded:
-        return tree, 0
-    changed: dict[str, Span] = {}
+    for span in calls:
+        if span.span_id in wrappers:
+            continue
+        keeper = by_response.get(span.response_id) if span.kind is Kind.LLM and span.response_id else None
+        keeper = keepers[span.span_id] = keeper or _keeper(span, tree, keepers, wrappers)
+        if span.kind is Kind.LLM and span.response_id:
+            by_response.setdefault(span.response_id, keeper)
+        groups.setdefault(keeper, []).append(span)
+    changed = {key: replace(tree.by_id[key], kind=Kind.WORKFLOW) for key in wrappers}
     for keeper, group in groups.items():
         if len(group) > 1:
             changed[keeper] = _merged(group)
-            changed.update((span.span_id, _emptied(span)) for span in group if span.span_id != keeper)
-    return Tree([changed.get(span.span_id, span) for span in tree.spans]), folded
+            changed.update((span.span_id, _emptied(span)) for span in group[1:])
+    folded = len(keepers) - len(groups)
+    return (Tree(changed.get(span.span_id, span) for span in tree.spans) if changed else tree), folded
 
 
-def _keeper(span: Span, tree: Tree, keepers: dict[str, str], by_response: dict[str, str]) -> str | None:
-    """The id of the span that stands for the call which ``span`` is part of; its own id if it is the first."""
-    if span.kind is Kind.LLM:
-        same = by_response.get(span.response_id) if span.response_id else None
-        if same is None:
-            same = _above(span, tree, keepers, _same_model_call)
-        same = same or span.span_id
-        if span.response_id:
-            by_response.setdefault(span.response_id, same)
-        return same
-    if span.kind is Kind.TOOL:
-        return _above(span, tree, keepers, _same_tool_call) or span.span_id
-    if span.kind is Kind.AGENT:
-        return _above(span, tree, keepers, _same_agent_run) or span.span_id
-    return None
+def _any_twice(tree: Tree) -> bool:
+    """Whether a call can stand twice at all: inside of one of its kind, or with the same response."""
+    responses: set[str] = set()
+    for span in tree.spans:
+        if span.kind in _CALLS:
+            above = tree.above(span)
+            if (above is not None and above.kind is span.kind) or span.response_id in responses:
+                return True
+            if span.response_id and span.kind is Kind.LLM:
+                responses.add(span.response_id)
+    return False
 
 
-def _above(span: Span, tree: Tree, keepers: dict[str, str], same: Callable[[Span, Span], bool]) -> str | None:
-    for above in tree.ancestors(span):
-        if above.kind is span.kind and same(above, span):
-            return keepers.get(above.span_id, above.span_id)
-        if above.kind in (Kind.AGENT, Kind.TOOL, Kind.LLM, Kind.WORKFLOW):
-            return None
-    return None
+def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:
+    """Spans that claim to be one model call, but directly hold two or more that went well: an agent's loop."""
+    inner: dict[str, set[str]] = {}
+    for span in calls:
+        above = tree.above(span)
+        if span.kind is Kind.LLM and span.error is None and above is not None and above.kind is Kind.LLM:
+            inner.setdefault(above.span_id, set()).add(span.response_id or span.span_id)
+    return {key for key, distinct in inner.items() if len(distinct) > 1}
 
 
-def _same_model_call(outer: Span, inner: Span) -> bool:
-    """A model call directly inside a model call is the same call, unless both name different responses."""
-    return not (outer.response_id and inner.response_id and outer.response_id != inner.response_id)
+def _keeper(span: Span, tree: Tree, keepers: dict[str, str], wrappers: set[str]) -> str:
+    """The id of the span that stands for the call which ``span`` is part of: its own, if that call begins here."""
+    above = tree.above(span)
+    if above is None or above.kind is not span.kind or above.span_id in wrappers or not _same_call(above, span):
+        return span.span_id
+    return keepers[above.span_id]
 
 
-def _same_tool_call(outer: Span, inner: Span) -> bool:
+def _same_call(outer: Span, inner: Span) -> bool:
+    """Whether a span directly inside another one of its kind is that one once more."""
+    if inner.kind is Kind.LLM:
+        return not (outer.response_id and inner.response_id and outer.response_id != inner.response_id)
+    if inner.kind is Kind.AGENT:
+        return bool(outer.agent_name) and outer.agent_name == inner.agent_name
     if outer.tool_call_id and inner.tool_call_id and outer.tool_call_id != inner.tool_call_id:
         return False
-    return outer.tool_name == inner.tool_name
+    return same_tool(outer.tool_name, inner.tool_name) and not _calls_itself(outer, inner)
 
 
-def _same_agent_run(outer: Span, inner: Span) -> bool:
-    return bool(outer.agent_name) and outer.agent_name == inner.agent_name
+def _calls_itself(outer: Span, inner: Span) -> bool:
+    """A tool that calls itself passes the same arguments by name with other values; other shapes are other wrappings
+    of the same arguments."""
+    given, passed = (span.arguments.value if span.arguments else None for span in (outer, inner))
+    if not isinstance(given, dict) or not isinstance(passed, dict):
+        return False
+    return given.keys() == passed.keys() and given != passed
 
 
-def _merged(group: list[Span]) -> Span:
+def _merged(group: Sequence[Span]) -> Span:
     """The first span, completed by the others; tokens are those of the span that states most, never a sum."""
     keeper, *others = group
     usages = [span.usage for span in group if span.usage is not None]
@@ -87,20 +106,26 @@ def _merged(group: list[Span]) -> Span:
             fill[name] = next((value for value in stated if value not in _NOTHING), getattr(keeper, name))
     fill["usage"] = max(usages, key=_tokens) if usages else None
     fill["dialects"] = tuple(dict.fromkeys(name for span in group for name in span.dialects))
-    fill["session_ids"] = tuple(sorted({pair for span in group for pair in span.session_ids}, key=lambda pair: pair[0]))
-    fill["error"] = next((span.error for span in group if span.error is not None), None)
+    fill["session_ids"] = tuple(sorted({pair for span in group for pair in span.session_ids}))
+    fill["error"] = keeper.error if keeper.error is not None else _outcome(others)
     return replace(keeper, **fill)  # type: ignore[arg-type]
 
 
 _FILLED = (
     *("input", "output", "system", "tool_name", "tool_call_id", "arguments", "result", "tools"),
-    *("request_model", "response_model", "response_id", "agent_name", "user_id", "documents"),
+    *("request_model", "response_model", "response_id", "previous_response_id"),
+    *("agent_name", "user_id", "documents", "content_refs"),
 )
 _NOTHING = (None, "", ())
 
 
 def _tokens(usage: Usage) -> int:
     return usage.input + usage.output
+
+
+def _outcome(attempts: Iterable[Span]) -> str | None:
+    """The error of the last attempt: one that failed before it was tried again."""
+    return max(attempts, key=lambda span: (span.end_ns, span.span_id)).error
 
 
 def _emptied(span: Span) -> Span:

@@ -8,18 +8,19 @@ MAX_ID_CHARS = 256
 
 
 def session_id(tree: Tree) -> str | None:
-    """The candidate of the best rank; of equal ranks the one on the earliest span (sub-agents may carry their own).
+    """The candidate of the best rank; of equal ranks the one on the outermost span, then on the earliest: sub-agents
+    may carry ids of their own.
 
     Ranks are explained at ``semconv.SESSION_RANKS``. ``None`` when no span names a conversation: such a trace stands
     for itself and is never reported under an invented id.
     """
-    best: tuple[int, int] | None = None
-    found: str | None = None
-    for position, span in enumerate(tree.spans):
-        for rank, candidate in span.session_ids:
-            if candidate and (best is None or (rank, position) < best):
-                best, found = (rank, position), candidate[:MAX_ID_CHARS]
-    return found
+    found = [
+        (rank, tree.depth(span), position, candidate)
+        for position, span in enumerate(tree.spans)
+        for rank, candidate in span.session_ids
+        if candidate
+    ]
+    return min(found)[-1][:MAX_ID_CHARS] if found else None
 
 
 def user_id(tree: Tree) -> str | None:

@@ -10,12 +10,14 @@ from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.evidence import Evidence
 from pandaeval_otel.normal.session import session_id, user_id
 from pandaeval_otel.normal.spans import normalize
+from pandaeval_otel.normal.speech import current_turn
 from pandaeval_otel.normal.tool_calls import tool_calls
-from pandaeval_otel.normal.tree import Tree
+from pandaeval_otel.normal.tree import RUNS, Tree
 from pandaeval_otel.normal.turns import turns
 from pandaeval_otel.raw import RawLog
 
-_GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION}
+_RUN_OR_CALL = RUNS | {Kind.LLM}
+_GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,38 +41,39 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
     ids = {span.span_id for span in spans}
     complete = any(not span.parent_id for span in spans)
     missing = [span for span in spans if span.parent_id and span.parent_id not in ids]
-    tree, folded = merge_duplicates(Tree([span for span in spans if span.kind is not Kind.EVALUATION] or spans))
-    roots = tree.roots()
+    tree, folded = merge_duplicates(_without_evaluations(spans))
+    roots = tree.roots
     root = roots[0] if roots else _outermost(tree)
-    found_turns, pending, notes = turns(tree)
+    said = turns(tree)
+    output = said.turns[-1].assistant if said.turns else None
     models = [span for span in tree.spans if span.kind is Kind.LLM]
     return Trace(
         trace_id=spans[0].trace_id,
         spans=tree.spans,
         root_span_id=root.span_id,
         agent=_agent(root, tree),
-        agents=_distinct(span.agent_name for span in tree.spans),
+        agents=_distinct([span.agent_name for span in tree.spans]),
         service=root.service,
         environment=root.environment or None,
         session_id=session_id(tree),
         user_id=user_id(tree),
-        error=_error(roots or [root], tree, found_turns[-1].assistant if found_turns else None),
+        error=_error(roots or [root], tree, output),
         complete=complete,
         fragment=not complete and bool(missing) and all(span.remote_parent for span in missing),
         trigger=_trigger(closing, complete, missing),
-        input=found_turns[0].user if found_turns else None,
-        output=found_turns[-1].assistant if found_turns else None,
-        ends_in_tool_call=pending,
-        turns=found_turns,
+        input=said.turns[0].user if said.turns else None,
+        output=output,
+        ends_in_tool_call=said.pending,
+        turns=said.turns,
         tool_calls=tool_calls(tree),
         tools=_tools(tree.spans),
-        reasoning=_reasoning(models or roots),
+        reasoning=_reasoning([span for span in models if span.output] or roots),
         llm_calls=len(models),
-        models=_distinct(span.model for span in models) or _distinct(span.model for span in tree.spans),
+        models=_distinct([span.model for span in models] or [span.model for span in tree.spans]),
         usage=_usage(models, roots),
         dialects=_dialects(spans),
         dropped_attributes=sum(span.dropped_attributes for span in spans),
-        notes=_notes(tree, notes, folded),
+        notes=_notes(tree, said.notes, folded),
         digest=evidence.digest,
         revision=closing.revision,
         late_spans=closing.late_spans,
@@ -80,8 +83,19 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
 
 
 def is_genai(trace: Trace) -> bool:
-    """Whether anything in the trace is an agent's work; other traces are none of our business."""
-    return any(span.kind in _GENAI for span in trace.spans)
+    """Whether anything in the trace is an agent's work; other traces are none of our business, and neither is one of
+    a framework's steps that tell nothing (making an agent, say)."""
+    return any(span.kind in _GENAI or (span.kind is Kind.STEP and (span.input or span.output)) for span in trace.spans)
+
+
+def _without_evaluations(spans: Sequence[Span]) -> Tree:
+    """Scores of somebody else, and the judges' own model calls below them, are no part of what the agent did."""
+    tree = Tree(spans)
+    dropped: set[str] = set()
+    for span in tree.spans:
+        if span.kind is Kind.EVALUATION and span.span_id not in dropped:
+            dropped.update(inner.span_id for inner in (span, *tree.below(span)))
+    return Tree(span for span in spans if span.span_id not in dropped) if 0 < len(dropped) < len(spans) else tree
 
 
 def _outermost(tree: Tree) -> Span:
@@ -92,19 +106,22 @@ def _agent(root: Span, tree: Tree) -> str:
     """The name of the root agent: its own, that of the first agent below it, else of the service."""
     if root.agent_name:
         return root.agent_name
-    inner = next((span.agent_name for span in tree.below(root) if span.kind is Kind.AGENT and span.agent_name), "")
-    return inner or next((span.agent_name for span in tree.below(root) if span.agent_name), "") or root.service
+    named = [span for span in tree.below(root) if span.agent_name]
+    first = next((span for span in named if span.kind is Kind.AGENT), named[0] if named else None)
+    return first.agent_name if first else root.service
 
 
 def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
     """The error of the last run: an earlier one that failed and was run again does not count.
 
-    A workflow may end as if nothing happened above an agent that failed: without an answer, that agent's error counts.
+    A workflow may end as if nothing happened above an agent or a model call that failed: if that was the last thing to
+    end and there is no answer, the run failed.
     """
-    if roots[-1].error is not None or answer:
-        return roots[-1].error
-    agents = [span for span in tree.top(frozenset({Kind.AGENT})) if span.error is not None]
-    return agents[-1].error if agents else None
+    last = roots[-1]
+    if last.error is not None or answer:
+        return last.error
+    inner = [span for span in tree.below(last) if span.kind in _RUN_OR_CALL and tree.asides(span) == tree.asides(last)]
+    return max(inner, key=lambda span: (span.end_ns, -tree.depth(span)), default=last).error
 
 
 def _trigger(closing: Closing, complete: bool, missing: Sequence[Span]) -> Trigger:
@@ -128,13 +145,16 @@ def _tools(spans: Iterable[Span]) -> tuple[ToolDefinition, ...]:
     return tuple(found.values())
 
 
-def _reasoning(spans: Iterable[Span]) -> tuple[str, ...]:
+def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
+    """Every thought once: those that earlier traces left in the first input's history, those of the outputs, and those
+    that stand only in the history before the last one."""
+    if not speakers:
+        return ()
+    outputs = [message for span in speakers for message in span.output or ()]
+    before = current_turn(speakers[0].input or ())
+    after = current_turn(speakers[-1].input or ()) if len(speakers) > 1 else ()
     return _distinct(
-        part.text
-        for span in spans
-        for message in span.output or ()
-        for part in message.parts
-        if isinstance(part, Reasoning)
+        part.text for message in (*before, *outputs, *after) for part in message.parts if type(part) is Reasoning
     )
 
 
@@ -148,19 +168,19 @@ def _usage(models: Sequence[Span], roots: Sequence[Span]) -> Usage:
 
 
 def _dialects(spans: Iterable[Span]) -> tuple[str, ...]:
-    named = _distinct(name for span in spans for name in span.dialects)
+    named = _distinct([name for names in dict.fromkeys([span.dialects for span in spans]) for name in names])
     return tuple(name for name in named if name != "plain") or named
 
 
-def _notes(tree: Tree, notes: Sequence[str], folded: int) -> tuple[str, ...]:
-    said = [*notes, *(note for span in tree.spans for note in span.notes)]
+def _notes(tree: Tree, notes: Iterable[str], folded: int) -> tuple[str, ...]:
+    said = [*notes, *[note for span in tree.spans if span.notes for note in span.notes]]
     if folded:
         said.append(f"{folded} duplicate span{'s' if folded > 1 else ''} of the same call folded")
-    dropped = sum(span.dropped_attributes for span in tree.spans)
+    dropped = sum([span.dropped_attributes for span in tree.spans])
     if dropped:
         said.append(f"{dropped} attributes were dropped by the SDK's limit (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)")
     return _distinct(said)
 
 
 def _distinct(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(value for value in values if value))
+    return tuple([value for value in dict.fromkeys(values) if value])

@@ -1,80 +1,155 @@
-"""The spans of a trace as a tree that survives missing parents, skewed clocks and parent loops."""
+"""The spans of a trace as a tree that survives missing parents, skewed clocks and parent loops.
+
+Built in one pass; whatever a reader would have to climb the tree for is worked out on the way down, so that a chain of
+thousands of nested spans costs no more than a flat trace.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 
 from pandaeval_otel.model import Kind, Span
 
-_RUNS = frozenset({Kind.AGENT, Kind.WORKFLOW})
-_GENAI = frozenset({Kind.AGENT, Kind.WORKFLOW, Kind.LLM, Kind.TOOL, Kind.RETRIEVAL})
+RUNS = frozenset({Kind.AGENT, Kind.WORKFLOW})
+ASIDES = frozenset({Kind.TOOL, Kind.RETRIEVAL, Kind.GUARDRAIL})
+"""Kinds that serve an agent: what models say inside of them is not said to the user."""
+WORK = RUNS | ASIDES | {Kind.LLM}
+"""Kinds that do something of their own; all others only stand between them."""
+
+_EARLIEST = attrgetter("start_ns", "span_id")
+
+
+@dataclass(slots=True)
+class _Place:
+    """What a span inherits from those above it."""
+
+    depth: int = 0
+    above: Span | None = None
+    in_run: bool = False
+    asides: int = 0
+    agent: str = ""
+    position: int = 0
 
 
 class Tree:
-    """``spans``: by start time, parents before children that start at the same instant."""
+    """``spans``: by start time, outer spans before inner ones that start at the same instant. Ids must be unique.
+    ``roots``: what was run from outside: the outermost agents and workflows, but not those that only a tool called;
+    without any, the topmost spans that do work.
 
-    def __init__(self, spans: Sequence[Span]) -> None:
-        self.by_id = {span.span_id: span for span in spans}
-        self._depth: dict[str, int] = {}
-        for span in spans:
-            self._measure(span)
-        self.spans = tuple(sorted(spans, key=lambda span: (span.start_ns, self._depth[span.span_id], span.span_id)))
+    A parent loop is cut above its earliest span. The same spans give the same tree in any order.
+    """
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        ordered = sorted(spans, key=_EARLIEST)
+        self.by_id = {span.span_id: span for span in ordered}
         self._children: dict[str, list[Span]] = {}
-        for span in self.spans:
-            self._children.setdefault(span.parent_id, []).append(span)
+        self._places: dict[str, _Place] = {}
+        self._cut: set[str] = set()
+        tops = []
+        for span in ordered:
+            if span.parent_id in self.by_id:
+                self._children.setdefault(span.parent_id, []).append(span)
+            else:
+                tops.append(span)
+        for span in tops:
+            self._descend(span)
+        if len(self._places) < len(ordered):
+            self._cut_loops(ordered)
+        places = self._places
+        self.spans = tuple(sorted(ordered, key=lambda span: (span.start_ns, places[span.span_id].depth, span.span_id)))
+        for position, span in enumerate(self.spans):
+            places[span.span_id].position = position
+        self.roots = self._find_roots()
 
     def parent(self, span: Span) -> Span | None:
-        """The parent if it is here and really further up (a parent loop is cut where it closes)."""
-        found = self.by_id.get(span.parent_id)
-        if found is None or self._depth[found.span_id] >= self._depth[span.span_id]:
-            return None
-        return found
-
-    def ancestors(self, span: Span) -> Iterator[Span]:
-        """From the parent upwards."""
-        above = self.parent(span)
-        while above is not None:
-            yield above
-            above = self.parent(above)
+        """The parent, if it is here."""
+        return None if span.span_id in self._cut else self.by_id.get(span.parent_id)
 
     def children(self, span: Span) -> Sequence[Span]:
-        return self._children.get(span.span_id, ())
+        """The spans directly below, by start time."""
+        found = self._children.get(span.span_id, ())
+        return [child for child in found if child.span_id not in self._cut] if self._cut else found
+
+    def depth(self, span: Span) -> int:
+        """0 for a span whose parent is not here."""
+        return self._places[span.span_id].depth
+
+    def above(self, span: Span) -> Span | None:
+        """The nearest span above that does work of its own (:data:`WORK`)."""
+        return self._places[span.span_id].above
+
+    def asides(self, span: Span) -> int:
+        """How many spans above are :data:`ASIDES`."""
+        return self._places[span.span_id].asides
+
+    def agent(self, span: Span) -> str:
+        """The agent's name that stands on the span or nearest above it; ``""`` if none does."""
+        return self._places[span.span_id].agent
 
     def below(self, span: Span) -> list[Span]:
         """All descendants of a span, in the order of :attr:`spans`."""
-        inside: set[str] = set()
+        found: list[Span] = []
         frontier = [span]
         while frontier:
-            at = frontier.pop()
-            deeper = [child for child in self.children(at) if self._depth[child.span_id] > self._depth[at.span_id]]
-            inside.update(child.span_id for child in deeper)
-            frontier.extend(deeper)
-        return [candidate for candidate in self.spans if candidate.span_id in inside]
+            inner = self.children(frontier.pop())
+            found.extend(inner)
+            frontier.extend(inner)
+        places = self._places
+        found.sort(key=lambda inner: places[inner.span_id].position)
+        return found
 
-    def top(self, kinds: frozenset[Kind]) -> list[Span]:
-        """Spans of these kinds that have none of these kinds above them."""
-        covered: set[str] = set()
-        for span in sorted(self.spans, key=lambda span: self._depth[span.span_id]):
-            above = self.parent(span)
-            if above is not None and (above.kind in kinds or above.span_id in covered):
-                covered.add(span.span_id)
-        return [span for span in self.spans if span.kind in kinds and span.span_id not in covered]
+    def outer_first(self) -> list[Span]:
+        """All spans, outer before inner ones whatever their clocks say; of equal depth by start time."""
+        places = self._places
+        return sorted(self.spans, key=lambda span: places[span.span_id].depth)
 
-    def roots(self) -> list[Span]:
-        """What was run from outside: the outermost agents and workflows; without any, the topmost GenAI spans."""
-        return self.top(_RUNS) or self.top(_GENAI)
+    def _find_roots(self) -> tuple[Span, ...]:
+        places = self._places
+        runs = [span for span in self.spans if span.kind in RUNS and not places[span.span_id].in_run]
+        outer = [run for run in runs if not places[run.span_id].asides]
+        if outer:
+            return tuple(outer)
+        tops = [span for span in self.spans if span.kind in WORK and places[span.span_id].above is None]
+        return tuple(runs if runs and not any(span.kind is Kind.LLM for span in tops) else tops)
 
-    def _measure(self, span: Span) -> int:
-        """Depth, iteratively: traces of thousands of nested spans and parent loops exist."""
+    def _descend(self, top: Span) -> None:
+        """Works out what spans inherit, from a topmost span downwards."""
+        places = self._places
+        places[top.span_id] = _Place(agent=top.agent_name)
+        frontier = [top]
+        while frontier:
+            outer = frontier.pop()
+            for inner in self._children.get(outer.span_id, ()):
+                if inner.span_id not in places:
+                    places[inner.span_id] = _inherited(outer, places[outer.span_id], inner)
+                    frontier.append(inner)
+
+    def _cut_loops(self, ordered: Sequence[Span]) -> None:
+        """What was not reached from above hangs in or below parent loops."""
+        for span in ordered:
+            if span.span_id not in self._places:
+                first = self._first_of_loop(span)
+                self._cut.add(first.span_id)
+                self._descend(first)
+
+    def _first_of_loop(self, span: Span) -> Span:
+        passed: dict[str, int] = {}
         path: list[Span] = []
-        seen: set[str] = set()
-        at: Span | None = span
-        while at is not None and at.span_id not in self._depth and at.span_id not in seen:
+        at = span
+        while at.span_id not in passed:
+            passed[at.span_id] = len(path)
             path.append(at)
-            seen.add(at.span_id)
-            at = self.by_id.get(at.parent_id)
-        depth = -1 if at is None or at.span_id in seen else self._depth[at.span_id]
-        for passed in reversed(path):
-            depth += 1
-            self._depth[passed.span_id] = depth
-        return self._depth[span.span_id]
+            at = self.by_id[at.parent_id]
+        return min(path[passed[at.span_id] :], key=_EARLIEST)
+
+
+def _inherited(outer: Span, place: _Place, inner: Span) -> _Place:
+    return _Place(
+        depth=place.depth + 1,
+        above=outer if outer.kind in WORK else place.above,
+        in_run=place.in_run or outer.kind in RUNS,
+        asides=place.asides + (outer.kind in ASIDES),
+        agent=inner.agent_name or place.agent,
+    )
