@@ -1,0 +1,44 @@
+"""Trace content made harmless for a prompt: nothing in it can pass for our own words, and nothing is fetched."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f"
+    "\ufeff\uffa0\U000e0000-\U000e0fff]"
+)
+"""Zero-width, bidirectional, variation-selector and tag characters: invisible to people, readable to models."""
+_DATA_URI = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=\s]{40,}")
+_BASE64 = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/]{200,}={0,2}(?![\w+/=-])")
+_URL = re.compile(r"\b(?:https?|ftp|file|s3|gs)://([^\s\"'<>)\]}]*)", re.IGNORECASE)
+_MAX_URL = 80
+
+
+def neutral(text: str) -> str:
+    """The text without invisible characters, control characters, binary blobs and links that something might follow.
+
+    What is taken out is said to be taken out; what people can read stays as it is.
+    """
+    text = _DATA_URI.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
+    text = _BASE64.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
+    text = _URL.sub(lambda found: f"[link {found.group(1)[:_MAX_URL]}]", text)
+    text = _INVISIBLE.sub("", text)
+    return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs", "Co") else " " for c in text)
+
+
+def elided(text: str, limit: int) -> str:
+    """At most about ``limit`` characters: the beginning and the end, and in between how much is missing."""
+    if len(text) <= limit:
+        return text
+    head = max(1, limit * 2 // 3)
+    tail = max(1, limit - head)
+    return f"{text[:head]} […{len(text) - head - tail} of {len(text)} characters cut…] {text[-tail:]}"
+
+
+def tokens(text: str) -> int:
+    """A careful estimate of how many tokens a model will see: a quarter of the ASCII characters, and one for each
+    other one (which is high for most scripts and about right for Chinese, Japanese and Korean)."""
+    plain = len(text.encode("ascii", "ignore"))
+    return plain // 4 + (len(text) - plain) + 1
