@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pandaeval_collector.config import Config, secret, tls_files
-from pandaeval_collector.exporters.jsonl import JsonlExporter
+from pandaeval_collector.emission import Emitter
+from pandaeval_collector.exporters import Surroundings
+from pandaeval_collector.exporters.prometheus import Scrape
+from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.line import Line
-from pandaeval_collector.outbox import Outbox
+from pandaeval_collector.outlets import Outlets, instance_id
 from pandaeval_collector.pipeline import Pipeline
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, check_bind, parse_address
@@ -20,8 +23,9 @@ from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.receivers.server import HttpServer
+from pandaeval_collector.series import Labels
 from pandaeval_collector.settings import evaluator, timing
-from pandaeval_collector.store import ResultRow, Store
+from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
 
 _log = logging.getLogger(__name__)
@@ -40,12 +44,12 @@ class Collector:
     """One collector. Create, :meth:`start` and :meth:`stop` it on one event loop."""
 
     def __init__(self, config: Config, environ: Mapping[str, str]) -> None:
-        self._config = config
+        self._config, self._environ = config, environ
         self.telemetry = Telemetry()
         self._parts = contextlib.AsyncExitStack()
         self._ready = {"store": False, "pipeline": False, "grpc": False, "http": False}
         self._admission = Admission(config.server.max_inflight_bytes, draining=True)
-        self._outboxes: list[Outbox] = []
+        self._scrape = Scrape(self.telemetry, None)
         self._pipeline: Pipeline | None = None
         self._token = secret(config.server.token_env, environ)
         self._tls = tls_files(config)
@@ -74,15 +78,17 @@ class Collector:
         addresses = [parse_address(text) for text in (config.server.grpc, config.server.http, config.server.health)]
         for address in addresses[:2]:
             check_bind(address, self._tls, self._token, config.server.insecure_bind)
-        health = HttpServer(health_app(lambda: self._ready, self._metrics), addresses[2], setting="server.health")
+        metrics = self._metrics if config.exporters.prometheus.enabled else None
+        health = HttpServer(health_app(lambda: self._ready, metrics), addresses[2], setting="server.health")
         health_address = await health.start()
         parts.push_async_callback(health.stop)
         scorer = await asyncio.to_thread(evaluator, config)
         store = Store(Path(config.store.path), config.store.durability, config.store.max_bytes)
         parts.callback(store.close)
         self._ready["store"] = True
-        await self._open_outboxes(store)
-        pipeline = Pipeline(store, Line(store, scorer), timing(config), self.telemetry, self._wake)
+        outlets = await self._open_outlets(store)
+        line = Line(store, scorer, Emitter(outlets.signals, Labels(store.labels())))
+        pipeline = Pipeline(store, line, timing(config), self.telemetry, lambda _: outlets.wake())
         await pipeline.start()
         self._pipeline = pipeline
         parts.push_async_callback(pipeline.stop, config.store.on_shutdown == "decide")
@@ -116,21 +122,15 @@ class Collector:
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc_address, http_address, health_address)
 
-    async def _open_outboxes(self, store: Store) -> None:
-        path = self._config.exporters.jsonl.path
-        if path is not None:
-            outbox = Outbox(store, JsonlExporter(Path(path)), self.telemetry)
-            await outbox.start()
-            self._parts.push_async_callback(outbox.stop)
-            self._outboxes.append(outbox)
+    async def _open_outlets(self, store: Store) -> Outlets:
+        config = self._config
+        if config.exporters.scrape_results:
+            self._scrape = Scrape(self.telemetry, ZeroFirst(store, "scrape", config.exporters.otlp.metrics_interval))
+        around = Surroundings(store, self.telemetry, self._environ, await instance_id(store))
+        outlets = Outlets(config, around)
+        await outlets.start()
+        self._parts.push_async_callback(outlets.stop)
+        return outlets
 
-    def _wake(self, rows: Sequence[ResultRow]) -> None:
-        for outbox in self._outboxes:
-            outbox.wake()
-
-    def _metrics(self, accept: str) -> tuple[bytes, str]:
-        lines = [
-            f'{name.replace(".", "_")}_total{{outcome="{outcome}",reason="{reason}"}} {value}'
-            for (name, outcome, reason), value in sorted(self.telemetry.counts().items())
-        ]
-        return ("\n".join(lines) + "\n").encode(), "text/plain; version=0.0.4; charset=utf-8"
+    async def _metrics(self, accept: str) -> tuple[bytes, str]:
+        return await self._scrape.render(accept)

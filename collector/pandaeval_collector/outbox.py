@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import orjson
 
 from pandaeval_collector import failpoints
-from pandaeval_collector.exporters import Exporter, PermanentError
-from pandaeval_collector.store import ResultRow, Store
+from pandaeval_collector.exporters import Exporter, Row, Sent
+from pandaeval_collector.outlet import Bell, Standing, finish
+from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
-
-_log = logging.getLogger(__name__)
 
 _BATCH = 512
 _POLL_S = 0.5
-_FIRST_RETRY_S, _LAST_RETRY_S = 0.5, 30.0
+_FLUSH_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +32,22 @@ class Outbox:
 
     def __init__(self, store: Store, exporter: Exporter, telemetry: Telemetry) -> None:
         self._store, self._exporter, self._telemetry = store, exporter, telemetry
+        self._standing = Standing(exporter.name, exporter.source, telemetry, lambda: exporter.off)
         self._key = f"cursor:{exporter.name}"
-        self._wake = asyncio.Event()
+        self._bell = Bell()
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
         self._cursor = _Cursor()
-        self.healthy = True
+
+    @property
+    def source(self) -> str:
+        """What the exporter is fed with."""
+        return self._exporter.source
+
+    @property
+    def seq(self) -> int:
+        """Up to where everything is delivered, or dropped and counted."""
+        return self._cursor.seq
 
     async def start(self) -> None:
         stored = self._store.get(self._key)
@@ -49,58 +58,57 @@ class Outbox:
 
     def wake(self) -> None:
         """There is something new."""
-        self._wake.set()
+        if self._standing.state:  # one that is down keeps to its waiting time
+            self._bell.ring()
 
     async def stop(self) -> None:
-        """Delivers what is there once more (a sink that is down is not waited for), then closes the exporter."""
+        """Delivers what is there as far as it goes in a few seconds, then closes the exporter."""
         self._stopping = True
-        self._wake.set()
+        self._bell.ring()
         if self._task is not None:
-            await self._task
+            await finish(self._task, _FLUSH_S)
         await self._exporter.close()
 
     async def _run(self) -> None:
-        retry = _FIRST_RETRY_S
         while True:
             stopping = self._stopping
-            rows = self._store.results_after(self._cursor.seq, _BATCH)
-            if rows:
-                if await self._deliver(rows):
-                    retry = _FIRST_RETRY_S
-                    continue
+            try:
+                found_any = await self._deliver()
+            except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
+                wait = self._standing.failed(error)
+                found_any = False
+            else:
+                wait = _POLL_S
+            if not found_any:
                 if stopping:
                     return
-                await self._sleep(retry)
-                retry = min(2 * retry, _LAST_RETRY_S)
-            elif stopping:
-                return
-            else:
-                await self._sleep(_POLL_S)
+                await self._bell.sleep(wait)
 
-    async def _deliver(self, rows: list[ResultRow]) -> bool:
-        name, position = self._exporter.name, self._cursor.position
-        try:
-            failpoints.reach("before_export")
-            position = await self._exporter.export(rows)
-            failpoints.reach("after_export")
-            self._telemetry.add("pandaeval.exported", name, len(rows))
-        except PermanentError as error:
-            _log.warning("%s will not take %d results: %s", name, len(rows), error)
-            self._telemetry.add("pandaeval.export.dropped", name, len(rows), "permanent")
-        except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
-            if self.healthy:
-                _log.warning("%s cannot be reached (%s); results wait in the store", name, error)
-            self.healthy = False
+    async def _deliver(self) -> bool:
+        """One batch; returns whether there was anything."""
+        rows = self._read()(self._cursor.seq, _BATCH)
+        if not rows:
             return False
-        if not self.healthy:
-            _log.info("%s is back", name)
-        self.healthy = True
-        self._cursor = _Cursor(rows[-1].seq, position)
-        value = orjson.dumps({"seq": self._cursor.seq, "position": position}).decode()
+        failpoints.reach("before_export")
+        sent = await self._exporter.export(rows)
+        failpoints.reach("after_export")
+        self._standing.succeeded()
+        self._count(sent)
+        self._cursor = _Cursor(rows[sent.rows - 1].seq, sent.position)
+        value = orjson.dumps({"seq": self._cursor.seq, "position": sent.position}).decode()
         await asyncio.wrap_future(self._store.put(self._key, value))
         return True
 
-    async def _sleep(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), seconds)
-        self._wake.clear()
+    def _read(self) -> Callable[[int, int], Sequence[Row]]:
+        if self.source == "results":
+            return self._store.results_after
+        return functools.partial(self._store.outbox_after, self.source)
+
+    def _count(self, sent: Sent) -> None:
+        exporter = self._exporter.name.partition(".")[0]
+        add = functools.partial(
+            self._telemetry.add, "pandaeval.exporter.items", exporter=exporter, signal=self._exporter.source
+        )
+        add("sent", sent.rows - sum(sent.dropped.values()))
+        for reason, count in sent.dropped.items():
+            add("dropped", count, reason)

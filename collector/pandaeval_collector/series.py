@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pandaeval_collector.instrument import Attributes, Instrument
 from pandaeval_collector.result import Result
@@ -161,4 +161,4 @@ class Point:
 
     def as_zero(self) -> Point:
         """The series before its first value: what a reader has to see once, or ``increase()`` misses that value."""
-        return Point(self.instrument, self.attributes, self.start_ns, 0, 0.0, (0,) * len(self.buckets), (), self.key)
+        return replace(self, count=0, total=0.0, buckets=(0,) * len(self.buckets), exemplars=())

@@ -301,7 +301,11 @@ class TestHttpServer:
 class TestHealth:
     async def test_alive_ready_and_metrics(self) -> None:
         stages = {"store": True, "pipeline": False}
-        app = health_app(lambda: stages, lambda accept: (b"# " + accept.encode(), "text/plain; version=0.0.4"))
+
+        async def metrics(accept: str) -> tuple[bytes, str]:
+            return b"# " + accept.encode(), "text/plain; version=0.0.4"
+
+        app = health_app(lambda: stages, metrics)
         server = HttpServer(app, LOOPBACK, setting="server.health")
         async with http_client(await server.start()) as client:
             assert (await client.get("/healthz")).status_code == 200

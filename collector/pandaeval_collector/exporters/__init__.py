@@ -1,5 +1,5 @@
 """The ways out. An exporter knows results and a wire format, nothing of metrics and traces."""
 
-from pandaeval_collector.exporters._protocol import Exporter, PermanentError
+from pandaeval_collector.exporters._protocol import Exporter, Repeating, RetryLaterError, Row, Sent, Surroundings
 
-__all__ = ["Exporter", "PermanentError"]
+__all__ = ["Exporter", "Repeating", "RetryLaterError", "Row", "Sent", "Surroundings"]

@@ -1,31 +1,98 @@
-"""What an exporter is. The outbox calls it with results in order of their commitment, and keeps its place."""
+"""What an exporter is. Each module of this package that has a function ``exporters`` is found, and gives some.
+
+``exporters(settings, surroundings)`` gets the section of the configuration that is named like the module.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
-from pandaeval_collector.store import ResultRow
-
-
-class PermanentError(Exception):
-    """The sink will never take this batch: it is passed over and counted with the reason."""
+from pandaeval_collector.store import Store
+from pandaeval_collector.telemetry import Telemetry
 
 
+class RetryLaterError(Exception):
+    """The sink cannot take this now. ``after_s``: how long it asks to be left alone, seconds."""
+
+    def __init__(self, message: str, after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.after_s = after_s
+
+
+class Row(Protocol):
+    """Something to be sent: a result as JSON, or an encoded log record or span."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def body(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """``rows`` from the front of a batch are done with, ``dropped`` of them unsent, by reason. ``position``: to be
+    stored with the cursor."""
+
+    rows: int
+    position: str = ""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+@runtime_checkable
 class Exporter(Protocol):
-    """``name`` keys the cursor in the store. Called on the event loop, one batch at a time."""
+    """Sends rows. ``name`` keys its cursor in the store; ``source`` is what it is fed with: ``results`` (JSON),
+    ``logs`` or ``traces`` (the outbox). Called on the event loop, one batch at a time."""
 
     name: str
+    source: str
 
-    async def open(self, position: str) -> None:
-        """Before the first batch; ``position`` is what the last committed :meth:`export` returned, ``""`` at first."""
+    @property
+    def off(self) -> bool:
+        """The sink does not take this signal at all: what comes is passed over."""
         ...
 
-    async def export(self, rows: Sequence[ResultRow]) -> str:
-        """Delivers a batch and returns a position to be stored with the cursor. Raises :class:`PermanentError`; any
-        other exception means "try this same batch again later"."""
+    async def open(self, position: str) -> None:
+        """Before the first batch; ``position`` is that of the last :class:`Sent` that was noted, ``""`` at first."""
+        ...
+
+    async def export(self, rows: Sequence[Row]) -> Sent:
+        """Sends as many of ``rows`` as it sees fit, at least one. Raises :class:`RetryLaterError`; any other exception
+        means "try this same batch again later" too."""
         ...
 
     async def close(self) -> None:
         """Lets go of what it holds. Safe to call twice."""
         ...
+
+
+@runtime_checkable
+class Repeating(Protocol):
+    """Sends the whole state every ``interval`` seconds, so nothing of it has to be kept for later."""
+
+    name: str
+    interval: float
+
+    @property
+    def off(self) -> bool:
+        """As of :class:`Exporter`."""
+        ...
+
+    async def open(self) -> None: ...
+
+    async def send(self, last: bool = False) -> None:
+        """Sends the state. ``last``: nothing will follow for a while. Raises as :meth:`Exporter.export` does."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What exporters may need of the collector around them. ``instance_id``: who we are, the same after a restart."""
+
+    store: Store
+    telemetry: Telemetry
+    environ: Mapping[str, str]
+    instance_id: str = ""

@@ -8,16 +8,32 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
-from pandaeval_collector.store import ResultRow
+from pandaeval_collector.exporters._protocol import Row, Sent, Surroundings
+
+
+class Settings(Protocol):
+    """``exporters.jsonl``."""
+
+    @property
+    def path(self) -> str | None: ...
+
+
+def exporters(settings: Settings, _: Surroundings) -> Iterator[JsonlExporter]:
+    """One, when there is a file to write to."""
+    if settings.path is not None:
+        yield JsonlExporter(Path(settings.path))
 
 
 class JsonlExporter:
     """Appends to one file, which is ours alone: lines that others append are cut off at the next start."""
 
     name = "jsonl"
+    source = "results"
+    off = False
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -30,8 +46,9 @@ class JsonlExporter:
             length = os.fstat(self._file).st_size
             os.ftruncate(self._file, min(length, int(position)))
 
-    async def export(self, rows: Sequence[ResultRow]) -> str:
-        return await asyncio.to_thread(self._append, b"".join(row.body + b"\n" for row in rows))
+    async def export(self, rows: Sequence[Row]) -> Sent:
+        position = await asyncio.to_thread(self._append, b"".join(row.body + b"\n" for row in rows))
+        return Sent(len(rows), position)
 
     async def close(self) -> None:
         if self._file is not None:
@@ -41,8 +58,13 @@ class JsonlExporter:
     def _append(self, lines: bytes) -> str:
         if self._file is None:
             raise RuntimeError("the exporter is closed")
+        before = os.fstat(self._file).st_size
         view = memoryview(lines)
-        while view:
-            view = view[os.write(self._file, view) :]
-        os.fsync(self._file)
-        return str(os.fstat(self._file).st_size)
+        try:
+            while view:
+                view = view[os.write(self._file, view) :]
+            os.fsync(self._file)
+        except OSError:
+            os.ftruncate(self._file, before)  # all of it is written again later
+            raise
+        return str(before + len(lines))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -10,10 +10,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 
-def health_app(ready: Callable[[], Mapping[str, bool]], metrics: Callable[[str], tuple[bytes, str]]) -> Starlette:
+def health_app(
+    ready: Callable[[], Mapping[str, bool]], metrics: Callable[[str], Awaitable[tuple[bytes, str]]] | None
+) -> Starlette:
     """``GET /healthz`` (200 while the process answers), ``/readyz`` (200 once every stage of ``ready`` is, else 503;
-    body: the stages) and ``/metrics`` (what ``metrics`` makes of the ``accept`` header: content, content type). Both
-    callables run on the event loop and must not block."""
+    body: the stages) and, if given, ``/metrics`` (what ``metrics`` makes of the ``accept`` header: content, content
+    type). Both callables run on the event loop and must not block."""
 
     async def healthz(_: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -22,8 +24,15 @@ def health_app(ready: Callable[[], Mapping[str, bool]], metrics: Callable[[str],
         stages = dict(ready())
         return JSONResponse(stages, 200 if stages and all(stages.values()) else 503)
 
+    routes = [Route("/healthz", healthz), Route("/readyz", readyz)]
+    if metrics is not None:
+        routes.append(Route("/metrics", _scrape(metrics)))
+    return Starlette(routes=routes)
+
+
+def _scrape(metrics: Callable[[str], Awaitable[tuple[bytes, str]]]) -> Callable[[Request], Awaitable[Response]]:
     async def scrape(request: Request) -> Response:
-        content, content_type = metrics(request.headers.get("accept", ""))
+        content, content_type = await metrics(request.headers.get("accept", ""))
         return Response(content, headers={"content-type": content_type})
 
-    return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", scrape)])
+    return scrape

@@ -1,0 +1,117 @@
+"""What a sink's answer means: taken, come back later, never, too much at once, or not here at all.
+
+After https://opentelemetry.io/docs/specs/otlp/#failures: what is retried is exactly what may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from pandaeval_collector.exporters._protocol import RetryLaterError
+
+MAX_RESPONSE_BYTES = 4 << 20
+"""No answer is read further than this: a sink must not be able to fill our memory."""
+_RETRY_CODES = frozenset(
+    {
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.OUT_OF_RANGE,
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DATA_LOSS,
+    }
+)
+_RETRY_STATUSES = frozenset({429, 502, 503, 504})
+_NOT_SERVED_STATUSES = frozenset({404, 405, 501})
+_LONGEST_PAUSE_S = 600.0
+"""A sink may ask for a pause, not for silence."""
+
+
+class RefusedError(Exception):
+    """The sink will never take this request; ``reason`` is one word, to be counted."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class TooLargeError(RefusedError):
+    """It may take a smaller one."""
+
+
+class NotServedError(RefusedError):
+    """It does not take this signal."""
+
+
+def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str, str | bytes]]) -> Exception:
+    """What to raise for a gRPC status that is not OK."""
+    pause = _retry_info(trailers)
+    text = f"{code.name}: {message}"
+    if code in _RETRY_CODES or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and pause is not None):
+        return RetryLaterError(text, pause)
+    if code is grpc.StatusCode.UNIMPLEMENTED:
+        return NotServedError("unimplemented", text)
+    # gRPC has one status for "too much just now" and "larger than I ever take"; only the words tell.
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and ("larger than" in message or "too large" in message):
+        return TooLargeError("too_large", text)
+    return RefusedError(code.name.lower(), text)
+
+
+def http_error(status: int, headers: Mapping[str, str]) -> Exception:
+    """What to raise for an HTTP status that is not 2xx."""
+    text = f"HTTP {status}"
+    if status in _RETRY_STATUSES:
+        return RetryLaterError(text, _retry_after(headers.get("retry-after", "")))
+    if status in _NOT_SERVED_STATUSES:
+        return NotServedError("unimplemented", text)
+    if status == 413:
+        return TooLargeError("too_large", text)
+    return RefusedError(f"http_{status}", text)
+
+
+def rejected(response: bytes) -> tuple[int, str]:
+    """How many items of an accepted request the sink threw away, and why. All three signals answer in the same form.
+
+    An answer that is no protobuf (some sinks say ``{}``) names none: the status has said that the request was taken.
+    """
+    try:
+        partial = ExportTraceServiceResponse.FromString(response).partial_success
+    except DecodeError:
+        return 0, ""
+    return partial.rejected_spans, partial.error_message
+
+
+def _retry_info(trailers: Iterable[tuple[str, str | bytes]]) -> float | None:
+    for key, value in trailers:
+        if key == "grpc-status-details-bin" and isinstance(value, bytes):
+            try:
+                details = Status.FromString(value).details
+            except DecodeError:
+                continue
+            info = RetryInfo()
+            for detail in details:
+                if detail.Unpack(info):
+                    return _pause(info.retry_delay.ToNanoseconds() / 1e9)
+    return None
+
+
+def _retry_after(value: str) -> float | None:
+    """Seconds, or a date."""
+    if value.strip().isdecimal():
+        return _pause(float(value))
+    try:
+        return _pause((parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError):
+        return None
+
+
+def _pause(seconds: float) -> float:
+    return min(max(0.0, seconds), _LONGEST_PAUSE_S)

@@ -1,0 +1,43 @@
+"""What all output has around it: who speaks (the resource) and in which capacity (the scope)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+from pandaeval_otel.skeleton import Request
+from pandaeval_otel.wire import OWN_SCOPE
+
+SERVICE_NAME = "pandaeval-collector"
+
+
+def own_version() -> str:
+    """The version of this distribution; ``0`` when it runs from a bare checkout."""
+    try:
+        return version("pandaeval-otel")
+    except PackageNotFoundError:
+        return "0"
+
+
+class Envelope:
+    """Makes OTLP requests of items that are encoded already (log records, spans, metrics): their bytes stay as they
+    are, so what is sent again is byte for byte what was sent before."""
+
+    def __init__(self, instance_id: str) -> None:
+        facts = {
+            "service.name": SERVICE_NAME,
+            "service.instance.id": instance_id,
+            "service.version": own_version(),
+        }
+        pairs = [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in facts.items() if value]
+        self._resource = Resource(attributes=pairs).SerializeToString()
+        self._scope = InstrumentationScope(name=OWN_SCOPE, version=own_version()).SerializeToString()
+
+    def request(self, items: Iterable[bytes]) -> bytes:
+        """One request, the same form for all three signals."""
+        request = Request()
+        request.resourced.add(resource=self._resource).scoped.add(scope=self._scope, items=list(items))
+        return bytes(request.SerializeToString())

@@ -1,0 +1,61 @@
+"""Log records and spans over OTLP, from the outbox."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pandaeval_collector.exporters._otlp.answers import RefusedError, TooLargeError
+from pandaeval_collector.exporters._otlp.envelope import Envelope
+from pandaeval_collector.exporters._otlp.sink import Sink
+from pandaeval_collector.exporters._otlp.transport import Transport
+from pandaeval_collector.exporters._protocol import Row, Sent
+
+_MAX_ROWS = 512
+_MAX_BYTES = 2 << 20
+"""Half of what gRPC servers take by default."""
+
+
+class ItemExporter:
+    """One of the signals ``logs`` and ``traces``. Implements ``Exporter``."""
+
+    def __init__(self, signal: str, transport: Transport, envelope: Envelope) -> None:
+        self.name, self.source = f"otlp.{signal}", signal
+        self._transport, self._envelope = transport, envelope
+        self._sink = Sink(self.name)
+        self._max_rows = _MAX_ROWS
+
+    @property
+    def off(self) -> bool:
+        return self._sink.off
+
+    async def open(self, position: str) -> None:
+        await self._transport.open()
+
+    async def export(self, rows: Sequence[Row]) -> Sent:
+        if self._sink.left_alone:
+            return Sent(len(rows), dropped={"unimplemented": len(rows)})
+        while True:
+            taken = _fitting(rows[: self._max_rows])
+            try:
+                response = await self._transport.send(self._envelope.request(row.body for row in taken))
+            except RefusedError as error:
+                if isinstance(error, TooLargeError) and len(taken) > 1:
+                    self._max_rows = len(taken) // 2
+                    continue
+                self._sink.refused(len(taken), error)
+                return Sent(len(taken), dropped={error.reason: len(taken)})
+            self._max_rows = min(_MAX_ROWS, 2 * self._max_rows)
+            return Sent(len(taken), dropped={"rejected_by_sink": self._sink.took(len(taken), response)})
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
+    """As many as go into one request, at least one."""
+    size = 0
+    for index, row in enumerate(rows):
+        size += len(row.body)
+        if size > _MAX_BYTES:
+            return rows[: max(1, index)]
+    return rows

@@ -1,0 +1,77 @@
+"""The series over OTLP: the whole table every interval, so that a sink that was away has missed nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from pandaeval_collector.exporters._otlp.answers import RefusedError, TooLargeError
+from pandaeval_collector.exporters._otlp.envelope import Envelope
+from pandaeval_collector.exporters._otlp.points import metrics
+from pandaeval_collector.exporters._otlp.sink import Sink
+from pandaeval_collector.exporters._otlp.transport import Transport
+from pandaeval_collector.exporters.own import own_points
+from pandaeval_collector.exporters.zero_first import ZeroFirst
+from pandaeval_collector.series import Point
+from pandaeval_collector.telemetry import Telemetry
+
+_MAX_POINTS = 2000
+
+
+class MetricsExporter:
+    """Scores and the collector's own numbers. Implements ``Repeating``."""
+
+    name = "otlp.metrics"
+
+    def __init__(
+        self, transport: Transport, envelope: Envelope, series: ZeroFirst, telemetry: Telemetry, interval: float
+    ) -> None:
+        self.interval = interval
+        self._transport, self._envelope, self._series, self._telemetry = transport, envelope, series, telemetry
+        self._sink = Sink(self.name)
+        self._max_points = _MAX_POINTS
+
+    @property
+    def off(self) -> bool:
+        return self._sink.off
+
+    async def open(self) -> None:
+        await self._transport.open()
+
+    async def send(self, last: bool = False) -> None:
+        await self._send(own_points(self._telemetry), time.time())
+        had_new = await self._send_series(hold=True)
+        if last and had_new:
+            await self._send_series(hold=False)  # who knows when else the values would follow their zeros
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def _send_series(self, hold: bool) -> bool:
+        """Sends all series; returns whether some stood at 0 for being new."""
+        now = time.time()
+        points = await asyncio.to_thread(self._series.points, now, hold)
+        await self._send(points, now)
+        return any(point.shown_at is None for point in points)
+
+    async def _send(self, points: Sequence[Point], now: float) -> None:
+        while points and not self._sink.left_alone:
+            batch = points[: self._max_points]
+            try:
+                response = await self._transport.send(self._envelope.request(metrics(batch, int(now * 1e9))))
+            except RefusedError as error:
+                if isinstance(error, TooLargeError) and len(batch) > 1:
+                    self._max_points = len(batch) // 2
+                    continue
+                self._sink.refused(len(batch), error)
+                self._count_dropped(len(batch), error.reason)
+            else:
+                self._count_dropped(self._sink.took(len(batch), response), "rejected_by_sink")
+                noted = self._series.shown(batch, now)
+                if noted is not None:
+                    await asyncio.wrap_future(noted)
+            points = points[len(batch) :]
+
+    def _count_dropped(self, points: int, reason: str) -> None:
+        self._telemetry.add("pandaeval.exporter.items", "dropped", points, reason, exporter="otlp", signal="metrics")

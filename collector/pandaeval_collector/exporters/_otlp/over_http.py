@@ -1,0 +1,66 @@
+"""OTLP over HTTP, as protobuf."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import logging
+
+import httpx
+
+from pandaeval_collector.exporters._otlp.answers import MAX_RESPONSE_BYTES, http_error
+from pandaeval_collector.exporters._otlp.target import Target
+from pandaeval_collector.exporters._otlp.transport import TIMEOUT_S, USER_AGENT
+from pandaeval_collector.exporters._protocol import RetryLaterError
+
+logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request that went well
+_HEADERS = {
+    "content-type": "application/x-protobuf",
+    "content-encoding": "gzip",
+    "accept": "application/x-protobuf",
+    "accept-encoding": "identity",  # what is capped is what is sent
+    "user-agent": USER_AGENT,
+}
+
+
+class HttpTransport:
+    """Implements ``Transport``. Redirects are not followed: content goes where it was configured to go."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._client: httpx.AsyncClient | None = None
+
+    async def open(self) -> None:
+        self._client = httpx.AsyncClient(
+            headers={**_HEADERS, **dict(self._target.headers)},
+            timeout=TIMEOUT_S,
+            trust_env=not self._target.is_loopback,
+        )
+
+    async def send(self, request: bytes) -> bytes:
+        if self._client is None:
+            raise RuntimeError("the client is closed")
+        body = await asyncio.to_thread(gzip.compress, request, 3, mtime=0)
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                async with self._client.stream("POST", self._target.url, content=body) as response:
+                    if response.is_success:
+                        return await _read(response)
+                    raise http_error(response.status_code, response.headers)
+        except (httpx.HTTPError, TimeoutError) as error:
+            raise RetryLaterError(f"{type(error).__name__}: {error}") from error
+
+    async def close(self) -> None:
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.aclose()
+
+
+async def _read(response: httpx.Response) -> bytes:
+    """The body, or nothing of one that is too long: the request was taken either way."""
+    body = b""
+    async for part in response.aiter_raw():
+        body += part
+        if len(body) > MAX_RESPONSE_BYTES:
+            return b""
+    return body

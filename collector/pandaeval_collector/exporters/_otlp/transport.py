@@ -1,0 +1,27 @@
+"""How a request gets to the sink: one protocol, two ways."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pandaeval_collector.exporters._otlp.envelope import own_version
+
+TIMEOUT_S = 10.0
+"""How long a sink may take to answer."""
+USER_AGENT = f"pandaeval-collector/{own_version()}"
+
+
+class Transport(Protocol):
+    """One connection to one sink for one signal, on one event loop."""
+
+    async def open(self) -> None:
+        """Makes ready; does not connect yet."""
+        ...
+
+    async def send(self, request: bytes) -> bytes:
+        """Sends an encoded request, returns the encoded response. Raises ``RetryLaterError`` or a ``RefusedError``."""
+        ...
+
+    async def close(self) -> None:
+        """Safe to call twice."""
+        ...

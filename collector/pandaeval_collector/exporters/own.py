@@ -1,0 +1,22 @@
+"""What the collector says of itself, in the form of series."""
+
+from __future__ import annotations
+
+from pandaeval_collector.series import Point
+from pandaeval_collector.telemetry import Telemetry
+
+
+def own_points(telemetry: Telemetry) -> list[Point]:
+    """Its counters, since this process began, and its gauges as they stand. On the event loop."""
+    return [
+        Point(
+            instrument=measure.instrument,
+            attributes=measure.attributes,
+            start_ns=telemetry.start_ns,
+            count=1,
+            total=measure.value,
+            buckets=(),
+            exemplars=(),
+        )
+        for measure in telemetry.measures()
+    ]
