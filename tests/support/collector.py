@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any
 
 import orjson
+from prometheus_client.parser import text_string_to_metric_families
 
 START_S, STOP_S = 60.0, 60.0
 """Deadlines, for machines that have a lot to do."""
@@ -158,12 +159,12 @@ class CollectorProcess:
     def counts(self) -> Counter[tuple[str, str, str]]:
         """Its counters by name, outcome and reason."""
         found: Counter[tuple[str, str, str]] = Counter()
-        for line in self._get("/metrics").read().decode().splitlines():
-            if line.startswith("pandaeval") and "{outcome=" in line:
-                name, rest = line.split("{", 1)
-                labels, value = rest.rsplit("} ", 1)
-                outcome, reason = (pair.split("=", 1)[1].strip('"') for pair in labels.split(",", 1))
-                found[name.removeprefix("pandaeval_").removesuffix("_total"), outcome, reason] = int(float(value))
+        for family in text_string_to_metric_families(self._get("/metrics").read().decode()):
+            for sample in family.samples:
+                if "pandaeval_outcome" in sample.labels:
+                    outcome, reason = sample.labels["pandaeval_outcome"], sample.labels.get("pandaeval_reason", "")
+                    name = sample.name.removeprefix("pandaeval_").removesuffix("_total")
+                    found[name, outcome, reason] += int(sample.value)
         return found
 
     def results(self) -> list[dict[str, Any]]:
