@@ -22,7 +22,7 @@ from pandaeval_collector.store import Chunk, ResultRow, Store, StoreFullError, T
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import CloseRules, Decided, DueTrace, SessionAssembler, TraceAssembler
 from pandaeval_otel.model import Trigger
-from pandaeval_otel.wire import Fragment, MalformedOtlpError, Split, read_chunk, split_logs, split_traces
+from pandaeval_otel.wire import Fragment, Item, MalformedOtlpError, Split, read_chunk, split_logs, split_traces
 
 _log = logging.getLogger(__name__)
 
@@ -215,8 +215,7 @@ class Pipeline:
             decided = None
             if not self._traces.knows(chunk.trace_id):
                 decided = self._store.decided([chunk.trace_id]).get(chunk.trace_id)
-            items = list(read_chunk(chunk.data, chunk.logs))
-            added = self._traces.add(chunk.trace_id, items, chunk.id, len(chunk.data), now, decided)
+            added = self._traces.add(chunk.trace_id, _items(chunk), chunk.id, len(chunk.data), now, decided)
             if added.late or (not added.stored and chunk.trace_id not in self._traces):
                 self._store.discard([chunk.id])
         for session_id in self._store.open_sessions():
@@ -316,6 +315,15 @@ class Pipeline:
         except sqlite3.Error as error:
             _log.error("the store could not be tidied up (%s)", error)
             self.telemetry.add("pandaeval.store.errors", "upkeep")
+
+
+def _items(chunk: Chunk) -> list[Item]:
+    """What a stored chunk holds. One that was damaged on disk holds nothing: its trace is given up when it is due."""
+    try:
+        return list(read_chunk(chunk.data, chunk.logs))
+    except MalformedOtlpError as error:
+        _log.error("spans of trace %s cannot be read any more (%s)", chunk.trace_id.hex(), error)
+        return []
 
 
 def _given_up(due: DueTrace) -> Decision:

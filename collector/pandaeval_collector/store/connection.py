@@ -82,7 +82,9 @@ def _prepare(file: Path, durability: Durability) -> None:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         migrate(connection)
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()  # a second for some GiB
+        if found != "ok":
+            raise sqlite3.DatabaseError(found)
     finally:
         connection.close()
 

@@ -1,0 +1,317 @@
+"""The store: what is committed is there after a restart, what is old goes, and damage is put aside."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.store import (
+    Chunk,
+    NewerStoreError,
+    OutboxRow,
+    ResultRow,
+    SeriesRow,
+    SessionTraceRow,
+    Store,
+    StoreBusyError,
+    StoreFullError,
+    TraceRow,
+    WriteSet,
+)
+from pandaeval_collector.store.schema import MIGRATIONS
+
+DAY_S = 86_400.0
+T1, T2, T3 = (bytes(15) + bytes([number]) for number in (1, 2, 3))
+OpenStore = Callable[..., Store]
+
+
+@pytest.fixture
+def open_store(tmp_path: Path) -> Iterator[OpenStore]:
+    """Opens the store of this test; every one opened is closed at the end."""
+    opened: list[Store] = []
+
+    def make(max_bytes: int = 10 << 30) -> Store:
+        for each in opened:
+            each.close()
+        opened.append(Store(tmp_path / "data", "off", max_bytes))
+        return opened[-1]
+
+    yield make
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def store(open_store: OpenStore) -> Store:
+    return open_store()
+
+
+def put(store: Store, trace_id: bytes, data: bytes = b"spans", start_ns: int = 1) -> int:
+    chunk = Chunk(store.next_chunk_id(), trace_id, False, 1, start_ns, data)
+    store.append([chunk]).result(10)
+    return chunk.id
+
+
+def decide(store: Store, trace_id: bytes, *chunks: int, revision: int = 1) -> None:
+    known = frozenset({trace_id[:8]})
+    store.commit(WriteSet(traces=[TraceRow(trace_id, revision, False, "digest", known, chunks, 5)])).result(10)
+
+
+def result(id_: str, unit: str = "u", revision: int = 1, metric: str = "trace.m") -> ResultRow:
+    return ResultRow(id_, unit, metric, revision, b'{"id": "%s"}' % id_.encode())
+
+
+def now_in(seconds: float) -> float:
+    """A time that lies so many seconds ahead."""
+    return time.time() + seconds
+
+
+class TestChunks:
+    def test_what_was_stored_is_there_after_a_restart(self, open_store: OpenStore) -> None:
+        store = open_store()
+        large = os.urandom(100) * 1000
+        first, second = put(store, T1, large), put(store, T2)
+        store = open_store()
+        assert [(chunk.id, chunk.trace_id, chunk.data) for chunk in store.open_chunks()] == [
+            (first, T1, large),
+            (second, T2, b"spans"),
+        ]
+        assert put(store, T3) > second
+
+    def test_a_chunk_is_open_until_a_decision_names_it(self, store: Store) -> None:
+        first = put(store, T1)
+        decide(store, T1, first)
+        late = put(store, T1)
+        assert [chunk.id for chunk in store.open_chunks()] == [late]
+
+    def test_a_missing_chunk_is_an_error_and_not_half_a_trace(self, store: Store) -> None:
+        first, second = put(store, T1), put(store, T1)
+        store.discard([first]).result(10)
+        with pytest.raises(LookupError, match="1 of 2 chunks"):
+            store.read_chunks([first, second])
+
+    def test_traces_come_by_their_earliest_start(self, store: Store) -> None:
+        ids = [put(store, T1, start_ns=50), put(store, T2, start_ns=20), put(store, T1, start_ns=10)]
+        assert list(store.traces_by_start()) == [(T1, [ids[0], ids[2]], 10, 2), (T2, [ids[1]], 5, 1)]
+
+    def test_a_long_read_does_not_hide_what_is_committed_meanwhile(self, store: Store) -> None:
+        put(store, T1), put(store, T2)
+        reading = store.traces_by_start()
+        next(reading)
+        store.put("key", "value").result(10)
+        assert store.get("key") == "value"
+        assert len(list(reading)) == 1
+
+    def test_a_full_disk_budget_refuses_and_forgetting_helps(self, open_store: OpenStore) -> None:
+        store = open_store(1 << 20)
+        ids = [put(store, T1, os.urandom(40_000)) for _ in range(5)]
+        with pytest.raises(StoreFullError, match=r"store\.max_bytes is 1 MiB"):
+            ids.extend(put(store, T1, os.urandom(40_000)) for _ in range(100))
+        decide(store, T1, *ids)
+        assert store.forget(600, DAY_S, now_in(601)).result(10) == 1
+        put(store, T2, os.urandom(40_000))
+
+
+class TestDecisions:
+    def test_the_memory_of_a_decided_trace(self, store: Store) -> None:
+        decide(store, T1, 1, 2, revision=3)
+        found = store.decided([T1, T2])
+        assert list(found) == [T1]
+        assert (found[T1].revision, found[T1].chunks, found[T1].known, found[T1].final) == (
+            3,
+            (1, 2),
+            frozenset({T1[:8]}),
+            False,
+        )
+
+    def test_a_result_is_stored_once_under_its_id(self, store: Store) -> None:
+        first = store.commit(WriteSet(results=[result("a"), result("b")])).result(10)
+        again = store.commit(WriteSet(results=[result("b"), result("c", revision=2)])).result(10)
+        assert [(row.id, row.seq) for row in first] == [("a", 1), ("b", 2)]
+        assert [row.id for row in again] == ["c"]
+        assert [row.id for row in store.results_after(0)] == ["a", "b", "c"]
+        assert [row.id for row in store.results_after(first[1].seq)] == ["c"]
+
+    def test_the_newest_result_of_each_metric_stands(self, store: Store) -> None:
+        rows = [result("a"), result("b", revision=2), result("c", metric="trace.n"), result("d", unit="v")]
+        store.commit(WriteSet(results=rows)).result(10)
+        standing = store.newest_results(["u", "v", "w"])
+        assert {key: row.id for key, row in standing.items()} == {
+            ("u", "trace.m"): "b",
+            ("u", "trace.n"): "c",
+            ("v", "trace.m"): "d",
+        }
+
+    def test_a_decision_is_whole_or_not_at_all(self, store: Store) -> None:
+        good = SeriesRow("s", "{}", 1, 1, 1.0, {0: 1}, {})
+        bad = SeriesRow("s", "{}", 1, 1, 1.0, {7: 1}, {})  # a bucket that the series does not have
+        changes = WriteSet(
+            traces=[TraceRow(T1, 1, False, "", frozenset(), (), 5)],
+            results=[result("a")],
+            outbox=[OutboxRow("logs", b"x")],
+            series=[good, bad],
+        )
+        assert isinstance(store.commit(changes).exception(10), IndexError)
+        assert not store.decided([T1])
+        assert not store.results_after(0)
+        assert not store.outbox_after("logs", 0)
+        assert not store.series("otlp")
+
+    def test_a_trace_is_filed_under_one_session(self, store: Store) -> None:
+        def row(trace_id: bytes, session: str, start: int) -> SessionTraceRow:
+            return SessionTraceRow(trace_id, session, start, start + 1, b"{}")
+
+        store.commit(WriteSet(session_traces=[row(T1, "s", 2), row(T2, "s", 1)], touched={"s"})).result(10)
+        assert [each.trace_id for each in store.session_traces("s")] == [T2, T1]
+        store.commit(WriteSet(session_traces=[row(T1, "t", 2)], touched={"s", "t"})).result(10)
+        assert store.session_of([T1, T2, T3]) == {T1: "t", T2: "s"}
+        assert [each.trace_id for each in store.session_traces("s")] == [T2]
+        store.commit(WriteSet(moved=[T1], touched={"t"}, closed={"s"})).result(10)
+        assert store.session_of([T1]) == {}
+        assert list(store.open_sessions()) == ["t"]
+
+    def test_series_add_up(self, store: Store) -> None:
+        row = SeriesRow("s", '{"a":"b"}', 3, 2, 1.5, {0: 1, 2: 1}, {2: (0.5, "t", "s", 9)})
+        store.commit(WriteSet(series=[row])).result(10)
+        store.commit(WriteSet(series=[row])).result(10)
+        [found] = store.series("otlp")
+        assert (found.count, found.total, found.buckets) == (4, 3.0, (2, 0, 2))
+        assert found.exemplars == {2: (0.5, "t", "s", 9)}
+
+
+class TestForgetting:
+    def test_raw_spans_go_after_the_late_window_and_leave_a_tombstone(self, store: Store) -> None:
+        chunk = put(store, T1)
+        decide(store, T1, chunk)
+        assert store.forget(600, 7 * DAY_S, now_in(599)).result(10) == 0
+        assert store.read_chunks([chunk])
+        assert store.forget(600, 7 * DAY_S, now_in(601)).result(10) == 1
+        with pytest.raises(LookupError):
+            store.read_chunks([chunk])
+        tombstone = store.decided([T1])[T1]
+        assert (tombstone.final, tombstone.known, tombstone.chunks) == (True, frozenset(), ())
+
+    def test_a_tombstone_goes_after_the_retention(self, store: Store) -> None:
+        decide(store, T1, put(store, T1))
+        store.commit(WriteSet(results=[result("a")])).result(10)
+        store.forget(600, 7 * DAY_S, now_in(7 * DAY_S + 1)).result(10)
+        assert not store.decided([T1])
+        assert not store.results_after(0)
+
+    def test_open_traces_and_open_sessions_stay(self, store: Store) -> None:
+        chunk = put(store, T1)
+        row = SessionTraceRow(T2, "open", 1, 2, b"{}")
+        old = SessionTraceRow(T3, "closed", 1, 2, b"{}")
+        store.commit(WriteSet(session_traces=[row, old], touched={"open"}, closed={"closed"})).result(10)
+        store.forget(600, 7 * DAY_S, now_in(8 * DAY_S)).result(10)
+        assert [each.id for each in store.open_chunks()] == [chunk]
+        assert len(store.session_traces("open")) == 1
+        assert not store.session_traces("closed")
+
+    def test_what_must_be_kept_is_kept(self, store: Store) -> None:
+        first, second = put(store, T1), put(store, T2)
+        decide(store, T1, first)
+        decide(store, T2, second)
+        assert store.forget(600, 7 * DAY_S, now_in(601), keep={T1}).result(10) == 1
+        assert store.read_chunks([first])
+
+    def test_at_most_so_many_at_a_time(self, store: Store) -> None:
+        for number in range(5):
+            trace_id = bytes(15) + bytes([100 + number])
+            decide(store, trace_id, put(store, trace_id))
+        taken = [store.forget(600, 7 * DAY_S, now_in(601), limit=2).result(10) for _ in range(4)]
+        assert taken == [2, 2, 1, 0]
+
+    def test_the_file_gives_its_space_back(self, store: Store, tmp_path: Path) -> None:
+        ids = [put(store, T1, os.urandom(60_000)) for _ in range(100)]
+        decide(store, T1, *ids)
+        store.checkpoint()
+        before = (tmp_path / "data" / "pandaeval.db").stat().st_size
+        store.forget(600, 7 * DAY_S, now_in(601)).result(10)
+        store.forget(600, 7 * DAY_S, now_in(601)).result(10)
+        store.checkpoint()
+        assert (tmp_path / "data" / "pandaeval.db").stat().st_size < before / 3
+
+
+class TestOpening:
+    def test_a_new_file_has_the_current_schema_and_is_private(self, store: Store, tmp_path: Path) -> None:
+        file = tmp_path / "data" / "pandaeval.db"
+        assert user_version(file) == len(MIGRATIONS)
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert file.parent.stat().st_mode & 0o777 == 0o700
+
+    @pytest.mark.parametrize("version", range(len(MIGRATIONS)))
+    def test_an_older_file_becomes_a_current_one(self, version: int, open_store: OpenStore, tmp_path: Path) -> None:
+        (tmp_path / "data").mkdir(mode=0o700)
+        file = tmp_path / "data" / "pandaeval.db"
+        with sqlite3.connect(file) as connection:
+            for number in range(version):
+                connection.executescript(MIGRATIONS[number])
+            connection.execute(f"PRAGMA user_version = {version}")
+        connection.close()
+        store = open_store()
+        assert user_version(file) == len(MIGRATIONS)
+        decide(store, T1, put(store, T1))
+
+    def test_a_newer_file_is_left_alone(self, open_store: OpenStore, tmp_path: Path) -> None:
+        open_store().close()
+        file = tmp_path / "data" / "pandaeval.db"
+        with sqlite3.connect(file) as connection:
+            connection.execute("PRAGMA user_version = 99")
+        connection.close()
+        with pytest.raises(NewerStoreError, match="schema version 99"):
+            open_store()
+        assert user_version(file) == 99
+
+    def test_one_directory_has_one_owner(self, store: Store, tmp_path: Path) -> None:
+        with pytest.raises(StoreBusyError, match="in use by another collector"):
+            Store(tmp_path / "data")
+
+    def test_damage_is_put_aside_and_never_deleted(
+        self, open_store: OpenStore, tmp_path: Path, damage: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        store = open_store()
+        for number in range(40):
+            decide(store, bytes(15) + bytes([number]), put(store, bytes(15) + bytes([number]), os.urandom(20_000)))
+        store.close()
+        file = tmp_path / "data" / "pandaeval.db"
+        damaged = damage(file.read_bytes())
+        file.write_bytes(damaged)
+        store = open_store()
+        assert store.was_damaged
+        assert "put aside" in caplog.text
+        [kept] = [
+            each for each in file.parent.glob("pandaeval.db.damaged-*") if not each.name.endswith(("-wal", "-shm"))
+        ]
+        assert kept.read_bytes()[100:] == damaged[100:]  # the header counts how often a file was opened
+        decide(store, T1, put(store, T1))
+        assert not open_store().was_damaged
+
+
+def _overwrite(at: int) -> Callable[[bytes], bytes]:
+    return lambda content: content[:at] + b"\xff" * 4000 + content[at + 4000 :]
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(lambda content: b"not a database at all, but long enough for one" * 400, id="another file"),
+        pytest.param(lambda content: content[: len(content) // 2], id="cut in half"),
+        pytest.param(_overwrite(0), id="header"),
+        pytest.param(_overwrite(16384 * 2), id="page of a table"),
+        pytest.param(lambda content: content[:16384] + bytes(len(content) - 16384), id="zeros behind the header"),
+    ]
+)
+def damage(request: pytest.FixtureRequest) -> Callable[[bytes], bytes]:
+    made: Callable[[bytes], bytes] = request.param
+    return made
+
+
+def user_version(file: Path) -> int:
+    connection = sqlite3.connect(file)
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    connection.close()
+    return version
