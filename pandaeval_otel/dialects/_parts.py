@@ -18,6 +18,9 @@ _REASONING_KEYS = ("content", "text", "thinking", "reasoning", "reasoningText", 
 _NAME_KEYS = ("name", "toolName", "tool_name")
 _CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id")
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters", "server_tool_call")
+_OUTPUT_TYPES = frozenset({"json", "text", "content", "error-text", "error-json"})
+_OUTPUT_KEYS = frozenset({"type", "value", "providerOptions"})
+"""How the Vercel AI SDK writes a tool's output in messages."""
 _RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_response")
 
 
@@ -76,6 +79,9 @@ def request_of(call: dict[str, Any]) -> ToolRequest:
 def response_of(block: dict[str, Any]) -> Part:
     """A tool response; :data:`NOT_CAPTURED` where not even the id of the call is known."""
     result = first(block, _RESULT_KEYS)
+    origin = block.get("origin")  # Haystack: the call that is answered
+    if type(origin) is dict:
+        block = {**origin, **block}
     call_id = identifier(first(block, _CALL_ID_KEYS))
     if hidden(result) and not any(key in block for key in _RESULT_KEYS) and not call_id:
         return NOT_CAPTURED
@@ -92,8 +98,13 @@ def result_value(value: Any) -> Any:
             return parsed("\n".join(_flat(first(item, _TEXT_KEYS)) for item in value))
         if len(value) == 1 and set(value[0]) == {"json"}:
             return value[0]["json"]
-    if type(value) is dict and value.get("type") in ("json", "text") and set(value) == {"type", "value"}:
-        return parsed(value["value"])
+    if (
+        type(value) is dict
+        and "value" in value
+        and value.keys() <= _OUTPUT_KEYS
+        and str(value.get("type")) in _OUTPUT_TYPES
+    ):
+        return result_value(value["value"])
     return value
 
 

@@ -46,6 +46,10 @@ KIND_BY_OPERATION = {
 
 _MERGED_TOOLS = "(merged tools)"
 """ADK closes parallel calls with a span of this tool name. No tool was called."""
+_ANY_AGENT = "OpenAI Agent"
+"""What openai-agents-v2 calls the agent on every span that is not an agent's."""
+_INVENTED_CONVERSATIONS = frozenset({("crewai", "call llm"), ("crewai", "execute lite agent")})
+"""Scope and name of spans on which the id of a task or an agent stands where a conversation has none."""
 _EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
 _CONTENT_REFS = frozenset(semconv.CONTENT_REFS)
 _USER_KEYS = (semconv.GEN_AI_USER_ID, semconv.GEN_AI_USER)
@@ -132,16 +136,19 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
     reading.response_model = identifier(get(semconv.RESPONSE_MODEL))
     reading.response_id = identifier(get(semconv.RESPONSE_ID))
     reading.previous_response_id = identifier(get(semconv.PREVIOUS_RESPONSE_ID))
-    reading.agent_name = identifier(get(semconv.AGENT_NAME))
-    reading.session_ids = session_candidates(attributes, span.resource.attributes, _SESSION_RANKS)
+    agent = identifier(get(semconv.AGENT_NAME))
+    reading.agent_name = "" if agent == _ANY_AGENT else agent
     conversation = get(semconv.CONVERSATION_ID)
+    if not conversation or (span.scope.name, span.name) not in _INVENTED_CONVERSATIONS:
+        reading.session_ids = session_candidates(attributes, span.resource.attributes, _SESSION_RANKS)
     if conversation and not reading.session_ids and not reading.previous_response_id:
         reading.previous_response_id = _response_id(conversation)
     reading.user_id = identifier(first(attributes, _USER_KEYS))
     if not _CONTENT_REFS.isdisjoint(attributes):
         reading.content_refs = tuple(ref for key in semconv.CONTENT_REFS for ref in texts(get(key)))
     if reading.kind is Kind.AGENT and not reading.agent_name:
-        reading.agent_name = kind_by_name(span.name)[1]
+        name = kind_by_name(span.name)[1]  # agents without a name are called by their model (Vercel AI SDK)
+        reading.agent_name = "" if name == reading.request_model else name
     if get(semconv.TOOL_STATUS) == "error":
         reading.error = error_of(span) or "tool error"
 
