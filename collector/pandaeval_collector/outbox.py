@@ -53,7 +53,9 @@ class Outbox:
         stored = self._store.get(self._key)
         if stored is not None:
             self._cursor = _Cursor(**orjson.loads(stored))
-        await self._exporter.open(self._cursor.position)
+        begins = await self._exporter.open(self._cursor.position)
+        if stored is None or begins != self._cursor.position:
+            await self._note(_Cursor(self._cursor.seq, begins))
         self._task = asyncio.create_task(self._run(), name=f"pandaeval-export-{self._exporter.name}")
 
     def wake(self) -> None:
@@ -94,10 +96,13 @@ class Outbox:
         failpoints.reach("after_export")
         self._standing.succeeded()
         self._count(sent)
-        self._cursor = _Cursor(rows[sent.rows - 1].seq, sent.position)
-        value = orjson.dumps({"seq": self._cursor.seq, "position": sent.position}).decode()
-        await asyncio.wrap_future(self._store.put(self._key, value))
+        await self._note(_Cursor(rows[sent.rows - 1].seq, sent.position))
         return True
+
+    async def _note(self, cursor: _Cursor) -> None:
+        self._cursor = cursor
+        value = orjson.dumps({"seq": cursor.seq, "position": cursor.position}).decode()
+        await asyncio.wrap_future(self._store.put(self._key, value))
 
     def _read(self) -> Callable[[int, int], Sequence[Row]]:
         if self.source == "results":

@@ -53,8 +53,9 @@ class Exporter(Protocol):
         """The sink does not take this signal at all: what comes is passed over."""
         ...
 
-    async def open(self, position: str) -> None:
-        """Before the first batch; ``position`` is that of the last :class:`Sent` that was noted, ``""`` at first."""
+    async def open(self, position: str) -> str:
+        """Before the first batch; ``position`` is that of the last :class:`Sent` that was noted, ``""`` at first.
+        Returns where it begins, which is noted before anything is sent."""
         ...
 
     async def export(self, rows: Sequence[Row]) -> Sent:

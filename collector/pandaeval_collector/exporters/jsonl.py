@@ -39,12 +39,14 @@ class JsonlExporter:
         self.path = path
         self._file: int | None = None
 
-    async def open(self, position: str) -> None:
+    async def open(self, position: str) -> str:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
-        if position:
-            length = os.fstat(self._file).st_size
-            os.ftruncate(self._file, min(length, int(position)))
+        length = os.fstat(self._file).st_size
+        if position and int(position) < length:
+            length = int(position)
+            os.ftruncate(self._file, length)
+        return str(length)
 
     async def export(self, rows: Sequence[Row]) -> Sent:
         position = await asyncio.to_thread(self._append, b"".join(row.body + b"\n" for row in rows))

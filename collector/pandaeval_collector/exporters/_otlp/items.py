@@ -28,8 +28,9 @@ class ItemExporter:
     def off(self) -> bool:
         return self._sink.off
 
-    async def open(self, position: str) -> None:
+    async def open(self, position: str) -> str:
         await self._transport.open()
+        return ""
 
     async def export(self, rows: Sequence[Row]) -> Sent:
         if self._sink.left_alone:
