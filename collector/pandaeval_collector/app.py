@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pandaeval_collector.accounting import publish
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.emission import Emitter
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
+from pandaeval_collector.hints import Hints
 from pandaeval_collector.line import Line
 from pandaeval_collector.outlets import Outlets, instance_id
 from pandaeval_collector.pipeline import Pipeline
@@ -88,7 +90,9 @@ class Collector:
         self._ready["store"] = True
         outlets = await self._open_outlets(store)
         line = Line(store, scorer, Emitter(outlets.signals, Labels(store.labels())))
-        pipeline = Pipeline(store, line, timing(config), self.telemetry, lambda _: outlets.wake())
+        hints = Hints(config.judge.model is not None)
+        pipeline = Pipeline(store, line, timing(config), self.telemetry, lambda _: outlets.wake(), on_traces=hints.look)
+        publish(self.telemetry, store, pipeline)
         await pipeline.start()
         self._pipeline = pipeline
         parts.push_async_callback(pipeline.stop, config.store.on_shutdown == "decide")

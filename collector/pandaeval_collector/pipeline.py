@@ -21,7 +21,7 @@ from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloa
 from pandaeval_collector.store import Chunk, ResultRow, Store, StoreFullError, TraceRow, WriteSet
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import CloseRules, Decided, DueTrace, SessionAssembler, TraceAssembler
-from pandaeval_otel.model import Trigger
+from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.wire import Fragment, Item, MalformedOtlpError, Split, read_chunk, split_logs, split_traces
 
 _log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Timing:
 
 class Pipeline:
     """Implements :class:`pandaeval_collector.receivers.Ingest`. ``on_results`` is called on the event loop with the
-    new rows of every commit, in order."""
+    new rows of every commit, in order; ``on_traces`` with the agent traces that were decided."""
 
     def __init__(
         self,
@@ -59,11 +59,13 @@ class Pipeline:
         telemetry: Telemetry | None = None,
         on_results: Callable[[Sequence[ResultRow]], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        on_traces: Callable[[Sequence[Trace]], None] | None = None,
     ) -> None:
         self.timing = timing or Timing()
         self.telemetry = telemetry or Telemetry()
         self._store, self._line, self._clock = store, line, clock
         self._on_results = on_results or (lambda rows: None)
+        self._on_traces = on_traces or (lambda traces: None)
         self._traces = TraceAssembler(self.timing.close)
         self._sessions = SessionAssembler(self.timing.session_idle, self.timing.session_max_age)
         self._just_decided: OrderedDict[bytes, None] = OrderedDict()
@@ -79,6 +81,17 @@ class Pipeline:
     @property
     def open_sessions(self) -> int:
         return len(self._sessions)
+
+    @property
+    def open_items(self) -> int:
+        """Spans and log records that no decision covers yet. Takes time for every open trace."""
+        return self._traces.items
+
+    @property
+    def lag(self) -> float:
+        """How long the trace that should be decided next is overdue, seconds."""
+        due_at = self._traces.next_deadline()
+        return 0.0 if due_at is None else max(0.0, self._clock() - due_at)
 
     # -- in ------------------------------------------------------------------------------------------------------
 
@@ -216,6 +229,7 @@ class Pipeline:
             if not self._traces.knows(chunk.trace_id):
                 decided = self._store.decided([chunk.trace_id]).get(chunk.trace_id)
             added = self._traces.add(chunk.trace_id, _items(chunk), chunk.id, len(chunk.data), now, decided)
+            self.telemetry.add("pandaeval.items", "resumed", added.stored)
             if added.late or (not added.stored and chunk.trace_id not in self._traces):
                 self._store.discard([chunk.id])
         for session_id in self._store.open_sessions():
@@ -257,6 +271,7 @@ class Pipeline:
             self._traces.decided(each.trace_id)
             self._remember(each.trace_id)
             self.telemetry.add("pandaeval.traces", "decided", 1, each.trigger.value)
+            self.telemetry.add("pandaeval.items", "decided", each.new_items)
 
     async def _close_sessions(self, sessions: dict[str, Trigger]) -> None:
         try:
@@ -284,6 +299,8 @@ class Pipeline:
             self._sessions.touch(session_id, now)
         if rows:
             self._on_results(rows)
+        if decision.traces:
+            self._on_traces(decision.traces)
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         while True:

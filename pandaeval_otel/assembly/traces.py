@@ -70,6 +70,11 @@ class DueTrace:
     revision: int
 
     @property
+    def new_items(self) -> int:
+        """Items that no earlier decision covers."""
+        return self.late_spans if self.revision > 1 else len(self.known)
+
+    @property
     def capped(self) -> bool:
         """Decided by a cap, which is final."""
         return self.trigger in (Trigger.SPAN_LIMIT, Trigger.MEMORY)
@@ -112,6 +117,12 @@ class TraceAssembler:
     def deciding(self) -> int:
         """Traces handed out by :meth:`take_due` whose decision was not reported yet."""
         return len(self._deciding)
+
+    @property
+    def items(self) -> int:
+        """Items that no decision covers yet, those being decided included. Looks at every open trace."""
+        waiting = sum(t.late_spans if t.revision > 1 else len(t.known) for t in self._open.values())
+        return waiting + sum(due.new_items for due in self._deciding.values())
 
     def knows(self, trace_id: bytes) -> bool:
         """Whether the trace is open or being decided; if not, the caller has to look for a :class:`Decided`."""

@@ -1,0 +1,40 @@
+"""The books: every span and log record that came in is somewhere. What they do not account for is a bug."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pandaeval_collector.store import Store
+from pandaeval_collector.telemetry import Telemetry
+
+_INSTRUMENTS = ("pandaeval.spans", "pandaeval.logs")
+_FATES = ("stored", "duplicate", "own_output", "rejected", "ignored")
+
+
+class Line(Protocol):
+    """What is watched of a running pipeline."""
+
+    @property
+    def open_traces(self) -> int: ...
+    @property
+    def open_items(self) -> int: ...
+    @property
+    def lag(self) -> float: ...
+
+
+def residual(telemetry: Telemetry, open_items: int) -> int:
+    """Items that were decoded and went nowhere, or were taken in and are neither decided nor open. 0 at any moment at
+    which the event loop can ask, after a restart too."""
+    lost = sum(telemetry.total(name, "decoded") - telemetry.total(name, *_FATES) for name in _INSTRUMENTS)
+    taken = sum(telemetry.total(name, "stored") for name in _INSTRUMENTS)
+    resumed, decided = (telemetry.total("pandaeval.items", outcome) for outcome in ("resumed", "decided"))
+    return lost + taken + resumed - (decided + open_items)
+
+
+def publish(telemetry: Telemetry, store: Store, line: Line) -> None:
+    """Has the gauges of a running collector read from its parts."""
+    telemetry.gauge("pandaeval.traces.open", lambda: line.open_traces)
+    telemetry.gauge("pandaeval.lag", lambda: line.lag)
+    telemetry.gauge("pandaeval.accounting.residual", lambda: residual(telemetry, line.open_items))
+    telemetry.gauge("pandaeval.store.size", store.size_bytes)
+    telemetry.gauge("pandaeval.queue.size", store.waiting, queue="store")

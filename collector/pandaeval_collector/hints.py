@@ -1,0 +1,101 @@
+"""First-run hints: what keeps a service from being scored in full, once per service, with the cure."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from pandaeval_otel.model import Kind, Trace
+
+_log = logging.getLogger(__name__)
+_MAX_REMEMBERED = 1000
+_OTEL = (
+    "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY and "
+    "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental (releases before these modes: "
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true, and send the log records here as well)"
+)
+_TRACELOOP = "set TRACELOOP_TRACE_CONTENT=true (it may have been set to false)"
+CURES: Mapping[str, str] = {
+    "gcp.vertex.agent": "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (with "
+    "ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1, and in older releases: ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true)",
+    "agent_framework": "set ENABLE_SENSITIVE_DATA=true",
+    "pydantic-ai": "instrument with InstrumentationSettings(include_content=True)",
+    "strands": "send the log records here as well: some exporters move the content of spans into log records",
+    "autogen": "instrument the model client too, for example with opentelemetry-instrumentation-openai-v2: "
+    "AutoGen's own spans never hold content",
+    "haystack": "set HAYSTACK_CONTENT_TRACING_ENABLED=true",
+    "com.anthropic.claude_code": "set OTEL_LOG_USER_PROMPTS=1, OTEL_LOG_TOOL_DETAILS=1 and OTEL_LOG_TOOL_CONTENT=1",
+    "openinference.": "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the other OPENINFERENCE_HIDE_*",
+    "openlit": "call openlit.init(capture_message_content=True)",
+    "langsmith": "unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS",
+    "ai": "pass experimental_telemetry: { isEnabled: true, recordInputs: true, recordOutputs: true }",
+    "traceloop.": _TRACELOOP,
+    "opentelemetry.instrumentation.openai.v1": _TRACELOOP,
+    "opentelemetry.instrumentation.anthropic": _TRACELOOP,
+    "opentelemetry.instrumentation.langchain": _TRACELOOP,
+    "opentelemetry.instrumentation.openai_agents": _TRACELOOP,
+    "opentelemetry.instrumentation.crewai": _TRACELOOP,
+    "opentelemetry.instrumentation.llamaindex": _TRACELOOP,
+    "opentelemetry.instrumentation.bedrock": _TRACELOOP,
+    "opentelemetry.instrumentation.agno": _TRACELOOP,
+    "opentelemetry.": _OTEL,
+}
+"""How content is switched on, by the name of the instrumentation scope or its beginning (up to a dot)."""
+
+
+class Hints:
+    """Looks at decided traces and says each thing once. One thread."""
+
+    def __init__(self, has_judge: bool) -> None:
+        self._has_judge = has_judge
+        self._told: set[tuple[str, str]] = set()
+
+    def look(self, traces: Iterable[Trace]) -> None:
+        """What these traces lack is said in the log, unless it was said before of their service."""
+        for trace in traces:
+            if not _has_content(trace):
+                self._tell(
+                    trace.service,
+                    "content",
+                    "the spans of service %r say nothing of what was asked and answered, so most metrics have nothing "
+                    "to look at; in that service, %s",
+                    trace.service,
+                    cure(span.scope for span in trace.spans if span.kind in (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)),
+                )
+            if trace.session_id is None:
+                self._tell(
+                    trace.service,
+                    "session",
+                    "the traces of service %r name no session, so conversations cannot be scored as a whole; put "
+                    "gen_ai.conversation.id (or session.id) on their spans, in Python: "
+                    "with pandaeval_otel.using_session(...)",
+                    trace.service,
+                )
+            if not self._has_judge:
+                self._tell(
+                    "",
+                    "judge",
+                    "no judge is configured, so only what needs no model is scored; set judge.model "
+                    "(PANDAEVAL_JUDGE__MODEL) for the others",
+                )
+
+    def _tell(self, service: str, kind: str, text: str, *values: str) -> None:
+        if (service, kind) not in self._told and len(self._told) < _MAX_REMEMBERED:
+            self._told.add((service, kind))
+            _log.warning(text, *values)
+
+
+def cure(scopes: Iterable[str]) -> str:
+    """How the first of these instrumentations that we know is told to capture content."""
+    for scope in scopes:
+        for beginning, text in CURES.items():
+            if scope == beginning or scope.startswith(beginning if beginning.endswith(".") else f"{beginning}."):
+                return text
+    return _OTEL
+
+
+def _has_content(trace: Trace) -> bool:
+    """Whether anything was captured; a trace whose one side is empty is no reason for a hint."""
+    if trace.input is not None or trace.output is not None:
+        return True
+    return any(span.input is not None or span.output is not None for span in trace.spans)
