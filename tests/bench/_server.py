@@ -1,0 +1,151 @@
+"""Servers under load: a collector or rotel as a process on one core, with what it uses."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+SERVER_CORE, LOAD_CORE = 0, 1
+_TICKS = os.sysconf("SC_CLK_TCK")
+_START_S, _STOP_S = 60.0, 30.0
+
+
+class Server:
+    """A running process and the address at which it takes OTLP/gRPC. ``core``: the one it may use, ``None`` for all."""
+
+    def __init__(
+        self,
+        command: list[str],
+        address: str,
+        environ: Mapping[str, str],
+        folder: Path,
+        ready_at: str | None = None,
+        core: int | None = SERVER_CORE,
+    ) -> None:
+        self.address, self.folder, self._ready_at = address, folder, ready_at
+        self.started_at = time.monotonic()
+        with (folder / "log").open("ab") as log, pinned(core):
+            self.process = subprocess.Popen(command, env={**os.environ, **environ}, stdout=log, stderr=log)
+
+    def wait_ready(self, pause_s: float = 0.01) -> float:
+        """Seconds from the start of the process until it takes requests."""
+        while not self._is_ready():
+            if self.process.poll() is not None or time.monotonic() > self.started_at + _START_S:
+                raise RuntimeError(f"{self.process.args!r} did not start:\n{(self.folder / 'log').read_text()}")
+            time.sleep(pause_s)
+        return time.monotonic() - self.started_at
+
+    def cpu_s(self) -> float:
+        """CPU time used so far, all threads and children that have ended."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / _TICKS
+
+    def memory(self, field: str = "VmRSS") -> int:
+        """Bytes; ``VmHWM`` is the most there ever were."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) << 10
+        raise KeyError(field)
+
+    def counters(self) -> dict[str, float]:
+        """What ``/metrics`` shows, by name and labels as they stand there."""
+        found = {}
+        for line in self.get("/metrics").splitlines():
+            if not line.startswith("#"):
+                name, _, value = line.rpartition(" ")
+                found[name] = float(value)
+        return found
+
+    def decided(self) -> int:
+        """Traces decided so far."""
+        return int(sum(n for name, n in self.counters().items() if name.startswith("pandaeval_traces_total")))
+
+    def get(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://{self._ready_at}{path}", timeout=10) as answer:
+            text: str = answer.read().decode()
+        return text
+
+    def stop(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _is_ready(self) -> bool:
+        with contextlib.suppress(OSError):
+            if self._ready_at is not None:
+                self.get("/readyz")
+            else:
+                host, _, port = self.address.rpartition(":")
+                socket.create_connection((host, int(port)), 1.0).close()
+            return True
+        return False
+
+
+@contextlib.contextmanager
+def collector(folder: Path, settings: Mapping[str, str], core: int | None = SERVER_CORE) -> Iterator[Server]:
+    """A collector with its data in ``folder``; ``settings`` by the names of environment variables without their prefix,
+    such as ``{"CLOSE__QUIET": "1s"}``. The caller waits until it is ready."""
+    grpc, http, health = (f"127.0.0.1:{port}" for port in _free_ports(3))
+    own = {"SERVER__GRPC": grpc, "SERVER__HTTP": http, "SERVER__HEALTH": health, "DATA": str(folder / "data")}
+    environ = {f"PANDAEVAL_{key}": value for key, value in {**own, **settings}.items()}
+    environ["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
+    command = [sys.executable, "-c", "from pandaeval_collector.cli import main; main()", "collector"]
+    yield from _running(Server(command, grpc, environ, folder, health, core))
+
+
+@contextlib.contextmanager
+def rotel(folder: Path, program: str, core: int | None = SERVER_CORE) -> Iterator[Server]:
+    """rotel forwarding to nowhere: received, decoded, handed to an exporter that drops."""
+    grpc, http = (f"127.0.0.1:{port}" for port in _free_ports(2))
+    listen = ["--otlp-grpc-endpoint", grpc, "--otlp-http-endpoint", http]
+    yield from _running(Server([program, "start", "--exporter", "blackhole", *listen], grpc, {}, folder, None, core))
+
+
+def _running(server: Server) -> Iterator[Server]:
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def rotel_program() -> str | None:
+    """The program of the PyPI package ``rotel``: named by ``ROTEL``, or in this environment."""
+    named = os.environ.get("ROTEL") or shutil.which("rotel-agent")
+    if named:
+        return named
+    found = list(Path(sys.prefix).glob("lib/python*/site-packages/rotel/rotel-agent"))
+    return str(found[0]) if found else None
+
+
+@contextlib.contextmanager
+def pinned(core: int | None) -> Iterator[None]:
+    """What is started here runs on that core alone."""
+    before = os.sched_getaffinity(0)
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _free_ports(number: int) -> list[int]:
+    found: list[int] = []
+    while len(found) < number:
+        port = random.randrange(15_000, 32_000)
+        with contextlib.closing(socket.socket()) as attempt, contextlib.suppress(OSError):
+            attempt.bind(("127.0.0.1", port))
+            found.append(port)
+    return found

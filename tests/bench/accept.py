@@ -1,0 +1,191 @@
+"""How many spans a second are acknowledged, beside rotel; and how many get through accept and line together.
+
+A collector on one core, a load process on the other. Accept alone: traces stay open. Rounds of both servers take turns,
+so that what else the machine does falls on both; the tables hold medians. rotel (PyPI ``rotel``, an alpha) forwards to
+nowhere and stores nothing; name its program in ``ROTEL`` or install it beside. "per CPU second" divides by the CPU time
+that the server used: what it would do if it never had to wait for its core, or for the disk.
+
+    python tests/bench/accept.py [--quick] [--rounds 5] [--spans 120000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from _load import Load, Sent, send
+from _server import Server, collector, rotel, rotel_program
+from _table import table
+from synthetic import SIZES, SPANS_PER_TRACE
+
+OPEN = {"CLOSE__QUIET": "1h", "CLOSE__IDLE": "1h", "CLOSE__MAX_AGE": "2h"}
+QUIET_S = 1.0
+NOWHERE = {"EXPORTERS__OTLP__ENDPOINT": "127.0.0.1:9"}
+"""A sink that is down: everything is encoded and kept in the outbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A kind of load: size of spans, spans per request, callers and connections."""
+
+    size: str
+    traces: int
+    callers: int
+    connections: int
+
+    def load(self, spans: int, first: int = 0) -> Load:
+        return Load(spans, SIZES[self.size], self.traces, self.callers, self.connections, first=first)
+
+    @property
+    def name(self) -> str:
+        spans = self.traces * SPANS_PER_TRACE
+        return f"{self.size}, {spans} a request, {self.callers} callers, {self.connections} connections"
+
+
+CASES = (
+    Case("1 KB", 10, 8, 1),
+    Case("1 KB", 10, 16, 8),
+    Case("1 KB", 40, 8, 4),
+    Case("1 KB", 1, 16, 1),
+    Case("1 KB", 1, 32, 8),
+    Case("5 KB", 10, 8, 1),
+    Case("5 KB", 10, 16, 8),
+)
+LINE_CASES = (Case("1 KB", 10, 8, 4), Case("5 KB", 10, 8, 4))
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round: what was sent, and the server's CPU seconds meanwhile."""
+
+    sent: Sent
+    cpu_s: float
+
+    @property
+    def per_cpu_s(self) -> float:
+        return self.sent.spans / self.cpu_s
+
+
+Start = Callable[[Path], AbstractContextManager[Server]]
+
+
+def measure(start: Start, load: Load) -> Round:
+    """One round on a fresh server."""
+    with tempfile.TemporaryDirectory() as folder, start(Path(folder)) as server:
+        server.wait_ready()
+        send(server.address, Load(load.traces * SPANS_PER_TRACE * 10, load.span_bytes, load.traces, first=10**9))
+        before = server.cpu_s()
+        sent = send(server.address, load)
+        return Round(sent, server.cpu_s() - before)
+
+
+def accept(cases: tuple[Case, ...], rounds: int, spans: int) -> str:
+    """The table of acknowledged spans per second."""
+    program = rotel_program()
+    starts: dict[str, Start] = {"collector": lambda folder: collector(folder, OPEN)}
+    if program is not None:
+        starts["rotel"] = lambda folder: rotel(folder, program)
+    rows: list[list[object]] = []
+    for case in cases:
+        wanted = spans // (5 if case.size == "5 KB" or case.traces == 1 else 1)
+        found: dict[str, list[Round]] = {name: [] for name in starts}
+        for _ in range(rounds):
+            for name, start in starts.items():
+                found[name].append(measure(start, case.load(wanted)))
+        rows.extend(_row(case, name, each, found.get("rotel")) for name, each in found.items())
+    if program is None:
+        print("rotel is not installed here (pip install --pre rotel): no ratios")
+    head = ["load", "server", "spans/s", "p50 ms", "p99 ms", "spans per CPU s", "x rotel", "x rotel by CPU", "sender"]
+    return table(f"Acknowledged, medians of {rounds} rounds", head, rows)
+
+
+def _row(case: Case, name: str, found: list[Round], peer: list[Round] | None) -> list[object]:
+    ratios: list[object] = ["", ""]
+    if peer is not None and peer is not found:
+        pairs = list(zip(found, peer, strict=True))
+        ratios = [
+            median(own.sent.rate / other.sent.rate for own, other in pairs),
+            median(own.per_cpu_s / other.per_cpu_s for own, other in pairs),
+        ]
+    return [
+        case.name,
+        name,
+        median(each.sent.rate for each in found),
+        median(each.sent.p50_ms for each in found),
+        median(each.sent.p99_ms for each in found),
+        median(each.per_cpu_s for each in found),
+        *ratios,
+        f"{median(each.sent.cpu_s / each.sent.wall_s for each in found):.0%} busy",
+    ]
+
+
+def whole(cases: tuple[Case, ...], rounds: int, spans: int, core: int | None = 0) -> str:
+    """Accept and line together: from the first byte until the last trace is decided and committed."""
+    rows: list[list[object]] = []
+    for case in cases:
+        wanted = spans // (2 if case.size == "5 KB" else 1)
+        found = [_until_decided(case.load(wanted), core) for _ in range(rounds)]
+        rates, per_cpu, sent = zip(*found, strict=True)
+        rows.append([case.name, median(rates), median(per_cpu), median(each.p99_ms for each in sent)])
+    where = "all cores, shared with the load" if core is None else "one core"
+    return table(
+        f"Accept and line to the outbox, {where}, medians of {rounds} rounds",
+        ["load", "spans/s", "spans per CPU s", "p99 ms of a request"],
+        rows,
+    )
+
+
+def _until_decided(load: Load, core: int | None) -> tuple[float, float, Sent]:
+    settings = {"CLOSE__QUIET": f"{QUIET_S}s", **NOWHERE}
+    with tempfile.TemporaryDirectory() as folder, collector(Path(folder), settings, core) as server:
+        server.wait_ready()
+        warm = Load(load.traces * SPANS_PER_TRACE * 10, load.span_bytes, load.traces, first=10**9)
+        traces = send(server.address, warm).spans // SPANS_PER_TRACE
+        _wait_decided(server, traces)
+        begun, before = time.monotonic(), server.cpu_s()
+        sent = send(server.address, load)
+        _wait_decided(server, traces + sent.spans // SPANS_PER_TRACE)
+        wall, cpu = time.monotonic() - begun, server.cpu_s() - before
+        return sent.spans / wall, sent.spans / cpu, sent
+
+
+def _wait_decided(server: Server, traces: int) -> None:
+    while server.decided() < traces:
+        time.sleep(0.1)
+
+
+def sustained(seconds: int = 15, rate: float = 80_000) -> str:
+    """Latency of requests while spans come at a steady rate."""
+    load = Load(int(rate * seconds), SIZES["1 KB"], connections=4, rate=rate)
+    with tempfile.TemporaryDirectory() as folder, collector(Path(folder), OPEN) as server:
+        server.wait_ready()
+        sent = send(server.address, load)
+    row = [f"{rate:,.0f} spans/s for {seconds} s", sent.rate, sent.p50_ms, sent.p99_ms, sent.refused]
+    return table("Sustained, 1 KB, 120 a request", ["load", "spans/s", "p50 ms", "p99 ms", "refused"], [row])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--spans", type=int, default=240_000)
+    parser.add_argument("--only", choices=("accept", "whole", "sustained"))
+    asked = parser.parse_args()
+    rounds, spans = (1, 60_000) if asked.quick else (asked.rounds, asked.spans)
+    if asked.only in (None, "accept"):
+        print(accept(CASES, rounds, spans), flush=True)
+    if asked.only in (None, "sustained"):
+        print(sustained(5 if asked.quick else 15), flush=True)
+    if asked.only in (None, "whole"):
+        print(whole(LINE_CASES, rounds, spans // 2), flush=True)
+        print(whole(LINE_CASES, rounds, spans // 2, core=None), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""What a span costs, stage by stage: from OTLP bytes to the outbox, in this process, on one core.
+
+Requests of ten whole traces go through the pipeline as the doors hand them over; then every trace is decided and
+committed with all that it sends (log events, evaluation spans, series). CPU time per stage, so that other work on the
+machine does not count. The fsync of a commit is waiting, not CPU time: ``accept.py`` shows what it costs.
+
+    python tests/bench/line.py [--spans 60000] [--durability full]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandaeval_collector.line as line_module
+import pandaeval_collector.pipeline as pipeline_module
+from _stages import Stages
+from _table import table
+from pandaeval_collector.embedding.load import load
+from pandaeval_collector.emission import Emitter
+from pandaeval_collector.evaluator import Evaluator
+from pandaeval_collector.line import Line
+from pandaeval_collector.pipeline import Pipeline, Timing
+from pandaeval_collector.result import Result
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.connection import Durability
+from pandaeval_collector.store.writer import Writer
+from synthetic import SIZES, SPANS_PER_TRACE, Stream
+
+import pandaeval_otel.normal.trace as trace_module
+from pandaeval_otel.assembly import CloseRules
+from pandaeval_otel.model import Trigger
+
+TRACES_PER_REQUEST = 10
+_CALLERS = 8
+_NEVER = CloseRules(quiet=86_400, idle=86_400, max_age=86_400)
+
+
+@dataclass(slots=True)
+class Measured:
+    """Of one run: CPU microseconds per span and stage, and whole phases (``cpu`` and ``wall``: seconds)."""
+
+    spans: int
+    stages: dict[str, dict[str, float]]
+    cpu: dict[str, float]
+    wall: dict[str, float]
+
+
+def measure(span_bytes: int, spans: int, durability: Durability = "full") -> Measured:
+    """One run on a store of its own."""
+    stages = Stages()
+    _watch(stages)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            return asyncio.run(_run(Path(folder), span_bytes, spans, durability, stages))
+    finally:
+        stages.release()
+
+
+async def _run(folder: Path, span_bytes: int, spans: int, durability: Durability, stages: Stages) -> Measured:
+    store = Store(folder, durability)
+    evaluator = Evaluator(load("embedded"))
+    evaluator.embedder.embed(["the model is read once"])
+    pipeline = Pipeline(store, Line(store, evaluator, Emitter(("logs", "traces"))), Timing(close=_NEVER))
+    requests = spans // SPANS_PER_TRACE // TRACES_PER_REQUEST
+    ready = iter([each for each, _ in zip(Stream(TRACES_PER_REQUEST, span_bytes), range(requests), strict=False)])
+    measured = Measured(requests * TRACES_PER_REQUEST * SPANS_PER_TRACE, {}, {}, {})
+
+    async def caller(source: Iterator[bytes]) -> None:
+        for request in source:
+            await pipeline.traces(request)
+
+    async def phase(name: str, work: Awaitable[object]) -> None:
+        stages.spent = Counter()
+        wall, cpu = time.perf_counter(), time.process_time()
+        await work
+        measured.wall[name], measured.cpu[name] = time.perf_counter() - wall, time.process_time() - cpu
+        measured.stages[name] = {stage: ns / 1e3 / measured.spans for stage, ns in stages.spent.items()}
+
+    async def decide() -> None:
+        while due := pipeline._traces.take_all(Trigger.ROOT_ENDED, 128):
+            await pipeline._decide(due)
+
+    await phase("accept", asyncio.gather(*(caller(ready) for _ in range(_CALLERS))))
+    await phase("decide", decide())
+    await phase("close sessions", pipeline.close_all(Trigger.IDLE))
+    await pipeline.stop()
+    assert pipeline.telemetry.total("pandaeval.traces", "decided") * SPANS_PER_TRACE == measured.spans
+    store.close()
+    return measured
+
+
+def _watch(stages: Stages) -> None:
+    stages.watch(pipeline_module, "split_traces", "split")
+    stages.watch(Store, "append", "store append")
+    stages.watch(Writer, "_commit", "commit")
+    stages.watch(Store, "read_chunks", "read")
+    stages.watch(line_module, "gather", "decode")
+    stages.watch(trace_module, "normalize", "normalise")
+    stages.watch(line_module, "build_trace", "build")
+    stages.watch(Evaluator, "embed", "embed")
+    for name in ("trace", "in_session", "session"):
+        stages.watch(Evaluator, name, "metrics")
+    stages.watch(Line, "_file_under_sessions", "sessions")
+    stages.watch(Emitter, "add", "encode")
+    stages.watch(Result, "to_json", "result JSON")
+
+
+def report(spans: int, durability: Durability = "full") -> str:
+    """The tables for both sizes."""
+    found = {name: measure(size, spans, durability) for name, size in SIZES.items()}
+    phases = ("accept", "decide", "close sessions")
+    rows: list[list[object]] = []
+    for name in phases:
+        stages = dict.fromkeys(stage for each in found.values() for stage in each.stages[name])
+        rows.extend([name, stage, *(each.stages[name].get(stage, 0.0) for each in found.values())] for stage in stages)
+        totals = [each.cpu[name] * 1e6 / each.spans for each in found.values()]
+        rest = [total - sum(each.stages[name].values()) for total, each in zip(totals, found.values(), strict=True)]
+        rows.append([name, "rest", *rest])
+        rows.append([name, "**all**", *totals])
+    first = table("CPU microseconds per span", ["phase", "stage", *found], rows)
+    rates = [
+        [
+            size,
+            each.spans / each.cpu["decide"],
+            each.spans / SPANS_PER_TRACE / each.cpu["decide"],
+            each.spans / each.wall["decide"],
+            each.spans / (each.cpu["accept"] + each.cpu["decide"]),
+        ]
+        for size, each in found.items()
+    ]
+    head = ["size", "line: spans/s of CPU", "traces/s of CPU", "spans/s by the clock", "accept + line: spans/s of CPU"]
+    return first + "\n" + table("From stored chunks to the outbox", head, rates)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--spans", type=int, default=60_000)
+    parser.add_argument("--durability", choices=("full", "normal", "off"), default="full")
+    asked = parser.parse_args()
+    print(report(asked.spans, asked.durability))
+
+
+if __name__ == "__main__":
+    main()
