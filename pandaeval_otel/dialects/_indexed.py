@@ -5,7 +5,9 @@ SDKs drop the oldest attributes of a span that has too many, so a list may begin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.dialects._messages import Messages, role_of
@@ -14,35 +16,50 @@ from pandaeval_otel.dialects._values import hidden, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, Text, ToolRequest, ToolResponse
 
 Fields = dict[str, Any]
-"""The leaves of one list item by what follows the index: ``{"message.role": "user", …}``."""
+"""The leaves of one list item by what follows the index and, for messages, OpenInference's ``message.``: ``role``,
+``content``, ``tool_calls.0.tool_call.id`` …"""
 
-_MAX_DIGITS = 9
+_PLACE = re.compile(r"(?P<list>[^.]+(?:\.[^.0-9][^.]*)*)\.(?P<index>\d{1,9})\.(?P<path>.+)", re.ASCII)
+_FEW = 3
+_SIMPLE_ROLES = frozenset({"system", "user", "assistant"})
+_HIDDEN = (NOT_CAPTURED,)
 _UNKNOWN_ROLE = "assistant"
 """Of a message that lost its role to the limit while others have theirs: nobody's question must be made up."""
 
 
-def indexed(attributes: Mapping[str, Any], prefixes: tuple[str, ...], segments: int = 2) -> dict[str, list[Fields]]:
-    """The items of each list, in order, by the list's name (``input_messages``).
-
-    ``prefixes`` end in a dot and have ``segments`` segments, of which the last is the list's name.
-    """
+def indexed(attributes: Mapping[str, Any], wanted: frozenset[str]) -> dict[str, list[Fields]]:
+    """The items of each of the ``wanted`` lists that is there (``llm.input_messages``), in order."""
     found: dict[str, dict[int, Fields]] = {}
     for key, value in attributes.items():
-        if key.startswith(prefixes):
-            parts = key.split(".", segments + 1)
-            if len(parts) == segments + 2 and parts[segments].isdecimal() and len(parts[segments]) <= _MAX_DIGITS:
-                found.setdefault(parts[segments - 1], {}).setdefault(int(parts[segments]), {})[parts[-1]] = value
+        place = _place(key)
+        if place is not None and place[0] in wanted:
+            name, index, path = place
+            items = found.get(name)
+            if items is None:
+                items = found[name] = {}
+            fields = items.get(index)
+            if fields is None:
+                items[index] = {path: value}
+            else:
+                fields[path] = value
     return {name: [items[index] for index in sorted(items)] for name, items in found.items()}
 
 
-def indexed_messages(items: Iterable[Fields] | None, role: str, finish_reason: str = "") -> Messages | None:
+@lru_cache(maxsize=8192)
+def _place(key: str) -> tuple[str, int, str] | None:
+    """The list that an attribute belongs to, its item's index, and what of the item it is. The same few hundred keys
+    come with every model call."""
+    match = _PLACE.match(key)
+    return None if match is None else (match["list"], int(match["index"]), match["path"].removeprefix("message."))
+
+
+def indexed_messages(items: Sequence[Fields] | None, role: str, finish_reason: str = "") -> Messages | None:
     """The messages of a list; ``role`` is theirs where none has one, ``finish_reason`` that of the last. ``None`` when
     there is no list, or all of its content was hidden."""
     if not items:
         return None
-    missing = role if not any(key.endswith("role") for fields in items for key in fields) else _UNKNOWN_ROLE
-    found = [_message(fields, missing) for fields in items]
-    if all(part is NOT_CAPTURED for message in found for part in message.parts):
+    found = [_simple(fields) or _message(fields, items, role) for fields in items]
+    if not any(message.parts != _HIDDEN for message in found):
         return None
     last = found[-1]
     if finish_reason and not last.finish_reason:
@@ -50,29 +67,56 @@ def indexed_messages(items: Iterable[Fields] | None, role: str, finish_reason: s
     return tuple(found)
 
 
-def _message(fields: Fields, default_role: str) -> Message:
+def _simple(fields: Fields) -> Message | None:
+    """A message of nothing but a role and text, as most are."""
+    role, text, reason = fields.get("role"), fields.get("content"), fields.get("finish_reason", "")
+    if len(fields) > _FEW or (len(fields) == _FEW and not reason) or type(role) is not str:
+        return None
+    if (
+        role not in _SIMPLE_ROLES
+        or type(text) is not str
+        or type(reason) is not str
+        or text.startswith("[{")
+        or hidden(text)
+    ):
+        return None
+    return Message(role, (Text(text),), reason)
+
+
+@lru_cache(maxsize=4096)
+def _path(path: str) -> tuple[str, str, str]:
+    """``tool_calls.0.tool_call.function.name`` as ``("tool_calls", "0", "function.name")``."""
+    head, _, rest = path.partition(".")
+    index, _, leaf = rest.partition(".")
+    return head, index, leaf.removeprefix("tool_call.").removeprefix("message_content.")
+
+
+def _message(fields: Fields, items: Sequence[Fields], default_role: str) -> Message:
     plain: dict[str, Any] = {}
-    calls: dict[str, dict[str, Any]] = {}
-    blocks: dict[str, dict[str, Any]] = {}
+    calls: dict[str, Fields] = {}
+    blocks: dict[str, Fields] = {}
     for path, value in fields.items():
-        head, _, rest = path.removeprefix("message.").partition(".")
-        if not rest:
+        head, index, leaf = _path(path)
+        if not index:
             plain[head] = value
         elif head == "tool_calls":
-            index, _, leaf = rest.partition(".")
             calls.setdefault(index, {})[leaf.rpartition(".")[2]] = value
         elif head == "contents":
-            index, _, leaf = rest.partition(".")
-            blocks.setdefault(index, {})[leaf.removeprefix("message_content.")] = value
+            blocks.setdefault(index, {})[leaf] = value
         elif head == "function":  # AutoGen: function.0 = one tool result as JSON
-            calls.setdefault(rest, {})["result"] = value
-    role = role_of(plain, "tool" if "tool_call_id" in plain else "assistant" if calls else default_role)
+            calls.setdefault(index, {})["result"] = value
+    if "role" in plain:
+        role = role_of(plain, default_role)
+    elif "tool_call_id" in plain or calls:
+        role = "assistant" if calls else "tool"
+    else:
+        role = _UNKNOWN_ROLE if any("role" in item for item in items) else default_role
     reason = plain.get("finish_reason")
     return Message(role, tuple(_parts(plain, calls, blocks, role)), reason if type(reason) is str else "")
 
 
 def _parts(plain: Fields, calls: dict[str, Fields], blocks: dict[str, Fields], role: str) -> list[Part]:
-    parts = [part for block in _in_order(blocks) if (part := _block(block)) is not None]
+    parts = [part for block in _in_order(blocks) if (part := _block(block)) is not None] if blocks else []
     content = plain.get("content", plain.get("user"))
     if role == "tool" and content is None:
         content = "\n".join(part.text for part in parts if type(part) is Text) or None
@@ -80,10 +124,9 @@ def _parts(plain: Fields, calls: dict[str, Fields], blocks: dict[str, Fields], r
     if content is not None and not any(type(part) is Text for part in parts):
         parts += _content(content, plain, role)
     # A call whose name was dropped, but not all of the rest, is not known well enough to count as one.
-    requests = [_call(call) for call in _in_order(calls) if "result" in call or call.get("name")]
-    if requests:  # some write each call a second time, among the content blocks
-        parts = [part for part in parts if type(part) is not ToolRequest]
-    parts += requests
+    if calls and (requests := [_call(call) for call in _in_order(calls) if "result" in call or call.get("name")]):
+        # Some write each call a second time, among the content blocks.
+        parts = [*(part for part in parts if type(part) is not ToolRequest), *requests]
     if "function_call_name" in plain:
         arguments = plain.get("function_call_arguments_json")
         parts.append(request_of({"name": plain["function_call_name"], "arguments": arguments}))
@@ -123,7 +166,7 @@ def _call(call: Fields) -> Part:
 
 def _block(block: Fields) -> Part | None:
     """The part of one content block; ``None`` for thoughts of which only a signature or ciphertext was kept."""
-    if "tool_call.function.name" in block:
+    if "function.name" in block:
         return _call({path.rpartition(".")[2]: value for path, value in block.items()})
     kind = block.get("type")
     if kind == "reasoning":

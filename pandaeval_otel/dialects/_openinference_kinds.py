@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from pandaeval_otel import semconv
-from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments
+from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.dialects._values import identifier
 from pandaeval_otel.dialects._vendor import agent_named
 from pandaeval_otel.model import Kind
@@ -127,13 +127,9 @@ def _chain_kind(span: RawSpan) -> Kind:
 
 def _tool_kind(span: RawSpan) -> Kind:
     name = tool_of(span)
-    if name == _MERGED_TOOLS or _HANDOFF.match(name) or is_final_answer(name, _arguments(span)):
+    if name == _MERGED_TOOLS or _HANDOFF.match(name) or is_final_answer(name, span.attributes.get(INPUT)):
         return Kind.STEP
     return Kind.TOOL
-
-
-def _arguments(span: RawSpan) -> Any:
-    return tool_arguments(span.attributes.get(INPUT))
 
 
 def _is_envelope(span: RawSpan) -> bool:

@@ -10,7 +10,7 @@ import re
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.dialects._values import identifier, parsed
-from pandaeval_otel.model import Captured, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest
+from pandaeval_otel.model import Message, Part, Reasoning, Text, ToolDefinition, ToolRequest
 
 _FIELD = re.compile(r"\[\[ ## (\w+) ## \]\]")
 _DSPY = "[[ ## "
@@ -64,7 +64,7 @@ def _dspy(fields: dict[str, str]) -> tuple[Part, ...]:
     parts: list[Part] = [Reasoning(fields[name]) for name in fields if name in _THOUGHTS and fields[name]]
     tool = identifier(fields.get(_TOOL))
     arguments = parsed(fields.get(_ARGUMENTS))
-    if tool and not is_final_answer(tool, Captured(arguments)):
+    if tool and not is_final_answer(tool, arguments):
         parts.append(ToolRequest(tool, arguments))
     rest = [text for name, text in fields.items() if name not in _THOUGHTS | {_TOOL, _ARGUMENTS, _END} and text]
     if rest:

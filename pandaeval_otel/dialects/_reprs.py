@@ -7,6 +7,7 @@ message readers know, and so does ``status='success' result='{…}' error=None``
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
@@ -14,7 +15,9 @@ from pandaeval_otel.dialects._values import MAX_DEPTH, MAX_REPR
 
 _OBJECT = re.compile(r"[A-Za-z_][\w.]*\((?:\w+=|[\w.]+\()")
 _FIELDS = re.compile(r"[A-Za-z_]\w*=(?:['\"\[({<]|None\b|True\b|False\b|-?\d|\w+\()")
-_STRING = re.compile(r"""[bru]?(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
+_STRING = re.compile(r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+\"""", re.DOTALL)
+_QUOTES = frozenset("'\"")
+_PREFIXES = frozenset({"b", "r", "u"})
 _NUMBER = re.compile(r"-?\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _ANGLE = re.compile(r"<[^<>:]*(?::\s*(?P<value>'[^']*'|\"[^\"]*\"|-?[\w.]+))?[^<>]*>")
@@ -77,17 +80,24 @@ class _Reader:
             raise _CutError
         text, at = self._text, self._at
         mark = text[at : at + 1]
-        if mark in ("[", "(", "{"):
+        if mark in _CLOSERS:
             return self._container(mark, depth)
-        for pattern, read in _SCALARS:
-            if match := pattern.match(text, at):
-                self._at = match.end()
-                return read(match)
+        scalar = _SCALARS.get(mark)
+        if scalar is not None:
+            pattern, read = scalar
+            match = pattern.match(text, at)
+            if match is None:
+                raise _CutError
+            self._at = match.end()
+            return read(match)
         name = _NAME.match(text, at)
         if name is None:
             raise _CutError
         self._at = name.end()
-        if text[self._at : self._at + 1] != "(":
+        follower = text[self._at : self._at + 1]
+        if follower in _QUOTES and name[0] in _PREFIXES:
+            return self.value(depth)
+        if follower != "(":
             return _WORDS.get(name[0], name[0])
         self._at += 1
         return _object(name[0].rpartition(".")[2], self.fields(")", depth + 1))
@@ -139,7 +149,7 @@ class _Reader:
 
 
 def _string(match: re.Match[str]) -> str:
-    text = match[0].lstrip("bru")[1:-1]
+    text = match[0][1:-1]
     return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
 
 
@@ -166,7 +176,11 @@ def _angle(match: re.Match[str]) -> Any:
     return value.strip("'\"") if value else None
 
 
-_SCALARS = ((_STRING, _string), (_NUMBER, _number), (_ANGLE, _angle))
+_SCALARS: dict[str, tuple[re.Pattern[str], Callable[[re.Match[str]], Any]]] = {
+    **dict.fromkeys("'\"", (_STRING, _string)),
+    **dict.fromkeys("0123456789-", (_NUMBER, _number)),
+    "<": (_ANGLE, _angle),
+}
 
 
 def _object(name: str, fields: dict[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._values import parsed
 from pandaeval_otel.model import Message, Reasoning, Text
 
-_MARKS = ("reasoning_content", '"reasoning"', '"thinking"', '"thought"')
+_MARKS = ("reasoning_content", '"reasoning": "', '"reasoning":"', '"thinking": "', '"thinking":"')
+_IN_REPR = re.compile(r"""reasoning_content=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
 
 
 def with_thoughts(output: Messages, response: str) -> Messages:
@@ -30,6 +33,8 @@ def _thoughts(response: str) -> tuple[Reasoning, ...]:
     body = parsed(response)
     raw = body.get("raw") if type(body) is dict else None
     if type(raw) is str:  # smolagents keep the client's response object as its repr
-        body = from_repr(raw) or body
+        match = _IN_REPR.search(raw)
+        said = from_repr(f"Thoughts(text={match[1]})") if match else None
+        return (Reasoning(said["text"]),) if type(said) is dict and type(said.get("text")) is str else ()
     found = messages_of(body, "assistant") or ()
     return tuple(part for message in found for part in message.parts if type(part) is Reasoning and part.text)

@@ -26,10 +26,13 @@ _ENVELOPES = ('"lc"', '"type": "tool"', '"type":"tool"', '"tool_call_id"', '"out
 _MAX_NESTING = 4
 
 
-def is_final_answer(name: str, arguments: Captured | None) -> bool:
-    """Whether a call of the tool ``name`` is how the framework hands over the answer."""
+def is_final_answer(name: str, value: Any) -> bool:
+    """Whether a call of the tool ``name`` with the arguments in ``value`` is how the framework hands over the answer."""
     word = name.lower()
-    return word in FINAL_ANSWERS or (word == _FINISH and (arguments is None or not arguments.value))
+    if word != _FINISH:
+        return word in FINAL_ANSWERS
+    arguments = tool_arguments(value)
+    return arguments is None or not arguments.value
 
 
 def tool_arguments(value: Any, schema: Any = None) -> Captured | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pandaeval_otel import semconv
@@ -57,17 +58,23 @@ def metadata_sessions(metadata: Any) -> SessionIds:
 
 def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:
     """``(rank, id)`` from an attribute ``prefix`` + word that names a conversation; values may be JSON strings."""
-    for word in SESSION_WORDS:
-        value = attributes.get(prefix + word)
-        if value is not None and (name := session_id(parsed(value))):
+    for key in _prefixed(prefix, SESSION_WORDS):
+        if key in attributes and (name := session_id(parsed(attributes[key]))):
             return ((semconv.RANK_DIALECT, name),)
     return ()
 
 
 def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
     """The user that an attribute ``prefix`` + word names."""
-    keys: Iterable[str] = (prefix + word for word in USER_WORDS)
-    return next((name for key in keys if (name := identifier(parsed(attributes.get(key))))), "")
+    for key in _prefixed(prefix, USER_WORDS):
+        if key in attributes and (name := identifier(parsed(attributes[key]))):
+            return name
+    return ""
+
+
+@cache
+def _prefixed(prefix: str, words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(prefix + word for word in words)
 
 
 def give_outcome(reading: Reading, outcome: Outcome) -> None:

@@ -93,7 +93,7 @@ def _kind(span: RawSpan) -> Kind | None:
     attributes = span.attributes
     stated = attributes.get(_TYPE)
     kind = _KINDS.get(stated) if type(stated) is str else None
-    if kind is Kind.TOOL and is_final_answer(span.name, tool_arguments(attributes.get(_INPUT))):
+    if kind is Kind.TOOL and is_final_answer(span.name, attributes.get(_INPUT)):
         return Kind.STEP
     if kind is not None:
         return kind

@@ -75,7 +75,7 @@ def _kind(span: RawSpan) -> Kind:
     attributes = span.attributes
     run_type = attributes.get(_RUN_TYPE)
     kind = _KINDS.get(run_type) if type(run_type) is str else None
-    if kind is Kind.TOOL and is_final_answer(_tool_name(span), _arguments(attributes)):
+    if kind is Kind.TOOL and is_final_answer(_tool_name(span), attributes.get(semconv.PROMPT_OLD)):
         return Kind.STEP
     if kind is not None:
         return kind

@@ -79,7 +79,7 @@ DIALECT = MLflow()
 def _kind(span: RawSpan) -> Kind:
     stated = parsed(span.attributes.get(_TYPE))
     kind = _KINDS.get(stated.upper()) if type(stated) is str else None
-    if kind is Kind.TOOL and is_final_answer(_tool_name(span), tool_arguments(span.attributes.get(_INPUTS))):
+    if kind is Kind.TOOL and is_final_answer(_tool_name(span), span.attributes.get(_INPUTS)):
         return Kind.STEP
     return kind or run_kind(not span.parent_id)
 

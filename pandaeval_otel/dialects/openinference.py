@@ -27,10 +27,13 @@ from pandaeval_otel.dialects._vendor import CUT, give_outcome, metadata_sessions
 from pandaeval_otel.model import Kind, ToolDefinition, Usage
 from pandaeval_otel.raw import RawLog, RawSpan
 
-_LISTS = ("llm.input_messages.", "llm.output_messages.", "llm.tools.", "llm.prompts.", "llm.choices.")
+_GIVEN, _ANSWERS, _TOOLS = "llm.input_messages", "llm.output_messages", "llm.tools"
+_PROMPTS, _CHOICES, _DOCUMENTS = "llm.prompts", "llm.choices", "retrieval.documents"
+_LISTS = frozenset({_GIVEN, _ANSWERS, _TOOLS, _PROMPTS, _CHOICES})
 _TALKS = frozenset({Kind.LLM, Kind.AGENT, Kind.WORKFLOW})
 _SPENT, _MADE = "llm.token_count.prompt", "llm.token_count.completion"
-_CACHE_READ = ("llm.token_count.prompt_details.cache_read", "llm.token_count.prompt_details.cache_input")
+_CACHE_READ = "llm.token_count.prompt_details.cache_read"
+_CACHE_INPUT = "llm.token_count.prompt_details.cache_input"
 _CACHE_WRITE = "llm.token_count.prompt_details.cache_write"
 _THOUGHT = "llm.token_count.completion_details.reasoning"
 _MODEL, _ASKED_MODEL, _ANSWERING_MODEL = "llm.model_name", "llm.request.model_name", "llm.response.model_name"
@@ -88,23 +91,23 @@ def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
         _read_input(reading, attributes, lists)
     if semconv.OUTPUT_MESSAGES not in attributes:
         _read_output(reading, attributes, lists)
-    if "tools" in lists and semconv.TOOL_DEFINITIONS not in attributes:
-        found = [tool for fields in lists["tools"] for tool in _tools(fields)]
+    if _TOOLS in lists and semconv.TOOL_DEFINITIONS not in attributes:
+        found = [tool for fields in lists[_TOOLS] for tool in _tools(fields)]
         reading.tools = tuple(found) or None
     elif _SMOLAGENTS_TOOLS in attributes:
         reading.tools = _named_tools(attributes[_SMOLAGENTS_TOOLS])
     else:
         reading.tools = prompted_tools(reading.system) or _counted_tools(attributes.get(OUTPUT))
     reading.usage = _usage(attributes)
-    asked_model = identifier(attributes.get(_ASKED_MODEL)) or identifier(attributes.get(_MODEL))
-    reading.request_model = asked_model or _model_in(attributes.get(_INVOCATION))
+    named = identifier(attributes.get(_ASKED_MODEL)) or identifier(attributes.get(_MODEL))
+    reading.request_model = named or _model_in(attributes.get(_INVOCATION))
     reading.response_model = identifier(attributes.get(_ANSWERING_MODEL)) or reading.response_model
 
 
 def _read_input(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[str, list[Fields]]) -> None:
-    reading.input = indexed_messages(lists.get("input_messages"), "user")
-    if reading.input is None and "prompts" in lists:
-        texts = [str(text) for fields in lists["prompts"] for text in fields.values()]
+    reading.input = indexed_messages(lists.get(_GIVEN), "user")
+    if reading.input is None and _PROMPTS in lists:
+        texts = [str(text) for fields in lists[_PROMPTS] for text in fields.values()]
         reading.input = said_by_user("\n".join(texts))
     if reading.input is None and INPUT in attributes:
         read = model_input if reading.kind is Kind.LLM else asked
@@ -119,7 +122,7 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
     value = attributes.get(OUTPUT)
     if reading.kind is Kind.LLM or OUTPUT not in attributes:
         reason = identifier(attributes.get(_FINISH))
-        reading.output = indexed_messages(lists.get("output_messages") or lists.get("choices"), "assistant", reason)
+        reading.output = indexed_messages(lists.get(_ANSWERS) or lists.get(_CHOICES), "assistant", reason)
         if type(value) is str and reading.output:
             reading.output = without_protocol(with_thoughts(reading.output, value))
         if type(value) is str and (match := _RESPONSE_ID.match(value)):
@@ -131,7 +134,7 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
         if type(value) is str and (match := _MODEL_IN_REPR.search(value)):
             reading.response_model = match[1]
     if reading.output is None:
-        reading.output = indexed_messages(lists.get("output_messages"), "assistant")
+        reading.output = indexed_messages(lists.get(_ANSWERS), "assistant")
 
 
 def _model_in(parameters: Any) -> str:
@@ -140,16 +143,21 @@ def _model_in(parameters: Any) -> str:
 
 
 def _usage(attributes: Mapping[str, Any]) -> Usage | None:
-    spent, made = count(attributes.get(_SPENT)), count(attributes.get(_MADE))
+    spent, made = _tokens(attributes, _SPENT), _tokens(attributes, _MADE)
     if spent is None and made is None:
         return None
     return Usage(
         input=spent or 0,
         output=made or 0,
-        cache_read=count(first(attributes, _CACHE_READ)) or 0,
-        cache_write=count(attributes.get(_CACHE_WRITE)) or 0,
-        reasoning=count(attributes.get(_THOUGHT)) or 0,
+        cache_read=_tokens(attributes, _CACHE_READ) or _tokens(attributes, _CACHE_INPUT) or 0,
+        cache_write=_tokens(attributes, _CACHE_WRITE) or 0,
+        reasoning=_tokens(attributes, _THOUGHT) or 0,
     )
+
+
+def _tokens(attributes: Mapping[str, Any], key: str) -> int | None:
+    value = attributes.get(key)
+    return None if value is None else count(value)
 
 
 def _tools(fields: Fields) -> tuple[ToolDefinition, ...]:
@@ -218,8 +226,8 @@ def _read_tool(reading: Reading, span: RawSpan) -> None:
 
 
 def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    lists = indexed(attributes, ("retrieval.documents.",))
-    reading.documents = tuple(_document(fields) for fields in lists.get("documents", ()))
+    lists = indexed(attributes, frozenset({_DOCUMENTS}))
+    reading.documents = tuple(_document(fields) for fields in lists.get(_DOCUMENTS, ()))
     if not reading.documents:
         found = parsed(attributes.get(OUTPUT))
         reading.documents = tuple(as_list(found.get("documents") if type(found) is dict else found))

@@ -35,11 +35,9 @@ class OpenLIT:
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
         operation = attributes.get(semconv.OPERATION)
-        if operation in _MODEL_CALLS:
-            return _asked_for(attributes)
         if operation == "execute_tool":
             return _tool(attributes)
-        return None
+        return _asked_for(attributes) if type(operation) is str and operation in _MODEL_CALLS else None
 
 
 DIALECT = OpenLIT()
@@ -65,7 +63,8 @@ def _tool(attributes: Mapping[str, Any]) -> Reading:
     result = first(attributes, _RESULTS)
     if semconv.TOOL_RESULT not in attributes and result is not None:
         give_outcome(reading, tool_outcome(result))
-    return Reading(kind=Kind.STEP) if is_final_answer(reading.tool_name, reading.arguments) else reading
+    given = first(attributes, (semconv.TOOL_ARGUMENTS, *_ARGUMENTS))
+    return Reading(kind=Kind.STEP) if is_final_answer(reading.tool_name, given) else reading
 
 
 def _pieces(value: Any) -> list[str]:

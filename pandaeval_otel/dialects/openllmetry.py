@@ -35,10 +35,12 @@ _ENTITY, _INPUT, _OUTPUT = "traceloop.entity.name", "traceloop.entity.input", "t
 _PROPERTIES = "traceloop.association.properties."
 _LANGCHAIN_AGENT = f"{_PROPERTIES}lc_agent_name"
 _REQUEST_TYPE = "llm.request.type"
-_LISTS = ("gen_ai.prompt.", "gen_ai.completion.")
-_FUNCTIONS = "llm.request.functions."
+_GIVEN, _ANSWERS, _FUNCTIONS = "gen_ai.prompt", "gen_ai.completion", "llm.request.functions"
+_LISTS = frozenset({_GIVEN, _ANSWERS, _FUNCTIONS})
+_PREFIXES = (f"{_GIVEN}.", f"{_ANSWERS}.")
 _LLM_USER = "llm.user"
 _TOOL_NAME, _TOOL_ARGUMENTS = "tool.name", "tool.arguments"
+_ARGUMENTS = (_TOOL_ARGUMENTS, semconv.TOOL_ARGUMENTS, _INPUT)
 _CREW_RESULT, _CREW_TASKS = "crewai.crew.result", "crewai.crew.tasks"
 _CREW_WORKFLOW = "crewai.workflow"
 
@@ -62,7 +64,7 @@ _CALL_KINDS = {
 """Operations of spans that some frameworks' instrumentations call a task, as they do every method."""
 _MARKS = frozenset({_SPAN_KIND, _REQUEST_TYPE, _INPUT, _OUTPUT, _ENTITY, "traceloop.workflow.name"})
 _FIRST_LEAVES = ("role", "content", "user", "finish_reason", "tool_calls.0.name", "tool_calls.0.id")
-_INDEXED = frozenset(f"{prefix}0.{leaf}" for prefix in _LISTS for leaf in _FIRST_LEAVES)
+_INDEXED = frozenset(f"{prefix}0.{leaf}" for prefix in _PREFIXES for leaf in _FIRST_LEAVES)
 _TALKS = frozenset({Kind.LLM, Kind.AGENT, Kind.WORKFLOW})
 _SUFFIXES = (".tool", ".agent", ".workflow", ".task")
 
@@ -85,8 +87,6 @@ class OpenLLMetry:
         reading.user_id = prefixed_user(attributes, _PROPERTIES) or identifier(attributes.get(_LLM_USER))
         if reading.kind is Kind.TOOL:
             _read_tool(reading, span)
-            if is_final_answer(reading.tool_name, reading.arguments):
-                return Reading(kind=Kind.STEP, session_ids=reading.session_ids, user_id=reading.user_id)
         elif reading.kind in _TALKS or reading.kind is None:
             _read_messages(reading, attributes)
         if reading.kind in (Kind.AGENT, Kind.WORKFLOW):
@@ -103,7 +103,7 @@ def _has_lists(span: RawSpan) -> bool:
     if not _INDEXED.isdisjoint(span.attributes):
         return True
     # The SDK drops the oldest attributes first: what is left of a list may begin anywhere.
-    return span.dropped_attributes > 0 and any(key.startswith(_LISTS) for key in span.attributes)
+    return span.dropped_attributes > 0 and any(key.startswith(_PREFIXES) for key in span.attributes)
 
 
 def _kind(span: RawSpan) -> Kind | None:
@@ -116,7 +116,9 @@ def _kind(span: RawSpan) -> Kind | None:
     if kind is Kind.WORKFLOW and operation == "invoke_agent":
         return Kind.AGENT  # LangChain's graphs: the workflow is the agent, with its name beside it
     if kind is Kind.STEP and _TOOL_NAME in attributes and _TOOL_ARGUMENTS in attributes:
-        return Kind.TOOL  # LlamaIndex: a task like any other method, but one that calls a tool
+        kind = Kind.TOOL  # LlamaIndex: a task like any other method, but one that calls a tool
+    if kind is Kind.TOOL and is_final_answer(_tool_name(span), first(attributes, _ARGUMENTS)):
+        return Kind.STEP
     if kind is not None:
         return kind
     if span.name == _CREW_WORKFLOW:
@@ -130,13 +132,12 @@ def _kind(span: RawSpan) -> Kind | None:
 
 def _read_messages(reading: Reading, attributes: Mapping[str, Any]) -> None:
     lists = indexed(attributes, _LISTS)
-    if lists:
-        reading.input = indexed_messages(lists.get("prompt"), "user")
-        reading.output = without_protocol(indexed_messages(lists.get("completion"), "assistant"))
+    if _GIVEN in lists or _ANSWERS in lists:
+        reading.input = indexed_messages(lists.get(_GIVEN), "user")
+        reading.output = without_protocol(indexed_messages(lists.get(_ANSWERS), "assistant"))
         reading.system = system_of(reading.input)
-    if f"{_FUNCTIONS}0.name" in attributes or (lists and _REQUEST_TYPE not in attributes):
-        functions = indexed(attributes, (_FUNCTIONS,), segments=3).get("functions")
-        reading.tools = tool_definitions(functions) if functions else None
+    if _FUNCTIONS in lists:
+        reading.tools = tool_definitions(lists[_FUNCTIONS])
 
 
 def _read_run(reading: Reading, span: RawSpan) -> None:
@@ -181,11 +182,14 @@ def _read_crew(reading: Reading, attributes: Mapping[str, Any]) -> None:
         reading.output = answered(attributes.get(_CREW_RESULT))[0]
 
 
+def _tool_name(span: RawSpan) -> str:
+    return identifier(first(span.attributes, (semconv.TOOL_NAME, _TOOL_NAME))) or _entity(span)
+
+
 def _read_tool(reading: Reading, span: RawSpan) -> None:
     attributes = span.attributes
-    reading.tool_name = identifier(first(attributes, (semconv.TOOL_NAME, _TOOL_NAME))) or _entity(span)
-    value = first(attributes, (_TOOL_ARGUMENTS, semconv.TOOL_ARGUMENTS, _INPUT))
-    reading.arguments = tool_arguments(value)
+    reading.tool_name = _tool_name(span)
+    reading.arguments = tool_arguments(first(attributes, _ARGUMENTS))
     result = first(attributes, (semconv.TOOL_RESULT, _OUTPUT))
     if result is not None:
         give_outcome(reading, tool_outcome(result))
