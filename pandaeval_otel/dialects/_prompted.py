@@ -22,6 +22,7 @@ _DSPY_TOOL = re.compile(
     re.MULTILINE,
 )
 _THOUGHT = re.compile(r"\s*Thoughts?:\s*(?P<thought>.+?)\s*(?=<code>|```|$)", re.DOTALL)
+_TASK = "New task:\n"
 _MAX_TOOLS_TEXT = 100_000
 
 
@@ -34,6 +35,18 @@ def without_protocol(output: Messages | None) -> Messages | None:
         return output
     parts = _parts(only.parts[0].text)
     return output if parts is None else (Message(only.role, parts, only.finish_reason),)
+
+
+def without_task_mark(given: Messages | None) -> Messages | None:
+    """``given`` with the words that smolagents put before the user's own taken off."""
+    for index, message in enumerate(given or ()):
+        if message.role == "user" and given is not None:
+            first = message.parts[0] if message.parts else None
+            if type(first) is not Text or not first.text.startswith(_TASK):
+                return given
+            parts = (Text(first.text[len(_TASK) :]), *message.parts[1:])
+            return (*given[:index], Message("user", parts), *given[index + 1 :])
+    return given
 
 
 def prompted_tools(system: str | None) -> tuple[ToolDefinition, ...] | None:

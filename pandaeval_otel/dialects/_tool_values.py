@@ -27,7 +27,7 @@ _MAX_NESTING = 4
 
 
 def is_final_answer(name: str, value: Any) -> bool:
-    """Whether a call of the tool ``name`` with the arguments in ``value`` is how the framework hands over the answer."""
+    """Whether a call of the tool ``name``, with its arguments in ``value``, is how the framework ends the run."""
     word = name.lower()
     if word != _FINISH:
         return word in FINAL_ANSWERS

@@ -16,7 +16,7 @@ from pandaeval_otel.dialects._common import tool_definitions
 from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._openinference_kinds import INPUT, METADATA, OUTPUT, agent_of, kind_of, tool_of
-from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol
+from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, without_task_mark
 from pandaeval_otel.dialects._protocol import Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._salvage import salvage
@@ -92,7 +92,7 @@ def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
     if semconv.OUTPUT_MESSAGES not in attributes:
         _read_output(reading, attributes, lists)
     if _TOOLS in lists and semconv.TOOL_DEFINITIONS not in attributes:
-        found = [tool for fields in lists[_TOOLS] for tool in _tools(fields)]
+        found = [tool for fields in lists[_TOOLS] for tool in _tools(fields) if tool.name not in FINAL_ANSWERS]
         reading.tools = tuple(found) or None
     elif _SMOLAGENTS_TOOLS in attributes:
         reading.tools = _named_tools(attributes[_SMOLAGENTS_TOOLS])
@@ -105,7 +105,7 @@ def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 
 def _read_input(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[str, list[Fields]]) -> None:
-    reading.input = indexed_messages(lists.get(_GIVEN), "user")
+    reading.input = without_task_mark(indexed_messages(lists.get(_GIVEN), "user"))
     if reading.input is None and _PROMPTS in lists:
         texts = [str(text) for fields in lists[_PROMPTS] for text in fields.values()]
         reading.input = said_by_user("\n".join(texts))
