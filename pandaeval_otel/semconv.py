@@ -106,6 +106,12 @@ LANGFUSE_USER_ID = "langfuse.user.id"
 
 # --- PandaEval -------------------------------------------------------------------------------------------------------
 PANDAEVAL_ROOT = "pandaeval"
+PANDAEVAL_SESSION_ID = "pandaeval.session.id"
+PANDAEVAL_USER_ID = "pandaeval.user.id"
+PANDAEVAL_CASE_ID = "pandaeval.case.id"
+PANDAEVAL_TRIAL = "pandaeval.trial"
+PANDAEVAL_SAMPLED = "pandaeval.sampled"
+"""``False`` on spans that the application records but does not sample: encoders leave that flag out."""
 EVALUATION_SCOPE = "pandaeval.evaluation"
 
 # --- Which session does a span belong to? ----------------------------------------------------------------------------
@@ -121,6 +127,7 @@ RANK_RESPONSE_CHAIN = 20
 
 SESSION_RANKS: Mapping[str, int] = MappingProxyType(
     {
+        PANDAEVAL_SESSION_ID: RANK_OVERRIDE,
         CONVERSATION_ID: RANK_CONVERSATION,
         SESSION_ID: RANK_SESSION,
         LANGFUSE_SESSION_ID: RANK_SESSION,

@@ -24,6 +24,7 @@ KIND_BY_NAME = {
 """The first word of a span's name, where a second one follows, as the GenAI conventions form names."""
 
 _SESSION_RANKS = {
+    semconv.PANDAEVAL_SESSION_ID: semconv.RANK_OVERRIDE,
     semconv.SESSION_ID: semconv.RANK_SESSION,
     semconv.LANGFUSE_SESSION_ID: semconv.RANK_SESSION,
 }

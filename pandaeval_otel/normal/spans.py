@@ -132,6 +132,7 @@ def _named(names: list[str]) -> tuple[str, ...]:
 def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str, ...], has_own: bool) -> Span:
     resource = raw.resource
     sessions = said.session_ids
+    own = _own(raw.attributes) if has_own else {}
     return Span(
         trace_id=raw.trace_id,
         span_id=raw.span_id,
@@ -156,7 +157,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         previous_response_id=said.previous_response_id,
         agent_name=said.agent_name,
         session_ids=tuple(sorted(sessions)) if len(sessions) > 1 else sessions,
-        user_id=said.user_id,
+        user_id=str(own.get(semconv.PANDAEVAL_USER_ID) or said.user_id),
         documents=said.documents,
         content_refs=said.content_refs,
         service=resource.service,
@@ -164,11 +165,11 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         scope=raw.scope.name,
         dialects=names,
         links=tuple([(link.trace_id, link.span_id) for link in raw.links]) if raw.links else (),
-        sampled=_sampled(raw.flags),
+        sampled=own.get(semconv.PANDAEVAL_SAMPLED) is not False and _sampled(raw.flags),
         remote_parent=raw.flags & _REMOTE_KNOWN_AND_TRUE == _REMOTE_KNOWN_AND_TRUE,
         dropped_attributes=raw.dropped_attributes,
         notes=said.notes + notes,
-        attributes=_own(raw.attributes) if has_own else {},
+        attributes=own,
     )
 
 

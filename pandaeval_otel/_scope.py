@@ -1,0 +1,80 @@
+"""What the application says of the work at hand: session, user, test case and trial, carried in OpenTelemetry's context.
+
+It travels wherever the context does: into coroutines and tasks, into threads that were given the context, and with a
+``context=`` that a span is started with. Baggage of the same names, as another service may send it, counts too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opentelemetry import baggage, trace
+from opentelemetry.context import Context, create_key
+
+from pandaeval_otel import semconv
+
+SCOPE = create_key("pandaeval-scope")
+BAGGAGE = next(iter(baggage.set_baggage("any", "value", Context())))
+"""The key under which a context holds baggage; looking it up is much cheaper than asking for one entry."""
+
+_CARRIED = "_pandaeval_scope"
+_FROM_BAGGAGE = (
+    ("session", (semconv.PANDAEVAL_SESSION_ID, semconv.SESSION_ID)),
+    ("user", (semconv.PANDAEVAL_USER_ID, semconv.USER_ID)),
+    ("case", (semconv.PANDAEVAL_CASE_ID,)),
+    ("trial", (semconv.PANDAEVAL_TRIAL,)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Ids that hold for the spans started in a context; ``""`` where nothing is said."""
+
+    session: str = ""
+    user: str = ""
+    case: str = ""
+    trial: str = ""
+
+    def attributes(self) -> dict[str, str]:
+        """What is stamped on spans; also the names under which it travels as baggage."""
+        named = (
+            (semconv.PANDAEVAL_SESSION_ID, self.session),
+            (semconv.PANDAEVAL_USER_ID, self.user),
+            (semconv.PANDAEVAL_CASE_ID, self.case),
+            (semconv.PANDAEVAL_TRIAL, self.trial),
+        )
+        return {name: value for name, value in named if value}
+
+
+NOTHING = Scope()
+
+
+def scope_in(context: Context) -> Scope:
+    """What holds in ``context``: what was said in this process, completed by baggage."""
+    scope = context.get(SCOPE)
+    own = scope if isinstance(scope, Scope) else NOTHING
+    return _completed(own, context) if BAGGAGE in context else own
+
+
+def _completed(scope: Scope, context: Context) -> Scope:
+    entries = baggage.get_all(context)
+    found: dict[str, str] = {}
+    for field, names in _FROM_BAGGAGE:
+        if not getattr(scope, field):
+            value = next((entries[name] for name in names if entries.get(name)), None)
+            if value is not None:
+                found[field] = str(value)
+    return replace(scope, **found) if found else scope
+
+
+def stamp(span: Any, context: Context) -> None:
+    """Writes on a starting span what holds in its context, if it is the first of its trace in this process or if its
+    parent carries something else."""
+    scope = scope_in(context)
+    if scope is NOTHING:
+        return
+    # Remembered on the span itself: nothing to clean up, and it is there whichever way a child finds its parent.
+    if getattr(trace.get_current_span(context), _CARRIED, None) != scope:
+        span.set_attributes(scope.attributes())
+    setattr(span, _CARRIED, scope)
