@@ -31,13 +31,17 @@ class Closing:
 
 def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | None:
     """The trace, or ``None`` when it holds no span (log records only). Pure; never raises on what spans hold."""
-    closing = closing or Closing()
     if not evidence.spans:
         return None
     by_span: dict[str, list[RawLog]] = {}
     for log in evidence.logs:
         by_span.setdefault(log.span_id, []).append(log)
     spans = [normalize(raw, by_span.get(raw.span_id, ())) for raw in evidence.spans]
+    return trace_of(spans, evidence.digest, closing or Closing())
+
+
+def trace_of(spans: Sequence[Span], digest: str, closing: Closing) -> Trace:
+    """The trace that ``spans`` (normal, at least one, ids unique, in any order) make up."""
     ids = {span.span_id for span in spans}
     complete = any(not span.parent_id for span in spans)
     missing = [span for span in spans if span.parent_id and span.parent_id not in ids]
@@ -69,12 +73,12 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
         tools=_tools(tree.spans),
         reasoning=_reasoning([span for span in models if span.output] or roots),
         llm_calls=len(models),
-        models=_distinct([span.model for span in models] or [span.model for span in tree.spans]),
+        models=_distinct([span.model for span in models]) or _distinct([span.model for span in tree.spans]),
         usage=_usage(models, roots),
-        dialects=_dialects(spans),
+        dialects=_dialects(tree.spans),
         dropped_attributes=sum(span.dropped_attributes for span in spans),
         notes=_notes(tree, said.notes, folded),
-        digest=evidence.digest,
+        digest=digest,
         revision=closing.revision,
         late_spans=closing.late_spans,
         sampled=any(span.sampled for span in spans),

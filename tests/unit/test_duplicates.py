@@ -1,0 +1,180 @@
+"""One call that several spans tell of stands once, with all that they know."""
+
+from __future__ import annotations
+
+import pytest
+
+from pandaeval_otel.model import Kind, Span, Usage
+from pandaeval_otel.normal.duplicates import merge_duplicates
+from pandaeval_otel.normal.names import asked_name, same_tool
+from pandaeval_otel.normal.tree import Tree
+from tests.support.builders import Spans, says, user
+
+
+def merged(spans: Spans) -> tuple[dict[str, Span], int]:
+    tree, folded = merge_duplicates(Tree(spans()))
+    return {span.name: span for span in tree.spans}, folded
+
+
+def kinds(found: dict[str, Span]) -> dict[str, Kind]:
+    return {name: span.kind for name, span in found.items()}
+
+
+class TestModelCalls:
+    def test_a_framework_above_a_providers_client(self) -> None:
+        spans = Spans()
+        outer = spans.llm(spans.agent(), [user("hi")], "hello", name="outer", usage=Usage(10, 2))
+        spans.llm(spans.add(Kind.STEP, outer), name="inner", usage=Usage(12, 2), response_id="r1", response_model="m")
+        found, folded = merged(spans)
+        assert folded == 1
+        assert found["outer"].response_id == "r1"
+        assert found["outer"].response_model == "m"
+        assert found["outer"].usage == Usage(12, 2)
+        assert found["outer"].output == (says("hello"),)
+        assert found["inner"].kind is Kind.STEP
+        assert found["inner"].usage is None
+
+    def test_siblings_with_one_response(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [user("hi")], "hello", name="instrumentation", response_id="r1")
+        spans.llm(agent, name="client", response_id="r1", usage=Usage(5, 1))
+        found, folded = merged(spans)
+        assert folded == 1
+        assert found["instrumentation"].usage == Usage(5, 1)
+        assert found["client"].kind is Kind.STEP
+
+    def test_three_deep(self) -> None:
+        spans = Spans()
+        spans.llm(spans.llm(spans.llm(name="a"), name="b"), [user("hi")], "hello", name="c")
+        found, folded = merged(spans)
+        assert folded == 2
+        assert found["a"].output == (says("hello"),)
+
+    def test_the_outer_span_is_kept_though_the_inner_clock_is_ahead(self) -> None:
+        spans = Spans()
+        outer = spans.llm(name="outer", start_ns=100, end_ns=200)
+        spans.llm(outer, [user("hi")], "hello", name="inner", start_ns=90, end_ns=150)
+        found, folded = merged(spans)
+        assert folded == 1
+        assert kinds(found) == {"outer": Kind.LLM, "inner": Kind.STEP}
+        assert found["outer"].output == (says("hello"),)
+
+    def test_two_responses_are_two_calls(self) -> None:
+        spans = Spans()
+        spans.llm(spans.llm(name="outer", response_id="r1"), name="inner", response_id="r2")
+        assert merged(spans)[1] == 0
+
+    def test_a_call_below_a_tool_is_another_one(self) -> None:
+        spans = Spans()
+        spans.llm(spans.tool(spans.llm(name="outer")), name="inner")
+        assert merged(spans)[1] == 0
+
+    def test_a_loop_that_calls_itself_a_model_call_is_the_run_around_its_calls(self) -> None:
+        spans = Spans()
+        outer = spans.llm(None, [user("hi")], "done", name="outer")
+        spans.llm(outer, name="first", response_id="r1")
+        spans.llm(outer, name="second", response_id="r2")
+        found, folded = merged(spans)
+        assert folded == 0
+        assert kinds(found) == {"outer": Kind.WORKFLOW, "first": Kind.LLM, "second": Kind.LLM}
+
+    def test_a_retry_is_one_call_and_its_first_failure_is_forgotten(self) -> None:
+        spans = Spans()
+        outer = spans.llm(name="outer")
+        spans.llm(outer, name="first", error="429")
+        spans.llm(outer, name="second", response_id="r1")
+        found, folded = merged(spans)
+        assert folded == 2
+        assert found["outer"].error is None
+        assert found["outer"].response_id == "r1"
+
+    def test_a_failure_that_only_the_inner_span_tells_of_counts(self) -> None:
+        spans = Spans()
+        spans.llm(spans.llm(name="outer"), name="inner", error="400")
+        assert merged(spans)[0]["outer"].error == "400"
+
+    def test_sessions_and_dialects_of_all_are_kept(self) -> None:
+        spans = Spans()
+        outer = spans.llm(name="outer", session_ids=((3, "s"),), dialects=("a",))
+        spans.llm(outer, name="inner", session_ids=((2, "c"),), dialects=("b", "a"))
+        found, _ = merged(spans)
+        assert found["outer"].session_ids == ((2, "c"), (3, "s"))
+        assert found["outer"].dialects == ("a", "b")
+
+
+class TestToolCalls:
+    def test_an_execution_above_an_mcp_client_and_server(self) -> None:
+        spans = Spans()
+        outer = spans.tool(name="weather", arguments={"q": 1})
+        server = spans.tool(spans.tool(outer, "weather"), "weather", result={"t": 4})
+        found, folded = merged(spans)
+        assert folded == 2
+        assert found[outer.name].result is not None
+        assert found[server.name].kind is Kind.STEP
+
+    def test_other_ids_are_other_calls(self) -> None:
+        spans = Spans()
+        spans.tool(spans.tool(tool_call_id="c1"), tool_call_id="c2")
+        assert merged(spans)[1] == 0
+
+    def test_a_tool_that_calls_itself_is_called_twice(self) -> None:
+        spans = Spans()
+        spans.tool(spans.tool(arguments={"n": 2}), arguments={"n": 1})
+        assert merged(spans)[1] == 0
+
+    def test_the_same_arguments_wrapped_otherwise_are_one_call(self) -> None:
+        spans = Spans()
+        spans.tool(spans.tool(arguments={"kwargs": {"n": 2}}), arguments={"n": 2})
+        assert merged(spans)[1] == 1
+
+    def test_siblings_are_two_calls_though_they_share_an_id(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.tool(agent, tool_call_id="c1")
+        spans.tool(agent, tool_call_id="c1")
+        assert merged(spans)[1] == 0
+
+
+class TestAgents:
+    def test_an_agent_inside_of_itself_is_one_run(self) -> None:
+        spans = Spans()
+        outer = spans.agent(name="desk")
+        twin = spans.agent(outer, name="desk", input=(user("hi"),))
+        found, folded = merged(spans)
+        assert folded == 1
+        assert found[outer.name].input == (user("hi"),)
+        assert found[twin.name].kind is Kind.STEP
+
+    @pytest.mark.parametrize("name", ["helper", ""])
+    def test_another_agent_inside_is_another_run(self, name: str) -> None:
+        spans = Spans()
+        spans.agent(spans.agent(name=name and "desk"), name=name)
+        assert merged(spans)[1] == 0
+
+    def test_an_agent_that_calls_itself_as_a_tool_runs_twice(self) -> None:
+        spans = Spans()
+        spans.agent(spans.tool(spans.agent(name="desk")), name="desk")
+        assert merged(spans)[1] == 0
+
+
+def test_a_trace_without_duplicates_is_left_as_it_is() -> None:
+    spans = Spans()
+    spans.llm(spans.agent(), response_id="r1")
+    tree = Tree(spans())
+    assert merge_duplicates(tree) == (tree, 0)
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        "run", ["book", "Ferry-book", "ferry_app.book", "mcp__ferry__book", "book.tool", "run book"]
+    )
+    def test_prefixes_and_suffixes(self, run: str) -> None:
+        assert asked_name(run, {"book", "other"}) == "book"
+        assert same_tool(run, "book")
+        assert same_tool("book", run)
+
+    @pytest.mark.parametrize("run", ["rebook", "book_ferry", "booking", ""])
+    def test_other_tools(self, run: str) -> None:
+        assert asked_name(run, {"book"}) == run
+        assert not same_tool(run, "book")

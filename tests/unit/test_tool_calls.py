@@ -1,0 +1,306 @@
+"""Every tool call once and in order, wherever its arguments and its result were written down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pandaeval_otel.model import NOT_CAPTURED, Message, Text, ToolCall, ToolRequest, ToolResponse
+from pandaeval_otel.normal.tool_calls import tool_calls
+from pandaeval_otel.normal.tree import Tree
+from tests.support.builders import Spans, asks, gives, says, user
+
+OSLO, BERGEN = {"q": "oslo"}, {"q": "bergen"}
+
+
+def calls(spans: Spans) -> tuple[ToolCall, ...]:
+    return tool_calls(Tree(spans()))
+
+
+def shown(spans: Spans) -> list[tuple[str, Any, Any]]:
+    return [(call.name, call.arguments, call.result) for call in calls(spans)]
+
+
+class TestSpans:
+    def test_a_span_alone_is_a_call(self) -> None:
+        spans = Spans()
+        agent = spans.agent(name="desk")
+        span = spans.tool(agent, "search", OSLO, result=[1], tool_call_id="c1", error="late")
+        [call] = calls(spans)
+        assert call == ToolCall(
+            name="search",
+            id="c1",
+            arguments=OSLO,
+            result=[1],
+            error="late",
+            span_id=span.span_id,
+            agent="desk",
+            start_ns=span.start_ns,
+            end_ns=span.end_ns,
+            has_arguments=True,
+            has_result=True,
+        )
+
+    def test_not_captured_is_not_empty(self) -> None:
+        spans = Spans()
+        spans.tool(spans.agent())
+        spans.tool(spans.agent(), result=None)
+        hidden, empty = calls(spans)
+        assert (hidden.has_arguments, hidden.has_result) == (False, False)
+        assert (empty.result, empty.has_result) == (None, True)
+
+    def test_a_span_without_a_tools_name_is_called_by_its_own(self) -> None:
+        spans = Spans()
+        span = spans.tool(spans.agent(), name="")
+        assert [call.name for call in calls(spans)] == [span.name]
+
+    @pytest.mark.parametrize("name", ["final_answer", "final_result"])
+    def test_the_answer_handed_over_as_a_tool_is_no_call(self, name: str) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [user("hi")], says(asks(name, {"answer": "42"})))
+        spans.tool(agent, name, {"answer": "42"})
+        assert calls(spans) == ()
+
+
+class TestRequests:
+    def test_span_and_request_are_one_call(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [user("hi")], says(asks("search", OSLO, "c1")))
+        span = spans.tool(agent, "search", tool_call_id="c1", result=[1])
+        [call] = calls(spans)
+        assert (call.arguments, call.result, call.span_id) == (OSLO, [1], span.span_id)
+
+    def test_a_request_without_a_span_is_a_call_of_the_model_span(self) -> None:
+        spans = Spans()
+        model = spans.llm(spans.agent(), [user("hi")], says(asks("search", OSLO)))
+        [call] = calls(spans)
+        assert (call.span_id, call.start_ns) == (model.span_id, model.end_ns)
+
+    def test_the_id_decides_before_the_arguments(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [user("hi")], says(asks("search", OSLO, "c1"), asks("search", BERGEN, "c2")))
+        spans.tool(agent, "search", tool_call_id="c2", result="b")
+        spans.tool(agent, "search", tool_call_id="c1", result="o")
+        assert shown(spans) == [("search", OSLO, "o"), ("search", BERGEN, "b")]
+
+    def test_arguments_decide_where_there_are_no_ids(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [user("hi")], says(asks("search", OSLO), asks("search", BERGEN)))
+        spans.tool(agent, "search", {"q": "bergen"}, result="b")
+        spans.tool(agent, "search", {"q": "oslo"}, result="o")
+        assert shown(spans) == [("search", OSLO, "o"), ("search", BERGEN, "b")]
+
+    def test_ids_that_an_instrumentation_made_up_do_not_part_equal_calls(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [user("hi")], says(asks("search", OSLO, "from the model")))
+        spans.tool(agent, "search", OSLO, tool_call_id="from the framework")
+        assert len(calls(spans)) == 1
+
+    def test_other_ids_and_other_arguments_are_two_calls(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [user("hi")], says(asks("search", OSLO, "c1")))
+        spans.tool(agent, "search", BERGEN, tool_call_id="c2")
+        assert len(calls(spans)) == 2
+
+    def test_equal_calls_are_as_many_as_were_made(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        for _ in range(3):
+            spans.llm(agent, [user("hi")], says(asks("search", OSLO)))
+            spans.tool(agent, "search", OSLO, result=[])
+        assert shown(spans) == [("search", OSLO, [])] * 3
+
+    def test_ids_that_repeat(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        for place in (OSLO, BERGEN):
+            spans.llm(agent, [user("hi")], says(asks("search", place, "call_0")))
+            spans.tool(agent, "search", tool_call_id="call_0", result=place["q"])
+        assert shown(spans) == [("search", OSLO, "oslo"), ("search", BERGEN, "bergen")]
+
+    def test_a_prefixed_name_is_the_tool_that_was_asked_for(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [user("hi")], says(asks("search", OSLO)))
+        spans.tool(agent, "Ferry-search", result=1)
+        assert shown(spans) == [("search", OSLO, 1)]
+
+    def test_calls_stand_in_the_order_in_which_they_were_asked_for(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [user("hi")], says(asks("a", OSLO), asks("b", OSLO)))
+        spans.tool(agent, "b", OSLO)
+        spans.tool(agent, "a", OSLO)
+        spans.llm(agent, [user("hi")], says(asks("c", OSLO)))
+        assert [call.name for call in calls(spans)] == ["a", "b", "c"]
+
+    def test_a_tool_on_a_machine_whose_clock_is_behind_keeps_its_place(self) -> None:
+        spans = Spans()
+        agent = spans.agent(start_ns=1000, end_ns=9000)
+        spans.llm(agent, [user("hi")], says(asks("a", OSLO)), start_ns=2000, end_ns=2500)
+        spans.llm(agent, [user("hi")], says(asks("b", OSLO)), start_ns=3000, end_ns=3500)
+        spans.tool(agent, "b", OSLO, start_ns=10, end_ns=20)
+        assert [call.name for call in calls(spans)] == ["a", "b"]
+
+    def test_a_request_whose_name_was_lost_is_no_call(self) -> None:
+        spans = Spans()
+        spans.llm(spans.agent(), [user("hi")], says(ToolRequest("")))
+        assert calls(spans) == ()
+
+    def test_an_agents_own_messages_tell_where_model_calls_do_not(self) -> None:
+        spans = Spans()
+        said = (says(asks("search", OSLO, "c1")), gives([1], "c1"), says("found"))
+        spans.llm(spans.agent(input=(user("hi"),), output=said))
+        assert shown(spans) == [("search", OSLO, [1])]
+
+
+class TestHistory:
+    """One trace per model call: the last one knows the calls of the others from its input."""
+
+    ASKED = (user("hi"), says(asks("search", OSLO, "c1")), gives("o", "c1"))
+
+    def test_calls_of_earlier_traces_are_taken_over(self) -> None:
+        spans = Spans()
+        spans.llm(None, self.ASKED, "done")
+        assert shown(spans) == [("search", OSLO, "o")]
+
+    def test_those_before_the_last_user_message_are_not(self) -> None:
+        spans = Spans()
+        spans.llm(None, [*self.ASKED, says("done"), user("thanks")], "welcome")
+        assert calls(spans) == ()
+
+    def test_own_calls_follow(self) -> None:
+        spans = Spans()
+        spans.llm(None, self.ASKED, says(asks("search", BERGEN, "c2")))
+        assert shown(spans) == [("search", OSLO, "o"), ("search", BERGEN, None)]
+
+    def test_calls_of_this_trace_are_not_taken_over_again(self) -> None:
+        spans = Spans()
+        top = spans.agent()
+        spans.llm(top, [user("hi")], says(asks("search", OSLO, "c1")))
+        spans.llm(top, self.ASKED, "done")
+        assert shown(spans) == [("search", OSLO, "o")]
+
+    def test_an_id_that_the_history_spells_otherwise_makes_no_second_call(self) -> None:
+        spans = Spans()
+        top = spans.agent()
+        spans.llm(top, [user("hi")], says(asks("search", OSLO, "adk-1")))
+        spans.llm(top, [user("hi"), says(asks("search", OSLO)), gives("o")], "done")
+        assert shown(spans) == [("search", OSLO, "o")]
+
+    def test_calls_that_outputs_left_out_are_found_in_the_last_input(self) -> None:
+        spans = Spans()
+        top = spans.agent()
+        spans.llm(top, [user("hi")])
+        spans.llm(top, self.ASKED)
+        last = (*self.ASKED, says(asks("search", BERGEN, "c2")), gives("b", "c2"))
+        spans.llm(top, last, "done")
+        assert shown(spans) == [("search", OSLO, "o"), ("search", BERGEN, "b")]
+
+    def test_nothing_is_taken_from_a_list_that_was_cut(self) -> None:
+        spans = Spans()
+        spans.llm(None, [*self.ASKED, says(Text("half a wo"), NOT_CAPTURED)], "done")
+        assert calls(spans) == ()
+
+
+class TestResults:
+    def trace(self, *history: Message, place: Any = OSLO, id: str = "c1") -> Spans:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [user("hi")], says(asks("search", place, id)))
+        spans.tool(agent, "search", tool_call_id=id)
+        spans.llm(agent, history, "done")
+        return spans
+
+    def test_out_of_the_next_input(self) -> None:
+        assert shown(self.trace(user("hi"), says(asks(id="c1")), gives([1], "c1"))) == [("search", OSLO, [1])]
+
+    def test_out_of_an_input_that_holds_only_what_is_new(self) -> None:
+        assert shown(self.trace(gives([1], "c1"))) == [("search", OSLO, [1])]
+
+    def test_without_any_id(self) -> None:
+        assert shown(self.trace(gives([1]), id="")) == [("search", OSLO, [1])]
+
+    def test_an_id_of_nobody_answers_nothing(self) -> None:
+        [call] = calls(self.trace(gives([1], "c9")))
+        assert not call.has_result
+
+    def test_what_the_span_states_is_not_overwritten(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [user("hi")], says(asks(id="c1")))
+        spans.tool(agent, "search", tool_call_id="c1", result="whole")
+        spans.llm(agent, [user("hi"), says(asks(id="c1")), gives("who…", "c1")], "done")
+        assert [call.result for call in calls(spans)] == ["whole"]
+
+    def test_parallel_calls_without_ids_are_answered_in_order(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        both = says(asks("a", OSLO), asks("b", OSLO))
+        spans.llm(agent, [user("hi")], both)
+        spans.llm(agent, [user("hi"), both, gives(1), gives(2)], "done")
+        assert shown(spans) == [("a", OSLO, 1), ("b", OSLO, 2)]
+
+    def test_parallel_calls_answered_out_of_order_by_name(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        both = says(asks("a", OSLO), asks("b", OSLO))
+        spans.llm(agent, [user("hi")], both)
+        spans.llm(agent, [user("hi"), both, gives(2, name="b"), gives(1, name="a")], "done")
+        assert shown(spans) == [("a", OSLO, 1), ("b", OSLO, 2)]
+
+    def test_response_ids_of_their_own_are_read_in_order_if_the_number_fits(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        both = says(asks("a", OSLO, "c1"), asks("b", OSLO, "c2"))
+        spans.llm(agent, [user("hi")], both)
+        spans.llm(agent, [user("hi"), both, gives(1, "a_0"), gives(2, "b_1")], "done")
+        assert shown(spans) == [("a", OSLO, 1), ("b", OSLO, 2)]
+
+    def test_a_missing_response_is_not_made_up_from_a_stranger(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        both = says(asks("a", OSLO, "c1"), asks("b", OSLO, "c2"))
+        spans.llm(agent, [user("hi")], both)
+        spans.llm(agent, [user("hi"), both, gives(1, "c9")], "done")
+        assert [call.has_result for call in calls(spans)] == [False, False]
+
+    def test_equal_calls_get_their_own_results(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        history = [user("hi")]
+        for result in (1, 2, 3):
+            spans.llm(agent, history, says(asks("search", OSLO)))
+            history = [*history, says(asks("search", OSLO)), gives(result)]
+        spans.llm(agent, history, "done")
+        assert [call.result for call in calls(spans)] == [1, 2, 3]
+
+    def test_equal_ids_get_their_own_results(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        for result in (1, 2, 3):
+            spans.llm(agent, [gives(result - 1, "call_0")] if result > 1 else [user("hi")], says(asks(id="call_0")))
+        spans.llm(agent, [gives(3, "call_0")], "done")
+        assert [call.result for call in calls(spans)] == [1, 2, 3]
+
+    def test_a_later_turn_does_not_answer_an_earlier_one(self) -> None:
+        spans = Spans()
+        top = spans.agent()
+        first = [user("one"), says(asks("search", OSLO))]
+        spans.llm(top, first[:1], says(asks("search", OSLO)))
+        spans.llm(top, [*first, gives(1)], "one it is")
+        second = [*first, gives(1), says("one it is"), user("two")]
+        spans.llm(top, second, says(asks("search", OSLO)))
+        spans.llm(top, [*second, says(asks("search", OSLO)), gives(2)], "two it is")
+        assert [call.result for call in calls(spans)] == [1, 2]
+
+    def test_a_result_that_was_not_captured_is_known_to_have_come(self) -> None:
+        [call] = calls(self.trace(user("hi"), says(asks(id="c1")), Message("tool", (ToolResponse(None, "c1"),))))
+        assert call.result is None

@@ -1,0 +1,168 @@
+"""A trace as a whole: what is drawn from its spans besides turns, calls and session."""
+
+from __future__ import annotations
+
+from pandaeval_otel.model import Kind, Reasoning, ToolDefinition, Trace, Trigger, Usage
+from pandaeval_otel.normal.trace import Closing, is_genai, trace_of
+from tests.support.builders import Spans, asks, gives, says, user
+
+HI = user("hi")
+
+
+def built(spans: Spans, closing: Closing | None = None) -> Trace:
+    return trace_of(spans(), "digest", closing or Closing())
+
+
+class TestError:
+    def test_of_the_root(self) -> None:
+        spans = Spans()
+        spans.agent(error="boom")
+        assert (built(spans).error, built(spans).status) == ("boom", "error")
+
+    def test_one_that_the_run_coped_with_does_not_count(self) -> None:
+        spans = Spans()
+        agent = spans.agent(output=(says("sorry"),))
+        spans.tool(agent, error="timeout")
+        spans.llm(agent, error="429")
+        assert built(spans).error is None
+
+    def test_an_agents_below_a_workflow_that_hides_it(self) -> None:
+        spans = Spans()
+        spans.llm(spans.agent(spans.add(Kind.WORKFLOW), error="boom"), [HI], error="400")
+        assert built(spans).error == "boom"
+
+    def test_a_model_calls_that_nobody_else_tells_of(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [HI], says(asks()))
+        spans.llm(agent, error="400")
+        assert built(spans).error == "400"
+
+    def test_not_one_that_was_tried_again(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, error="429")
+        spans.llm(agent)
+        assert built(spans).error is None
+
+    def test_not_an_earlier_runs(self) -> None:
+        spans = Spans()
+        spans.agent(input=(HI,), error="boom")
+        spans.agent(input=(HI,), output=(says("hello"),))
+        assert built(spans).error is None
+
+
+class TestAgent:
+    def test_the_roots_name_then_the_first_agents_then_the_services(self) -> None:
+        spans = Spans()
+        flow = spans.add(Kind.WORKFLOW, service="shop")
+        assert built(spans).agent == "shop"
+        spans.llm(flow, agent_name="of a model call")
+        assert built(spans).agent == "of a model call"
+        spans.agent(flow, name="desk")
+        assert built(spans).agent == "desk"
+        assert built(spans).agents == ("of a model call", "desk")
+
+
+class TestTokens:
+    def test_of_model_calls_and_not_of_agents_that_sum_them_up(self) -> None:
+        spans = Spans()
+        agent = spans.agent(usage=Usage(30, 3))
+        spans.llm(agent, usage=Usage(10, 1))
+        spans.llm(agent, usage=Usage(20, 2))
+        assert built(spans).usage == Usage(30, 3)
+        assert built(spans).llm_calls == 2
+
+    def test_of_agents_where_no_model_call_is_seen(self) -> None:
+        spans = Spans()
+        spans.agent(usage=Usage(30, 3))
+        assert built(spans).usage == Usage(30, 3)
+
+
+class TestReasoning:
+    def test_every_thought_once(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        for _ in range(2):
+            spans.llm(agent, [HI], says(Reasoning("again"), asks()))
+        spans.llm(agent, [HI], says(Reasoning("enough"), "done"))
+        assert built(spans).reasoning == ("again", "enough")
+
+    def test_thoughts_that_stand_only_in_the_history(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent, [HI], says(asks()))
+        spans.llm(agent, [HI, says(Reasoning("look it up"), asks()), gives(1)], "done")
+        assert built(spans).reasoning == ("look it up",)
+
+    def test_not_those_of_earlier_turns(self) -> None:
+        spans = Spans()
+        spans.llm(None, [HI, says(Reasoning("greet"), "hello"), user("bye")], "see you")
+        assert built(spans).reasoning == ()
+
+
+def test_the_fullest_definition_of_each_tool() -> None:
+    spans = Spans()
+    bare, full = ToolDefinition("a"), ToolDefinition("a", "does a", {"type": "object"})
+    agent = spans.agent(tools=(bare, ToolDefinition("b")))
+    spans.llm(agent, tools=(full,))
+    assert built(spans).tools == (full, ToolDefinition("b"))
+
+
+class TestScores:
+    """Scores of somebody else in the same trace."""
+
+    def test_neither_they_nor_the_judges_calls_below_them_are_the_agents(self) -> None:
+        spans = Spans()
+        agent = spans.agent(input=(HI,), output=(says("hello"),))
+        score = spans.add(Kind.EVALUATION, agent)
+        spans.llm(score, [user("is it good?")], "yes", usage=Usage(5, 1))
+        trace = built(spans)
+        assert (trace.llm_calls, trace.usage, len(trace.spans)) == (0, Usage(), 1)
+
+    def test_a_trace_of_nothing_else_is_none_of_our_business(self) -> None:
+        spans = Spans()
+        spans.add(Kind.EVALUATION)
+        assert not is_genai(built(spans))
+
+
+class TestBusiness:
+    def test_an_agents_work(self) -> None:
+        spans = Spans()
+        spans.llm(spans.add(Kind.OTHER))
+        assert is_genai(built(spans))
+
+    def test_steps_that_say_something(self) -> None:
+        spans = Spans()
+        spans.add(Kind.STEP, input=(HI,))
+        assert is_genai(built(spans))
+
+    def test_not_the_making_of_an_agent(self) -> None:
+        spans = Spans()
+        spans.add(Kind.STEP, agent_name="desk")
+        assert not is_genai(built(spans))
+
+    def test_not_a_web_request(self) -> None:
+        spans = Spans()
+        spans.add(Kind.OTHER)
+        assert not is_genai(built(spans))
+
+
+class TestCompleteness:
+    def test_a_parentless_span_completes_it(self) -> None:
+        spans = Spans()
+        spans.llm(spans.agent())
+        trace = built(spans)
+        assert (trace.complete, trace.fragment) == (True, False)
+
+    def test_a_parent_that_lives_elsewhere_makes_it_a_fragment(self) -> None:
+        spans = Spans()
+        spans.agent(parent_id="f" * 16, remote_parent=True)
+        trace = built(spans)
+        assert (trace.complete, trace.fragment) == (False, True)
+
+    def test_one_that_was_decided_again_closed_for_the_reason_that_its_spans_show(self) -> None:
+        spans = Spans()
+        spans.agent()
+        assert built(spans, Closing(Trigger.IDLE, revision=2)).trigger is Trigger.ROOT_ENDED
+        assert built(spans, Closing(Trigger.IDLE, revision=1)).trigger is Trigger.IDLE

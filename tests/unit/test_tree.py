@@ -1,0 +1,154 @@
+"""The tree of a trace: parents that are missing, late, skewed or in circles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pandaeval_otel.model import Kind, Span
+from pandaeval_otel.normal.tree import Tree
+from tests.support.builders import MS, Spans
+
+
+def names(spans: object) -> list[str]:
+    return [span.name for span in spans]  # type: ignore[attr-defined]
+
+
+def test_spans_stand_in_order_of_start_and_outer_ones_before_inner_ones() -> None:
+    spans = Spans()
+    root = spans.agent(name="root", start_ns=5, end_ns=100)
+    inner = spans.llm(root, start_ns=5, end_ns=7)
+    late = spans.llm(root, start_ns=9, end_ns=10)
+    tree = Tree([late, inner, root])
+    assert tree.spans == (root, inner, late)
+    assert [tree.depth(span) for span in tree.spans] == [0, 1, 1]
+
+
+def test_a_child_that_started_before_its_parent_is_still_its_child() -> None:
+    spans = Spans()
+    root = spans.agent(start_ns=100 * MS, end_ns=200 * MS)
+    early = spans.tool(root, start_ns=99 * MS, end_ns=120 * MS)
+    tree = Tree(spans())
+    assert tree.spans == (early, root)
+    assert tree.parent(early) is root
+    assert tree.below(root) == [early]
+    assert tree.roots == (root,)
+
+
+def test_a_span_without_its_parent_is_on_top() -> None:
+    spans = Spans()
+    orphan = replace(spans.llm(), parent_id="f" * 16)
+    tree = Tree([orphan])
+    assert tree.parent(orphan) is None
+    assert tree.roots == (orphan,)
+
+
+def test_what_stands_between_does_not_count_as_above() -> None:
+    spans = Spans()
+    root = spans.agent(name="desk")
+    step = spans.add(Kind.STEP, spans.add(Kind.OTHER, root))
+    tool = spans.tool(step)
+    model = spans.llm(tool)
+    tree = Tree(spans())
+    assert tree.above(tool) is tree.by_id[root.span_id]
+    assert tree.above(model) is tree.by_id[tool.span_id]
+    assert [tree.asides(span) for span in (root, step, tool, model)] == [0, 0, 0, 1]
+    assert tree.agent(model) == "desk"
+
+
+def test_the_nearest_agents_name_wins() -> None:
+    spans = Spans()
+    inner = spans.agent(spans.tool(spans.agent(name="outer")), name="inner")
+    model = spans.llm(inner)
+    assert Tree(spans()).agent(model) == "inner"
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_a_parent_loop_is_cut_above_its_earliest_span(order: tuple[int, ...]) -> None:
+    spans = Spans()
+    first, second, third = spans.agent(name="1"), spans.agent(name="2"), spans.agent(name="3")
+    looped = [
+        replace(first, parent_id=third.span_id),
+        replace(second, parent_id=first.span_id),
+        replace(third, parent_id=second.span_id),
+    ]
+    tree = Tree([looped[at] for at in order])
+    assert tree.roots == (looped[0],)
+    assert tree.parent(looped[0]) is None
+    assert [tree.depth(span) for span in looped] == [0, 1, 2]
+    assert tree.below(looped[0]) == looped[1:]
+    assert tree.children(looped[2]) == []
+
+
+def test_a_span_that_is_its_own_parent_is_on_top() -> None:
+    span = replace(Spans().agent(), parent_id="0000000000000001")
+    tree = Tree([span])
+    assert tree.roots == (span,)
+    assert tree.below(span) == []
+
+
+def test_spans_below_a_loop_are_reached() -> None:
+    spans = Spans()
+    one, two = spans.agent(name="one"), spans.agent(name="two")
+    leaf = spans.llm(two)
+    tree = Tree([leaf, replace(one, parent_id=two.span_id), replace(two, parent_id=one.span_id)])
+    assert tree.depth(leaf) == 2
+
+
+def test_thousands_of_nested_spans_need_no_recursion() -> None:
+    spans = Spans()
+    at: Span | None = None
+    for _ in range(20_000):
+        at = spans.add(Kind.STEP, at, end_ns=0)
+    assert at is not None
+    tree = Tree(spans())
+    assert tree.depth(at) == 19_999
+    assert len(tree.below(tree.spans[0])) == 19_999
+
+
+class TestRoots:
+    def test_the_outermost_agent_below_a_server_span(self) -> None:
+        spans = Spans()
+        agent = spans.agent(spans.add(Kind.OTHER, name="POST /chat"))
+        spans.agent(agent, name="helper")
+        assert names(Tree(spans()).roots) == [agent.name]
+
+    def test_agents_side_by_side_are_several(self) -> None:
+        spans = Spans()
+        top = spans.add(Kind.OTHER)
+        found = [spans.agent(top, name=name) for name in ("a", "b")]
+        assert names(Tree(spans()).roots) == names(found)
+
+    def test_an_agent_that_a_tool_called_is_none_beside_one_that_was_run(self) -> None:
+        spans = Spans()
+        desk = spans.agent(name="desk")
+        top = spans.add(Kind.OTHER)
+        spans.agent(spans.tool(top), name="helper")
+        assert names(Tree(spans()).roots) == [desk.name]
+
+    def test_an_agent_in_a_tool_of_a_hand_written_loop_is_none(self) -> None:
+        spans = Spans()
+        top = spans.add(Kind.OTHER)
+        asking = spans.llm(top)
+        tool = spans.tool(top)
+        spans.agent(tool, name="helper")
+        answering = spans.llm(top)
+        assert names(Tree(spans()).roots) == names([asking, tool, answering])
+
+    def test_an_agent_in_a_tool_is_the_root_where_nothing_else_was_run(self) -> None:
+        spans = Spans()
+        helper = spans.agent(spans.tool(name="tools/call"), name="helper")
+        assert names(Tree(spans()).roots) == [helper.name]
+
+    def test_without_agents_the_topmost_work(self) -> None:
+        spans = Spans()
+        top = spans.add(Kind.OTHER)
+        model = spans.llm(top)
+        spans.add(Kind.STEP, top)
+        assert names(Tree(spans()).roots) == [model.name]
+
+    def test_a_trace_without_work_has_none(self) -> None:
+        spans = Spans()
+        spans.add(Kind.STEP, spans.add(Kind.OTHER))
+        assert Tree(spans()).roots == ()
