@@ -179,13 +179,14 @@ class CollectorProcess:
         return standing(self.results())
 
     def at_rest(self) -> bool:
-        """Whether every stored trace is decided, every session is scored, and every result is written."""
+        """Whether every stored trace is decided, every session is scored, and every result is delivered."""
         if not (self.data / "pandaeval.db").exists():
             return False
         with self.database() as database:
             (open_sessions,) = database.execute("SELECT count(*) FROM sessions WHERE open").fetchone()
             (results,) = database.execute("SELECT count(*) FROM results").fetchone()
-            return not open_sessions and not open_chunks(database) and len(self.results()) == results
+            (unsent,) = database.execute("SELECT count(*) FROM outbox").fetchone()
+            return not open_sessions + unsent and not open_chunks(database) and len(self.results()) == results
 
     @contextlib.contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:

@@ -17,7 +17,8 @@ from pandaeval_collector.files import Request
 from pandaeval_collector.settings import close_rules, evaluator
 from support.collector import CollectorProcess, open_chunks, snapshot, standing
 from support.oracle import Oracle, problems_of
-from support.stored import exported_problems, requests_by_trace, series_problems
+from support.sink import Sink
+from support.stored import exported_problems, requests_by_trace, series_problems, stored_spans
 
 # How often a point may be passed before it kills. It has to be met within one short life.
 FAIL_POINTS = {
@@ -39,8 +40,8 @@ Results = dict[tuple[str, str], tuple[str, float | None]]
 @dataclass(slots=True)
 class Figures:
     """What a batch came to. ``resent``: spans that the store was given more than once; ``rewritten``: result lines that
-    were written, not noted, and written again after the kill; ``points``: kills by fail point, ``time`` for random
-    ones."""
+    were written, not noted, and written again after the kill; ``redelivered``: log events and spans that the sink got
+    more than once; ``points``: kills by fail point, ``time`` for random ones."""
 
     cycles: int = 0
     acknowledged: int = 0
@@ -49,6 +50,7 @@ class Figures:
     results: int = 0
     resent: int = 0
     rewritten: int = 0
+    redelivered: int = 0
     points: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
@@ -57,7 +59,7 @@ class Figures:
 
     def add(self, other: Figures) -> None:
         """Sums up."""
-        for name in ("cycles", "acknowledged", "sent", "traces", "results", "resent", "rewritten"):
+        for name in ("cycles", "acknowledged", "sent", "traces", "results", "resent", "rewritten", "redelivered"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.points.update(other.points)
         self.problems.extend(other.problems)
@@ -78,12 +80,13 @@ def at_fail_points(cycles: int, chance: random.Random) -> list[str]:
 def run(
     folder: Path, seed: int, kills: Sequence[str], progress: Callable[[str], None] | None = None, pause: float = 0.01
 ) -> Figures:
-    """One data directory, one oracle, one kill after the other; then rest, and the last word. ``folder`` is empty and
-    stays for a look at what went wrong."""
+    """One data directory, one oracle, one unreliable sink, one kill after the other; then rest, and the last word.
+    ``folder`` is empty and stays for a look at what went wrong."""
     figures = Figures()
     seen: dict[str, bytes] = {}
     with (
-        CollectorProcess(folder) as collector,
+        Sink(seed, trouble=0.1) as sink,
+        CollectorProcess(folder, {"PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": sink.endpoint}) as collector,
         Oracle(collector.grpc, collector.http, seed, pause=pause) as oracle,
     ):
         for number, kill in enumerate(kills):
@@ -102,7 +105,8 @@ def run(
         collector.until(collector.at_rest, "at rest", 120)
         if (code := collector.stop()) != 0:
             figures.problems.append(f"SIGTERM ended it with {code}")
-        _last_word(figures, collector, oracle, seen)
+        figures.problems.extend(_lines_again(collector, seen))
+        _last_word(figures, collector, oracle, sink)
     return figures
 
 
@@ -148,27 +152,33 @@ def _unnoted(collector: CollectorProcess, database: Any) -> int:
     return collector.results_file.read_bytes()[int(row[0] or 0) if row else 0 :].count(b"\n")
 
 
-def _last_word(figures: Figures, collector: CollectorProcess, oracle: Oracle, seen: dict[str, bytes]) -> None:
+def _last_word(figures: Figures, collector: CollectorProcess, oracle: Oracle, sink: Sink) -> None:
     figures.acknowledged, figures.sent = len(oracle.told.acknowledged), len(oracle.told.sent)
+    figures.redelivered = sink.repeated
     with snapshot(collector.data, collector.folder / "scratch") as database:
         problems = problems_of(oracle.told, database)
         problems += exported_problems(database, collector.results_file) + series_problems(database)
-        problems += _lines_again(collector, seen)
+        problems += _sink_problems(sink, {row[0] for row in database.execute("SELECT id FROM results")})
         if still_open := open_chunks(database):
             problems.append(f"{len(still_open)} chunks are in no decided trace")
         problems += _differences(standing_results(collector), uninterrupted(list(requests_by_trace(database))))
         (figures.traces,) = database.execute("SELECT count(*) FROM traces").fetchone()
         (figures.results,) = database.execute("SELECT count(*) FROM results").fetchone()
         (items,) = database.execute("SELECT sum(items) FROM chunks").fetchone()
-        figures.resent = items - len(problems_free_spans(database))
+        figures.resent = items - len(stored_spans(database))
     figures.problems.extend(problems)
 
 
-def problems_free_spans(database: Any) -> set[tuple[bytes, bytes]]:
-    """Distinct spans in the store."""
-    from support.stored import stored_spans
-
-    return set(stored_spans(database))
+def _sink_problems(sink: Sink, results: set[str]) -> list[str]:
+    """Every result reached the sink, nothing else did, and what came again was the same to the byte."""
+    found = []
+    if missing := results - sink.results:
+        found.append(f"{len(missing)} results never reached the sink")
+    if unknown := sink.results - results:
+        found.append(f"{len(unknown)} results at the sink are not in the store")
+    if sink.changed:
+        found.append(f"{len(sink.changed)} exports came again with other content")
+    return found
 
 
 def standing_results(collector: CollectorProcess) -> Results:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from support.made_traces import Composer, MadeTrace
 from support.senders import Door, GrpcDoor, HttpDoor
+from support.stored import stored_spans
 
 SpanKey = tuple[bytes, bytes]
 
@@ -126,8 +127,6 @@ def _parts(trace: MadeTrace, chance: random.Random) -> list[Sequence[Span]]:
 
 def problems_of(told: Told, database: sqlite3.Connection) -> list[str]:
     """What is wrong with a store in the eyes of the oracle, as sentences; empty when nothing is."""
-    from support.stored import stored_spans
-
     found: list[str] = []
     (sound,) = database.execute("PRAGMA integrity_check").fetchone()
     if sound != "ok":

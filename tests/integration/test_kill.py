@@ -1,0 +1,24 @@
+"""Kill -9 at the worst moments, under load by three doors, with a sink that fails: nothing acknowledged is lost.
+
+The long version is ``tests/proofs/kill.py``.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from support.kills import FAIL_POINTS, at_fail_points, at_random_times, run
+
+
+def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    kills = at_fail_points(len(FAIL_POINTS), chance) + at_random_times(2, chance)
+
+    figures = run(tmp_path, 7, kills, pause=0.03)
+
+    assert figures.problems == []
+    assert figures.cycles == len(kills)
+    assert figures.acknowledged > 100
+    assert sum(count for point, count in figures.points.items() if point in FAIL_POINTS) >= len(FAIL_POINTS) - 2
+    assert figures.redelivered > 0, "nothing was sent twice, so the way after a crash was not tried"

@@ -1,0 +1,112 @@
+"""The long proof that nothing acknowledged is lost: kill a busy collector hundreds of times.
+
+    python tests/proofs/kill.py --cycles 300 --seed 1 --ledger tests/proofs/ledger.jsonl
+
+Cycles run in batches, each with a data directory and an oracle of its own; after its kills a batch comes to rest and
+is held to its word. Each batch adds a line to the ledger; a run that was broken off goes on where it stopped. Leaves
+with 1 as soon as one thing is wrong; the files of that batch are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
+
+from support.kills import Figures, at_fail_points, at_random_times, run  # noqa: E402
+
+BATCH = 25
+KINDS = {"fail-points": at_fail_points, "random-times": at_random_times}
+
+
+def main() -> int:
+    options = _options()
+    total = Figures()
+    done = _done(options.ledger, options.kind, options.seed)
+    for number, start in enumerate(range(0, options.cycles, BATCH)):
+        if number in done:
+            total.add(_figures(done[number]))
+            continue
+        cycles = min(BATCH, options.cycles - start)
+        seed = options.seed * 1000 + number
+        kills = KINDS[options.kind](cycles, random.Random(seed))
+        folder = Path(tempfile.mkdtemp(prefix="pandaeval-kill-"))
+        figures = run(folder, seed, kills, lambda text, at=start: _progress(at, options.cycles, text))  # type: ignore[misc]
+        _note(options.ledger, options.kind, options.seed, number, figures)
+        total.add(figures)
+        if figures.problems:
+            print(f"\nWRONG, see {folder}:", *figures.problems, sep="\n  ", file=sys.stderr)
+            return 1
+        shutil.rmtree(folder)
+    print("\r\033[K" if sys.stderr.isatty() else "", end="", file=sys.stderr)
+    print(json.dumps(total.to_dict()))
+    if not (total.resent and total.rewritten and total.redelivered):
+        print("WRONG: nothing was ever sent twice, so the way after a crash was not tried", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cycles", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kind", choices=KINDS, default="fail-points")
+    parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("ledger.jsonl"))
+    return parser.parse_args()
+
+
+def _progress(start: int, cycles: int, text: str) -> None:
+    tty = sys.stderr.isatty()
+    print(f"\r\033[K{start}+{text} of {cycles}" if tty else f"{start}+{text}", end="" if tty else "\n", file=sys.stderr)
+
+
+def _done(ledger: Path, kind: str, seed: int) -> dict[int, dict[str, Any]]:
+    """The batches of this proof that came out well already."""
+    if not ledger.exists():
+        return {}
+    lines = [json.loads(line) for line in ledger.read_text().splitlines()]
+    mine = [line for line in lines if (line["proof"], line["kind"], line["seed"]) == ("kill", kind, seed)]
+    return {line["batch"]: line for line in mine if not line["problems"] and line["commit"] == _commit()}
+
+
+def _figures(line: dict[str, Any]) -> Figures:
+    figures = Figures()
+    for name, value in line.items():
+        if name == "points":
+            figures.points.update(value)
+        elif hasattr(figures, name):
+            setattr(figures, name, value)
+    return figures
+
+
+def _note(ledger: Path, kind: str, seed: int, batch: int, figures: Figures) -> None:
+    line = {
+        "proof": "kill",
+        "kind": kind,
+        "seed": seed,
+        "batch": batch,
+        "commit": _commit(),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        **figures.to_dict(),
+    }
+    with ledger.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def _commit() -> str:
+    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return found.stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

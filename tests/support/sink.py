@@ -1,0 +1,92 @@
+"""An OTLP backend that remembers what it was sent, and is as unreliable as it is told to be."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2, logs_service_pb2_grpc
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+
+RESULT_ID = "pandaeval.result.id"
+
+
+class Sink:
+    """OTLP/gRPC on a free port of the loopback. A context manager.
+
+    ``trouble``: how likely a request fails. Half of those are taken nevertheless, and only the answer is lost: that is
+    when a sender repeats itself. ``copies``: how often each result's log event and each span came; ``changed``: those
+    that came again with other bytes.
+    """
+
+    def __init__(self, seed: int = 0, trouble: float = 0.0) -> None:
+        self._chance, self._trouble, self._lock = random.Random(seed), trouble, threading.Lock()
+        self._bodies: dict[str, bytes] = {}
+        self.copies: Counter[str] = Counter()
+        self.changed: set[str] = set()
+        self.metric_requests = 0
+        self._server = grpc.server(ThreadPoolExecutor(4))
+        trace_service_pb2_grpc.add_TraceServiceServicer_to_server(_Service(self._take_spans), self._server)
+        logs_service_pb2_grpc.add_LogsServiceServicer_to_server(_Service(self._take_logs), self._server)
+        metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(_Service(self._take_metrics), self._server)
+        self.endpoint = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+
+    def __enter__(self) -> Sink:
+        self._server.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.stop(0).wait()
+
+    @property
+    def results(self) -> set[str]:
+        """Ids of the results whose log event came."""
+        with self._lock:
+            return {key.removeprefix("log ") for key in self.copies if key.startswith("log ")}
+
+    @property
+    def repeated(self) -> int:
+        """How many of them came more than once."""
+        with self._lock:
+            return sum(1 for count in self.copies.values() if count > 1)
+
+    def _take_spans(self, request: Any, context: grpc.ServicerContext) -> Any:
+        spans = (span for block in request.resource_spans for scope in block.scope_spans for span in scope.spans)
+        self._keep(((f"span {span.span_id.hex()}", span) for span in spans), context)
+        return trace_service_pb2.ExportTraceServiceResponse()
+
+    def _take_logs(self, request: Any, context: grpc.ServicerContext) -> Any:
+        records = (each for block in request.resource_logs for scope in block.scope_logs for each in scope.log_records)
+        self._keep(((f"log {_result_id(record)}", record) for record in records), context)
+        return logs_service_pb2.ExportLogsServiceResponse()
+
+    def _take_metrics(self, request: Any, context: grpc.ServicerContext) -> Any:
+        with self._lock:
+            self.metric_requests += 1
+        return metrics_service_pb2.ExportMetricsServiceResponse()
+
+    def _keep(self, items: Any, context: grpc.ServicerContext) -> None:
+        with self._lock:
+            luck = self._chance.random()
+            if luck >= self._trouble / 2:
+                for key, item in items:
+                    body = item.SerializeToString(deterministic=True)
+                    if self._bodies.setdefault(key, body) != body:
+                        self.changed.add(key)
+                    self.copies[key] += 1
+        if luck < self._trouble:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "out of luck")
+
+
+class _Service:
+    def __init__(self, export: Any) -> None:
+        self.Export = export
+
+
+def _result_id(record: Any) -> str:
+    return next((each.value.string_value for each in record.attributes if each.key == RESULT_ID), "")
