@@ -72,6 +72,7 @@ class Pipeline:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-line")
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
+        self._closing = 0
 
     @property
     def open_traces(self) -> int:
@@ -80,7 +81,8 @@ class Pipeline:
 
     @property
     def open_sessions(self) -> int:
-        return len(self._sessions)
+        """Sessions that are not scored for good yet."""
+        return len(self._sessions) + self._closing
 
     @property
     def open_items(self) -> int:
@@ -274,6 +276,7 @@ class Pipeline:
             self.telemetry.add("pandaeval.items", "decided", each.new_items)
 
     async def _close_sessions(self, sessions: dict[str, Trigger]) -> None:
+        self._closing += len(sessions)
         try:
             await self._settle(lambda: self._line.close_sessions(sorted(sessions), sessions.__getitem__))
         except Exception as error:
@@ -286,6 +289,8 @@ class Pipeline:
             _log.exception("a session could not be scored")
             await self._settle(lambda: Decision(WriteSet(closed=set(sessions))))
             self.telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
+        finally:
+            self._closing -= len(sessions)
 
     async def _settle(self, decide: Callable[[], Decision]) -> None:
         """Decides on the worker and commits. Neither is given up because the disk is full or failing just now."""
