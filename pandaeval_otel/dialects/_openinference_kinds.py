@@ -143,7 +143,7 @@ def _is_langchain(span: RawSpan) -> bool:
 
 def _is_named_graph(span: RawSpan) -> bool:
     """LangChain puts the agent's name into the metadata of all its spans; the agent's own span has it as its name."""
-    return _agent_in_metadata(span.attributes.get(METADATA)) == span.name
+    return bool(span.name) and _agent_in_metadata(span.attributes.get(METADATA)) == span.name
 
 
 def _agent_in_metadata(metadata: Any) -> str:

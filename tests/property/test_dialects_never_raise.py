@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +13,7 @@ from pandaeval_otel import semconv
 from pandaeval_otel.dialects._salvage import salvage
 from pandaeval_otel.dialects._values import parsed
 from pandaeval_otel.model import Kind, Span
-from pandaeval_otel.normal.spans import normalize
+from pandaeval_otel.normal.spans import dialects, normalize
 from pandaeval_otel.raw import RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
 
 
@@ -78,7 +79,10 @@ VENDOR_KEYS = [
     "exception.message",
     "pandaeval.goal",
 ]
-KEYS = _strings_of(semconv) + VENDOR_KEYS
+DIALECT_MODULES = [sys.modules[type(dialect).__module__] for dialect in dialects()]
+KEYS = sorted(
+    {*_strings_of(semconv), *VENDOR_KEYS, *(key for module in DIALECT_MODULES for key in _strings_of(module))}
+)
 NAMES = [
     "chat m",
     "execute_tool f",
@@ -89,7 +93,11 @@ NAMES = [
     "x",
     "",
 ]
-SCOPES = ["", "gcp.vertex.agent", "strands.telemetry.tracer", "pydantic-ai", "ai", "langsmith", "pandaeval.evaluation"]
+SCOPES = [
+    *("", "gcp.vertex.agent", "strands.telemetry.tracer", "pydantic-ai", "ai", "langsmith", "pandaeval.evaluation"),
+    *("openinference.instrumentation.langchain", "opentelemetry.instrumentation.langchain", "langfuse-sdk"),
+    *("openinference.instrumentation.openai_agents", "openlit.instrumentation.openai", "traceloop.tracer"),
+]
 EVENTS = [
     semconv.SYSTEM_EVENT,
     semconv.USER_EVENT,
@@ -114,6 +122,8 @@ MEMBERS = """
 WORDS = """
     user assistant tool model human ai text tool_call tool_use tool_result image_url blob reasoning constructor chat
     function_call_output execute_tool AGENT "TOOL" <elided> {} [] unknown null \\ " [{ [{" {'a':1} ((((( NaN
+    LLM CHAIN TOOL RETRIEVER workflow task llm chain retriever generation "CHAT_MODEL" final_answer finish
+    Message(role='user',content='x') status='error' [[ ## <Foo x='1'>
     data:image/png;base64,AAAA ééééééééééééééééééééééééééééééééééééééé
 """
 SCALARS = (

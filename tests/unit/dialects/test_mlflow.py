@@ -1,0 +1,99 @@
+"""MLflow: every value is JSON, whatever it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pandaeval_otel.dialects import Reading
+from pandaeval_otel.dialects.mlflow import DIALECT
+from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text, ToolDefinition, ToolRequest, Usage
+from pandaeval_otel.raw import RawSpan
+
+ASK = Message("user", (Text("Weather in Oslo?"),))
+ANSWER = Message("assistant", (Text("4 degrees."),))
+
+
+def read(attributes: dict[str, Any], **fields: Any) -> Reading:
+    encoded = {f"mlflow.{key}": json.dumps(value) for key, value in attributes.items()}
+    found = DIALECT.read(RawSpan("t" * 32, "s" * 16, attributes=encoded, **fields), ())
+    assert found is not None
+    return found
+
+
+def test_a_model_call() -> None:
+    request = {
+        "model": "gpt-x",
+        "messages": [{"role": "user", "content": "Weather in Oslo?"}],
+        "tools": [{"name": "f"}],
+    }
+    found = read(
+        {
+            "spanType": "CHAT_MODEL",
+            "spanInputs": request,
+            "spanOutputs": {"choices": [{"message": {"role": "assistant", "content": "4 degrees."}}]},
+            "chat.tokenUsage": {"input_tokens": 7, "output_tokens": 2, "total_tokens": 9},
+        }
+    )
+    assert (found.kind, found.input, found.output) == (Kind.LLM, (ASK,), (ANSWER,))
+    assert found.tools == (ToolDefinition("f"),)
+    assert (found.request_model, found.usage) == ("gpt-x", Usage(7, 2))
+
+
+def test_a_model_call_of_dspy() -> None:
+    said = (
+        '[[ ## next_thought ## ]]\nLook.\n\n[[ ## next_tool_name ## ]]\nf\n\n[[ ## next_tool_args ## ]]\n{"a": 1}\n\n'
+    )
+    found = read({"spanType": "LLM", "spanInputs": {"prompt": "Weather in Oslo?"}, "spanOutputs": [said]})
+    assert found.input == (ASK,)
+    assert found.output == (Message("assistant", (Reasoning("Look."), ToolRequest("f", {"a": 1}))),)
+
+
+@pytest.mark.parametrize(
+    ("stated", "parent", "kind"),
+    [
+        ("LLM", "p", Kind.LLM),
+        ("AGENT", "p", Kind.AGENT),
+        ("TOOL", "p", Kind.TOOL),
+        ("RETRIEVER", "p", Kind.RETRIEVAL),
+        ("EVALUATOR", "", Kind.EVALUATION),
+        ("PARSER", "p", Kind.STEP),
+        ("CHAIN", "p", Kind.STEP),
+        ("CHAIN", "", Kind.WORKFLOW),
+        ("UNKNOWN", "", Kind.WORKFLOW),
+        ("anything", "p", Kind.STEP),
+    ],
+)
+def test_kinds(stated: str, parent: str, kind: Kind) -> None:
+    assert read({"spanType": stated}, parent_id=parent).kind is kind
+
+
+def test_a_run() -> None:
+    found = read(
+        {
+            "spanType": "AGENT",
+            "spanInputs": {"query": "Weather in Oslo?", "top_k": 3},
+            "spanOutputs": "4 degrees.",
+            "trace.session": "s-7",
+            "trace.user": "u-1",
+        },
+        name="desk",
+    )
+    assert (found.input, found.output, found.agent_name) == ((ASK,), (ANSWER,), "desk")
+    assert (found.session_ids, found.user_id) == (((4, "s-7"),), "u-1")
+
+
+def test_a_tool_keeps_its_name_when_spans_are_numbered() -> None:
+    attributes = {"spanType": "TOOL", "spanInputs": {"city": "Oslo"}, "spanOutputs": {"temp_c": 4}}
+    found = read({**attributes, "spanFunctionName": "get_weather"}, name="get_weather_2")
+    assert found.tool_name == "get_weather"
+    assert (found.arguments, found.result) == (Captured({"city": "Oslo"}), Captured({"temp_c": 4}))
+    assert read(attributes, name="report_2").tool_name == "report_2"
+    assert read({**attributes, "spanInputs": {}}, name="Tool.finish").kind is Kind.STEP
+
+
+def test_translated_spans_are_left_to_the_conventions() -> None:
+    translated = {"gen_ai.operation.name": "chat", "mlflow.traceRequestId": '"tr-1"'}
+    assert DIALECT.read(RawSpan("t" * 32, "s" * 16, attributes=translated), ()) is None

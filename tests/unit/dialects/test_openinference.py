@@ -1,0 +1,315 @@
+"""OpenInference: flattened messages, input and output of every kind of span, and what instrumentors make of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pandaeval_otel.dialects import Reading
+from pandaeval_otel.dialects.openinference import DIALECT
+from pandaeval_otel.model import (
+    NOT_CAPTURED,
+    Captured,
+    Kind,
+    Media,
+    Message,
+    Reasoning,
+    Text,
+    ToolDefinition,
+    ToolRequest,
+    ToolResponse,
+    Usage,
+)
+from pandaeval_otel.normal.spans import normalize
+from pandaeval_otel.raw import RawSpan, Scope
+
+KIND = "openinference.span.kind"
+ASK = Message("user", (Text("Weather in Oslo?"),))
+CALL = ToolRequest("get_weather", {"city": "Oslo"}, "c9")
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+LLM = {
+    KIND: "LLM",
+    "llm.input_messages.0.message.role": "system",
+    "llm.input_messages.0.message.content": "Be brief.",
+    "llm.input_messages.1.message.role": "user",
+    "llm.input_messages.1.message.content": "Weather in Oslo?",
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.tool_calls.0.tool_call.id": "c9",
+    "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "get_weather",
+    "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": '{"city": "Oslo"}',
+    "llm.tools.0.tool.json_schema": json.dumps(
+        {"type": "function", "function": {"name": "get_weather", "description": "Looks out.", "parameters": SCHEMA}}
+    ),
+    "llm.model_name": "gpt-x",
+    "llm.token_count.prompt": 21,
+    "llm.token_count.completion": 9,
+    "llm.token_count.completion_details.reasoning": 4,
+    "llm.finish_reason": "tool_calls",
+}
+
+
+def span(attributes: dict[str, Any], scope: str = "", **fields: Any) -> RawSpan:
+    return RawSpan("t" * 32, "s" * 16, attributes=attributes, scope=Scope(scope), **fields)
+
+
+def read(attributes: dict[str, Any], scope: str = "", **fields: Any) -> Reading:
+    found = DIALECT.read(span(attributes, scope, **fields), ())
+    assert found is not None
+    return found
+
+
+def test_a_model_call_is_read_whole() -> None:
+    found = read(LLM)
+    assert found.kind is Kind.LLM
+    assert found.input == (Message("system", (Text("Be brief."),)), ASK)
+    assert found.output == (Message("assistant", (CALL,), "tool_calls"),)
+    assert found.system == "Be brief."
+    assert found.tools == (ToolDefinition("get_weather", "Looks out.", SCHEMA),)
+    assert found.usage == Usage(21, 9, reasoning=4)
+    assert found.request_model == "gpt-x"
+
+
+def test_thoughts_media_and_results_are_told_from_text() -> None:
+    prefix = "llm.input_messages."
+    found = read(
+        {
+            KIND: "LLM",
+            f"{prefix}0.message.role": "user",
+            f"{prefix}0.message.contents.0.message_content.type": "image",
+            f"{prefix}0.message.contents.0.message_content.image.image.url": "https://x.example/a.png",
+            f"{prefix}1.message.role": "assistant",
+            f"{prefix}1.message.contents.0.message_content.type": "reasoning",
+            f"{prefix}1.message.contents.0.message_content.text": "Look it up.",
+            f"{prefix}1.message.contents.1.message_content.type": "reasoning",
+            f"{prefix}1.message.contents.1.message_content.signature": "c2ln",
+            f"{prefix}1.message.contents.2.message_content.type": "text",
+            f"{prefix}1.message.contents.2.message_content.text": "One moment.",
+            f"{prefix}1.message.content": "One moment.",
+            f"{prefix}2.message.role": "tool",
+            f"{prefix}2.message.tool_call_id": "c9",
+            f"{prefix}2.message.content": '{"temp_c": 4}',
+        }
+    )
+    assert found.input == (
+        Message("user", (Media("image", "https://x.example/a.png"),)),
+        Message("assistant", (Reasoning("Look it up."), Text("One moment."))),
+        Message("tool", (ToolResponse({"temp_c": 4}, "c9"),)),
+    )
+
+
+def test_a_list_that_lost_its_beginning_makes_up_no_question() -> None:
+    found = read(
+        {
+            "llm.input_messages.39.message.content": "something older",
+            "llm.input_messages.40.message.tool_calls.0.tool_call.function.arguments": "{}",
+            "llm.input_messages.41.message.role": "tool",
+            "llm.input_messages.41.message.content": "4",
+            "llm.output_messages.0.message.role": "assistant",
+            "llm.output_messages.0.message.content": "4 degrees.",
+        },
+        dropped_attributes=70,
+    )
+    assert found.kind is Kind.LLM
+    assert [message.role for message in found.input or ()] == ["assistant", "assistant", "tool"]
+    assert found.input is not None
+    assert found.input[1].parts == (NOT_CAPTURED,)
+    assert found.output == (Message("assistant", (Text("4 degrees."),)),)
+
+
+@pytest.mark.parametrize(
+    ("left", "kind"),
+    [
+        ({"tool.name": "f"}, Kind.TOOL),
+        ({"agent.name": "a"}, Kind.AGENT),
+        ({"retrieval.documents.0.document.content": "d"}, Kind.RETRIEVAL),
+        ({"embedding.model_name": "e"}, Kind.EMBEDDING),
+        ({"llm.output_messages.0.message.content": "x"}, Kind.LLM),
+        ({"input.value": "x"}, Kind.STEP),
+    ],
+)
+def test_the_kind_is_inferred_from_what_is_left(left: dict[str, Any], kind: Kind) -> None:
+    assert read(left, "openinference.instrumentation.x", parent_id="p" * 16).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("stated", "parent", "name", "kind"),
+    [
+        ("CHAIN", "", "anything", Kind.WORKFLOW),
+        ("CHAIN", "p", "node", Kind.STEP),
+        ("CHAIN", "p", "crew_a.kickoff", Kind.WORKFLOW),
+        ("CHAIN", "p", "invocation [app]", Kind.WORKFLOW),
+        ("AGENT", "p", "a", Kind.AGENT),
+        ("RETRIEVER", "p", "r", Kind.RETRIEVAL),
+        ("RERANKER", "p", "r", Kind.STEP),
+        ("GUARDRAIL", "p", "g", Kind.GUARDRAIL),
+        ("EVALUATOR", "", "e", Kind.EVALUATION),
+        ("UNKNOWN", "p", "u", Kind.STEP),
+        ("LLM", "p", "Model._prepare", Kind.STEP),
+        ("LLM", "p", "LM.__call__", Kind.LLM),
+    ],
+)
+def test_kinds(stated: str, parent: str, name: str, kind: Kind) -> None:
+    assert read({KIND: stated}, parent_id=parent, name=name).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("handoff to Booking", {"input.value": "Triage", "output.value": "Booking"}),
+        ("FinalAnswerTool", {"tool.name": "final_answer", "input.value": '{"args": ["42"], "kwargs": {}}'}),
+        ("finish.__call__", {"input.value": '{"kwargs": {}}'}),
+        ("execute_tool (merged)", {"tool.name": "(merged tools)"}),
+    ],
+)
+def test_what_only_looks_like_a_tool_call_is_a_step(name: str, attributes: dict[str, Any]) -> None:
+    assert read({KIND: "TOOL", **attributes}, name=name).kind is Kind.STEP
+
+
+def test_a_users_own_tool_may_be_called_finish() -> None:
+    found = read({KIND: "TOOL", "tool.name": "finish", "input.value": '{"order": 7}'})
+    assert (found.kind, found.arguments) == (Kind.TOOL, Captured({"order": 7}))
+
+
+def test_parameters_are_the_schema_and_the_input_the_arguments() -> None:
+    found = read(
+        {
+            KIND: "TOOL",
+            "tool.name": "get_weather",
+            "tool.id": "c9",
+            "tool.parameters": '{"city": {"type": "string"}, "day": {"type": "string"}}',
+            "input.value": '{"args": ["Oslo"], "sanitize_inputs_outputs": true, "kwargs": {"day": "Monday"}}',
+            "output.value": '{"type": "tool", "data": {"content": "{\\"temp_c\\": 4}", "status": "success"}}',
+        }
+    )
+    assert found.arguments == Captured({"city": "Oslo", "day": "Monday"})
+    assert found.result == Captured({"temp_c": 4})
+    assert (found.tool_name, found.tool_call_id, found.error) == ("get_weather", "c9", None)
+
+
+def test_a_result_that_says_that_it_failed_is_an_error() -> None:
+    output = {"type": "tool", "data": {"content": "no such city", "tool_call_id": "c9", "status": "error"}}
+    found = read({KIND: "TOOL", "tool.name": "f", "input.value": "{}", "output.value": json.dumps(output)})
+    assert (found.error, found.tool_call_id, found.result) == ("no such city", "c9", Captured("no such city"))
+
+
+def test_one_unnamed_argument_is_left_to_the_models_request() -> None:
+    tool = {KIND: "TOOL", "tool.name": "f", "input.value": "Oslo"}
+    assert read(tool).arguments == Captured("Oslo")
+    assert read({**tool, "metadata": '{"langgraph_node": "tools"}'}).arguments is None
+
+
+def test_documents_and_the_query() -> None:
+    found = read(
+        {
+            KIND: "RETRIEVER",
+            "input.value": "oslo weather",
+            "retrieval.documents.0.document.content": "It rains.",
+            "retrieval.documents.0.document.score": 0.5,
+            "retrieval.documents.0.document.metadata": '{"page": 2}',
+        }
+    )
+    assert found.documents == ({"content": "It rains.", "score": 0.5, "metadata": {"page": 2}},)
+    assert found.input == (Message("user", (Text("oslo weather"),)),)
+
+
+def test_keys_of_the_conventions_on_the_same_span_go_before_their_copies() -> None:
+    attributes = {
+        **LLM,
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "the original"}]}]',
+    }
+    assert read(attributes).input is None
+    whole = normalize(span(attributes))
+    assert whole.input is not None
+    assert whole.input[0].text == "the original"
+    assert whole.output is not None
+    assert whole.output[0].tool_requests == (CALL,)
+    assert whole.dialects == ("openinference", "gen_ai")
+
+
+def test_hidden_content_is_not_content() -> None:
+    hidden = {KIND: "LLM", "input.value": "__REDACTED__", "output.value": "__REDACTED__"}
+    found = read({**hidden, "llm.input_messages.0.message.role": "user"})
+    assert (found.input, found.output) == (None, None)
+    assert read({KIND: "TOOL", "input.value": "__REDACTED__"}).arguments is None
+
+
+def test_without_messages_the_bodies_are_read() -> None:
+    found = read(
+        {
+            KIND: "LLM",
+            "input.value": '{"messages": [{"role": "user", "content": "Weather in Oslo?"}], "model": "m"}',
+            "output.value": '{"id": "chatcmpl-1", "choices": [{"finish_reason": "stop", "message":'
+            ' {"role": "assistant", "content": "4 degrees."}}]}',
+            "llm.invocation_parameters": '{"model": "m"}',
+        }
+    )
+    assert found.input == (ASK,)
+    assert found.output == (Message("assistant", (Text("4 degrees."),), "stop"),)
+    assert (found.request_model, found.response_id) == ("m", "chatcmpl-1")
+
+
+def test_thoughts_are_taken_from_the_raw_answer_where_only_it_has_them() -> None:
+    body = {"choices": [{"message": {"role": "assistant", "content": "Hm.", "reasoning_content": "Look it up."}}]}
+    attributes = {**LLM, "output.value": json.dumps(body)}
+    attributes["llm.output_messages.0.message.content"] = "Look it up."
+    assert read(attributes).output == (Message("assistant", (Reasoning("Look it up."), CALL), "tool_calls"),)
+
+
+def test_langchain_names_its_agent_in_the_metadata() -> None:
+    metadata = '{"lc_agent_name": "desk", "thread_id": "s-7"}'
+    scope = "openinference.instrumentation.langchain"
+    found = read({KIND: "CHAIN", "metadata": metadata}, scope, name="desk", parent_id="p")
+    assert (found.kind, found.agent_name, found.session_ids) == (Kind.AGENT, "desk", ((4, "s-7"),))
+    assert read({KIND: "CHAIN", "metadata": metadata}, scope, name="model", parent_id="p").kind is Kind.STEP
+    assert read({KIND: "CHAIN", "metadata": metadata, "session.id": "s-1"}, scope).session_ids == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "agent"),
+    [
+        ("Desk", {"agent.name": "Desk"}, "Desk"),
+        ("x", {"graph.node.id": "Desk"}, "Desk"),
+        ("agent_run [desk]", {}, "desk"),
+        ("Desk clerk._execute_core", {}, "Desk clerk"),
+        ("desk.run", {}, "desk"),
+        ("Agent.run", {}, ""),
+        ("ClaudeAgentSDK.query", {}, ""),
+    ],
+)
+def test_agents_are_named_by_whoever_named_them(name: str, attributes: dict[str, Any], agent: str) -> None:
+    assert read({KIND: "AGENT", **attributes}, name=name).agent_name == agent
+
+
+def test_a_trace_of_openai_agents_is_no_agent() -> None:
+    scope = "openinference.instrumentation.openai_agents"
+    assert read({KIND: "AGENT"}, scope, name="Agent workflow").kind is Kind.WORKFLOW
+    assert read({KIND: "AGENT", "graph.node.id": "Desk"}, scope, name="Desk").kind is Kind.AGENT
+
+
+def test_a_crews_tasks_are_its_question() -> None:
+    tasks = '[{"description": "Plan {days} days in Oslo."}, {"description": "Book it."}]'
+    found = read({KIND: "CHAIN", "crew_tasks": tasks, "crew_inputs": '{"days": 3}', "output.value": '{"raw": "Done."}'})
+    assert found.input == (Message("user", (Text("Plan 3 days in Oslo.\nBook it."),)),)
+    assert found.output == (Message("assistant", (Text("Done."),)),)
+
+
+def test_a_definition_that_was_cut_keeps_its_name() -> None:
+    whole = str(LLM["llm.tools.0.tool.json_schema"])
+    found = read({**LLM, "llm.tools.0.tool.json_schema": whole[:-30]})
+    assert found.tools == (ToolDefinition("get_weather", "Looks out."),)
+
+
+def test_an_answer_that_was_cut_away_is_not_taken_from_the_history() -> None:
+    output = '{"messages": [{"type": "human", "data": {"content": "Weather in Oslo?"}}, {"type": "ai", "da'
+    found = read({KIND: "CHAIN", "input.value": "Weather in Oslo?", "output.value": output})
+    assert found.output is None
+    assert found.notes == ("messages were cut short by a length limit",)
+
+
+def test_other_spans_are_left_to_others() -> None:
+    assert DIALECT.read(span({"llm.request.type": "chat", "gen_ai.system": "openai"}), ()) is None
+    assert DIALECT.read(span({"llm.openai.messages": "[]"}, "litellm"), ()) is None

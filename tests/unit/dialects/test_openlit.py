@@ -1,0 +1,67 @@
+"""OpenLIT: several calls under the keys of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pandaeval_otel.dialects.openlit import DIALECT
+from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, ToolRequest
+from pandaeval_otel.normal.spans import normalize
+from pandaeval_otel.raw import RawSpan, Scope
+
+CHAT = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.tool.name": "get_weather, book",
+    "gen_ai.tool.call.id": "c1, c2",
+    "gen_ai.tool.args": '{"city": "Oslo", "days": 2}, {"sailing": 7}',
+}
+
+
+def span(attributes: dict[str, Any]) -> RawSpan:
+    return RawSpan("t" * 32, "s" * 16, attributes=attributes, scope=Scope("openlit.instrumentation.openai"))
+
+
+def requests(attributes: dict[str, Any]) -> tuple[ToolRequest, ...]:
+    whole = normalize(span(attributes))
+    assert whole.kind is Kind.LLM
+    assert whole.tool_name == ""
+    return whole.output[0].tool_requests if whole.output else ()
+
+
+def test_joined_calls_are_taken_apart_where_there_is_no_message() -> None:
+    assert requests(CHAT) == (
+        ToolRequest("get_weather", {"city": "Oslo", "days": 2}, "c1"),
+        ToolRequest("book", {"sailing": 7}, "c2"),
+    )
+    assert requests({**CHAT, "gen_ai.tool.args": '{"city": "Os'}) == (
+        ToolRequest("get_weather", None, "c1"),
+        ToolRequest("book", None, "c2"),
+    )
+
+
+def test_the_message_tells_better() -> None:
+    message = (
+        '[{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": {}}]}]'
+    )
+    assert requests({**CHAT, "gen_ai.output.messages": message}) == (ToolRequest("get_weather", {}, "c1"),)
+
+
+def test_what_was_said_beside_the_calls_is_not_known() -> None:
+    whole = normalize(span(CHAT))
+    assert whole.output is not None
+    assert whole.output[0].parts[0] is NOT_CAPTURED
+    assert whole.output == (Message("assistant", whole.output[0].parts),)
+
+
+def test_a_tool_span_with_words_of_its_own() -> None:
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
+    given = {"gen_ai.tool.args": '{"city": "Oslo"}', "gen_ai.tool.output": '{"temp_c": 4}'}
+    whole = normalize(span({**attributes, **given}))
+    assert (whole.kind, whole.tool_name) == (Kind.TOOL, "get_weather")
+    assert (whole.arguments, whole.result) == (Captured({"city": "Oslo"}), Captured({"temp_c": 4}))
+    assert normalize(span({**attributes, "gen_ai.tool.name": "final_answer"})).kind is Kind.STEP
+
+
+def test_other_operations_are_left_to_the_conventions() -> None:
+    assert DIALECT.read(span({"gen_ai.operation.name": "embeddings"}), ()) is None
+    assert DIALECT.read(span({"gen_ai.operation.name": ["chat"]}), ()) is None
