@@ -18,6 +18,7 @@ if __package__ in (None, ""):  # run as a command
     sys.path[:0] = [str(_REPO), str(_REPO / "collector")]
 
 from tests.golden.conformance_capture import read
+from tests.golden.conformance_docs import mark, write
 from tests.golden.conformance_facts import FACTS, Seen, Verdict
 from tests.golden.conformance_truth import OWN, SHARED, Capture, captures
 
@@ -45,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("sets", nargs="*", metavar="SET")
     parser.add_argument("--scenario", action="append", default=[])
     parser.add_argument("--details", action="store_true", help="what was missed, capture by capture")
-    parser.add_argument("--root", type=Path, action="append", default=[])
+    parser.add_argument("--root", type=Path, action="append", default=[], help="a folder of captures")
+    parser.add_argument("--write-docs", action="store_true", help="write docs/dialects.md")
     options = parser.parse_args(arguments)
     found = [
         capture
@@ -57,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     checked = [check(capture) for capture in found]
     print("\n".join(table(checked)))
+    if options.write_docs:
+        write(checked)
     if options.details:
         for one in checked:
             for fact, text in one.missed:
@@ -69,15 +73,6 @@ def by_set(checked: Iterable[Checked]) -> dict[str, list[Checked]]:
     for one in checked:
         found.setdefault(one.capture.set, []).append(one)
     return found
-
-
-def mark(verdicts: Sequence[Verdict]) -> str:
-    """``✓`` read wherever it was emitted, ``–`` nowhere emitted, else how many captures were read right."""
-    wrong = sum(1 for verdict in verdicts if verdict.missed)
-    emitted = sum(1 for verdict in verdicts if verdict.emitted or verdict.missed)
-    if not emitted:
-        return "–"
-    return "✓" if not wrong else "✗" if wrong == emitted else f"{emitted - wrong}/{emitted}"
 
 
 def table(checked: Sequence[Checked]) -> Iterator[str]:

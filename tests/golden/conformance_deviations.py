@@ -19,6 +19,9 @@ AGENT_NAMES = {
 }
 """Frameworks that name agents by their class."""
 
+RUNS_AGAIN = {"crewai_oi/llm_error": 3}
+"""How often a framework ran a task that failed."""
+
 SPREAD_CALLS = frozenset({"openlit_openai"})
 """Instrumentations that leave tool calls out of the history that they record: each call stands only in the trace of
 the model call that asked for it, and the trace with the final answer cannot take it over."""
@@ -37,17 +40,32 @@ class Excuse:
         return fact == self.fact and fnmatchcase(name, self.set) and fnmatchcase(scenario, self.scenario)
 
 
+_THOUGHTS = "thoughts are emitted as ordinary text, with nothing that tells them apart"
+_REPR = "thoughts stand only in the Python repr of SDK objects"
+_ACTORS = "content stands only in messages between actors, spread over many traces"
+_EVICTED = "the SDK dropped the oldest attributes of spans with more than 128 of them"
+_RETOLD = "results stand only in a text that retells all of a step's together"
+_LEFT_OUT = "results stand in the next trace's input, under the ids of calls that the instrumentation leaves out there"
+
 EXCUSES = (
-    Excuse("adk", "reasoning", "thoughts are emitted as ordinary text parts, with nothing that tells them apart"),
+    Excuse("adk", "reasoning", _THOUGHTS),
+    Excuse("adk_content", "reasoning", _THOUGHTS),
+    *(Excuse("autogen_team", fact, _ACTORS) for fact in ("input", "output", "arguments", "results")),
+    Excuse("langgraph_oi_trunc", "parameters", "a length limit cut the schemas in two"),
+    Excuse("openai_agents_oi", "reasoning", _EVICTED, "long"),
+    Excuse("llama_index_oi", "reasoning", _REPR),
+    *(Excuse("openai_oi", fact, _EVICTED, "long") for fact in ("input", "calls", "arguments", "results")),
+    Excuse("openlit_openai", "errors", _LEFT_OUT),
+    Excuse("openlit_openai", "input", "the span of a model call that failed has no input", "llm_error"),
+    Excuse("openlit_openai", "results", _LEFT_OUT),
     Excuse(
-        "adk_content", "reasoning", "thoughts are emitted as ordinary text parts, with nothing that tells them apart"
+        "smolagents_code_oi",
+        "tools",
+        "the tools stand on the agent's span, which is not sent when a run fails",
+        "llm_error",
     ),
-    Excuse(
-        "openlit_openai", "results", "results stand in the next trace's input under ids of calls that it leaves out"
-    ),
-    Excuse(
-        "openai_agents_v2", "reasoning", "thoughts stand only inside the Python repr of an SDK object, as a text part"
-    ),
+    Excuse("smolagents_genai", "errors", _RETOLD),
+    Excuse("smolagents_genai", "results", _RETOLD),
 )
 
 

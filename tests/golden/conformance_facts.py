@@ -17,7 +17,7 @@ from pandaeval_otel.model import ToolCall
 from pandaeval_otel.model import Turn as ReadTurn
 from pandaeval_otel.raw import RawSpan
 from tests.golden.conformance_capture import Recorded, any_in, object_signatures, runs, squeezed, value_signatures
-from tests.golden.conformance_deviations import AGENT_NAMES, OWN_SESSIONS, SPREAD_CALLS
+from tests.golden.conformance_deviations import AGENT_NAMES, OWN_SESSIONS, RUNS_AGAIN, SPREAD_CALLS
 from tests.golden.conformance_truth import Call, Capture, Turn
 
 HANDOVER = re.compile(r"^(transfer_to|handoff)")
@@ -69,7 +69,8 @@ class Seen:
     @cached_property
     def steps(self) -> list[list[Call]]:
         """The true calls of which the capture tells at all."""
-        steps = [step for turn in self.capture.truth.turns for step in turn.steps]
+        again = RUNS_AGAIN.get(self.capture.name, 1)
+        steps = [step for turn in self.capture.truth.turns for step in turn.steps * again]
         return [[call for call in step if self.called(call)] for step in steps]
 
     def _handover(self, call: ToolCall) -> bool:
@@ -97,7 +98,7 @@ class Seen:
         return set(self.capture.truth.tools) - {call.name for call in self.capture.truth.calls}
 
     def text_of_turn(self, index: int) -> str:
-        if len(self.runs) == len(self.capture.truth.turns):
+        if len(self.runs) == len(self.capture.truth.turns) and all(one.genai for one in self.recorded):
             return "".join(one.text for one in self.runs[index])
         return self.text
 
@@ -227,7 +228,7 @@ def tokens(seen: Seen) -> Verdict:
 
 
 def session(seen: Seen) -> Verdict:
-    given = [one.trace.session_id for one in seen.recorded]
+    given = [one.trace.session_id for one in seen.recorded if one.genai]
     if squeezed(seen.capture.truth.session) in seen.text:
         wrong = sorted({str(name) for name in given if name != seen.capture.truth.session})
         return Verdict(True, tuple(f"session {name}" for name in wrong))
@@ -285,17 +286,23 @@ FACTS: Mapping[str, Callable[[Seen], Verdict]] = {
 
 
 def _spent(seen: Seen) -> tuple[int, int]:
-    """Tokens of the distinct model calls: innermost spans that state usage, each response counted once."""
-    spent: dict[str, tuple[int, int]] = {}
+    """Tokens of the distinct model calls: innermost spans that state usage, each response counted once, and once, too,
+    what two spans state of the same time."""
+    spent: dict[str, tuple[tuple[int, int], RawSpan]] = {}
     for one in seen.recorded:
         spans = {span.span_id: span for span in one.evidence.spans}
         usage = {key: used for key, span in spans.items() if (used := _usage(span)) != (0, 0)}
         outer = {above for key in usage for above in _above(key, spans)}
         for key, used in usage.items():
-            if key not in outer:
+            twin = any(used == known and _overlap(spans[key], span) for known, span in spent.values())
+            if key not in outer and not twin:
                 response = next((str(v) for k, v in spans[key].attributes.items() if k.endswith("response.id")), key)
-                spent.setdefault(response, used)
-    return sum(used for used, _ in spent.values()), sum(made for _, made in spent.values())
+                spent.setdefault(response, (used, spans[key]))
+    return sum(used for (used, _), _ in spent.values()), sum(made for (_, made), _ in spent.values())
+
+
+def _overlap(one: RawSpan, other: RawSpan) -> bool:
+    return one.start_ns < other.end_ns and other.start_ns < one.end_ns
 
 
 def _usage(span: RawSpan) -> tuple[int, int]:
@@ -303,7 +310,7 @@ def _usage(span: RawSpan) -> tuple[int, int]:
     for key, value in span.attributes.items():
         if _USAGE_JSON.search(key):
             details = json.loads(str(value))
-            return int(details.get("input", 0)), int(details.get("output", 0))
+            return int(details.get("input", 0)), int(details.get("output", 0)) + int(details.get("output_reasoning", 0))
         if _INPUT_TOKENS.search(key):
             used = max(used, int(value))
         elif _OUTPUT_TOKENS.search(key):

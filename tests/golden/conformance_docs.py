@@ -1,0 +1,165 @@
+"""Writes ``docs/dialects.md``: which facts we read of which framework and instrumentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tests.golden.conformance_deviations import Excuse, excuse
+from tests.golden.conformance_facts import FACTS, Verdict
+from tests.golden.conformance_truth import OWN, REPO, Capture
+
+PAGE = REPO / "docs" / "dialects.md"
+
+_GENAI = "opentelemetry-instrumentation-genai"
+_TL = "opentelemetry-instrumentation"
+_OI = "openinference-instrumentation"
+
+RECORDED: Mapping[str, tuple[str, str]] = {
+    "adk": ("google-adk 2.13.0", "its own, content off (the default)"),
+    "adk_content": ("google-adk 2.13.0", "its own, content on spans and events"),
+    "adk_v1schema": ("google-adk 2.13.0", "its own, schema 1 (the form of releases before 2)"),
+    "agent_framework": ("agent-framework-core 1.23.0", "its own"),
+    "agent_framework_nocontent": ("agent-framework-core 1.23.0", "its own, content off (the default)"),
+    "agent_framework_oi": ("agent-framework-core 1.23.0", f"{_OI}-agent-framework 0.1.13"),
+    "agno_genai": ("agno 3.1.10", f"{_GENAI}-agno 1.3b0"),
+    "agno_tl": ("agno 3.1.10", f"{_TL}-agno 0.62.4 (OpenLLMetry)"),
+    "anthropic_genai": ("anthropic 2.12.0", f"{_GENAI}-anthropic 1.3b0"),
+    "anthropic_oi": ("anthropic 2.12.0", f"{_OI}-anthropic 3.1.0"),
+    "autogen": ("autogen-agentchat 0.7.5, one agent", "its own, which has no content"),
+    "autogen_team": ("autogen-agentchat 0.7.5, a team", "its own"),
+    "crewai_oi": ("crewai 1.15.30", f"{_OI}-crewai 1.1.21, -openai 0.1.66"),
+    "dspy_oi": ("dspy 3.4.1", f"{_OI}-dspy 0.1.48"),
+    "google_genai_otel": ("google-genai 2.34.0", f"{_TL}-google-genai 1.3b0"),
+    "haystack_native": ("haystack-ai 3.4.0", "opentelemetry-haystack 2.0.0"),
+    "haystack_oi": ("haystack-ai 3.4.0", f"{_OI}-haystack 0.1.46"),
+    "langfuse_langgraph": ("langgraph 1.2.22", "langfuse 5.0.4"),
+    "langgraph_genai": ("langgraph 1.2.22", f"{_GENAI}-langchain 1.3b0"),
+    "langgraph_oi": ("langgraph 1.2.22", f"{_OI}-langchain 0.1.80"),
+    "langgraph_oi_trunc": ("langgraph 1.2.22", f"{_OI}-langchain 0.1.80, values cut at 256 characters"),
+    "langgraph_tl": ("langgraph 1.2.22", f"{_TL}-langchain 0.62.4 (OpenLLMetry)"),
+    "langgraph_tl_legacy": ("langgraph 0.6.11", f"{_TL}-langchain 0.47.5 (OpenLLMetry)"),
+    "langsmith_langgraph": ("langgraph 1.2.22", "langsmith 0.15.0"),
+    "langsmith_noflush": ("langgraph 1.2.22", "langsmith 0.15.0, process ended before the last export"),
+    "llama_index_genai": ("llama-index-core 0.14.25", f"{_GENAI}-llama-index 1.3b0"),
+    "llama_index_oi": ("llama-index-core 0.14.25", f"{_OI}-llama-index 4.6.1"),
+    "mlflow_genai": ("openai 3.54.0", "mlflow 3.17.2, GenAI conventions switched on"),
+    "openai_agents_genai": ("openai-agents 0.24.0", f"{_GENAI}-openai-agents, -openai 1.3b0"),
+    "openai_agents_oi": ("openai-agents 0.24.0", f"{_OI}-openai-agents 2.6.0"),
+    "openai_agents_tl": ("openai-agents 0.24.0", f"{_TL}-openai-agents 0.62.4 (OpenLLMetry)"),
+    "openai_agents_v2": ("openai-agents 0.24.0", f"{_TL}-openai-agents-v2 0.1.0"),
+    "openai_genai_event": ("openai 3.54.0", f"{_GENAI}-openai 1.3b0, content in events only"),
+    "openai_oi": ("openai 3.54.0", f"{_OI}-openai 0.1.66"),
+    "openai_tl": ("openai 3.54.0", f"{_TL}-openai 0.62.4 (OpenLLMetry)"),
+    "openai_tl_legacy": ("openai 1.109.1", f"{_TL}-openai 0.47.5 (OpenLLMetry)"),
+    "openai_v2_content": ("openai 2.54.0", f"{_TL}-openai-v2 2.4b0, an event per message"),
+    "openai_v2_latest": ("openai 2.54.0", f"{_TL}-openai-v2 2.4b0, latest conventions"),
+    "openai_v2_nocontent": ("openai 2.54.0", f"{_TL}-openai-v2 2.4b0, content off (the default)"),
+    "openlit_openai": ("openai 3.54.0", "openlit 1.45.0"),
+    "pydantic_ai": ("pydantic-ai-slim 2.68.0", "its own"),
+    "pydantic_ai_anthropic": ("pydantic-ai-slim 2.68.0, anthropic 2.12.0", "its own, and the client's own spans"),
+    "pydantic_ai_fastapi": ("pydantic-ai-slim 2.68.0 behind FastAPI", "its own, below spans of the web server"),
+    "pydantic_ai_fastapi_bg": ("pydantic-ai-slim 2.68.0 behind FastAPI", "its own, in a background task"),
+    "pydantic_ai_fmt1": ("pydantic-ai-slim 1.107.10", "its own, format 1"),
+    "pydantic_ai_fmt1_logs": ("pydantic-ai-slim 1.107.10", "its own, format 1, messages as log records"),
+    "pydantic_ai_fmt2": ("pydantic-ai-slim 1.107.10", "its own, format 2"),
+    "pydantic_ai_nocontent": ("pydantic-ai-slim 2.68.0", "its own, content off"),
+    "pydantic_ai_trunc": ("pydantic-ai-slim 2.68.0", "its own, values cut at 256 characters"),
+    "pydantic_ai_v1": ("pydantic-ai-slim 1.107.10", "its own"),
+    "smolagents_code_oi": ("smolagents 1.26.0, code agent", f"{_OI}-smolagents 0.1.43"),
+    "smolagents_genai": ("smolagents 1.26.0", f"{_GENAI}-smolagents 1.2b0"),
+    "smolagents_oi": ("smolagents 1.26.0", f"{_OI}-smolagents 0.1.43"),
+    "strands": ("strands-agents 1.62.0", "its own"),
+    "strands_legacy": ("strands-agents 1.10.0", "its own"),
+    "traceloop_sdk": ("openai 3.54.0", "traceloop-sdk 0.62.4"),
+    "vercel_ai": ("Vercel ai 6.0.326", "its own"),
+}
+"""Framework and telemetry of each set."""
+
+COMMITTED = {
+    "adk": "adk_content",
+    "langgraph_openinference": "langgraph_oi",
+    "langgraph_openllmetry": "langgraph_tl",
+    "openai_agents_openinference": "openai_agents_oi",
+    "openai_openllmetry": "openai_tl",
+}
+"""Committed sets that were recorded like one of another name; the others were recorded like those of their own name."""
+
+_HEAD = """\
+# What is read of which framework
+
+Generated by `python tests/golden/conformance.py --write-docs`; do not edit.
+
+Every row is an agent framework (or a bare client) with the telemetry that it was run with. Scripted sessions, from a
+good answer to loops, wrong arguments, failing tools and refused requests, were played by the real framework against a
+scripted model, and what it exported was recorded. Each recording is read by this package and held against its script,
+fact by fact. Some of the recordings are in `tests/golden/captures`.
+
+| mark | meaning |
+|---|---|
+| ✓ | read right in every session that carries it |
+| 11/12 | read right in 11 of the 12 sessions that carry it; why not in the others stands below |
+| ✗ | carried, but not read; why stands below |
+| – | not carried: the telemetry does not say it at all, or only with content switched on |
+
+**input** what the user said, turn by turn · **output** the final answer · **calls** tools that were called, in order ·
+**arguments**, **results** of these calls · **tools** that could have been called · **parameters** their schemas ·
+**model** · **tokens** spent, each model call counted once · **session** the application's conversation id ·
+**agent** its name · **errors** of tools and runs, and none where there were none · **reasoning** the model's thoughts.
+"""
+
+
+class Result(Protocol):
+    """One capture and what was found of each fact."""
+
+    @property
+    def capture(self) -> Capture: ...
+
+    @property
+    def verdicts(self) -> Mapping[str, Verdict]: ...
+
+
+def write(found: Sequence[Result], page: Path = PAGE) -> None:
+    """Writes the page for all checked captures."""
+    rows: dict[tuple[str, str], list[Result]] = {}
+    for one in found:
+        rows.setdefault(described(one.capture), []).append(one)
+    page.write_text("\n".join([_HEAD, *_table(rows), "", *_reasons(found)]) + "\n")
+
+
+def described(capture: Capture) -> tuple[str, str]:
+    """Framework and telemetry."""
+    return RECORDED[COMMITTED.get(capture.set, capture.set) if OWN in capture.path.parents else capture.set]
+
+
+def mark(verdicts: Sequence[Verdict]) -> str:
+    """``✓`` read wherever it was emitted, ``–`` nowhere emitted, else how many captures were read right."""
+    wrong = sum(1 for verdict in verdicts if verdict.missed)
+    emitted = sum(1 for verdict in verdicts if verdict.emitted or verdict.missed)
+    if not emitted:
+        return "–"
+    return "✓" if not wrong else "✗" if wrong == emitted else f"{emitted - wrong}/{emitted}"
+
+
+def _table(rows: Mapping[tuple[str, str], Sequence[Result]]) -> Iterator[str]:
+    yield f"| framework | telemetry | sessions | {' | '.join(FACTS)} |"
+    yield f"|---|---|---|{'---|' * len(FACTS)}"
+    for (framework, telemetry), of_row in sorted(rows.items(), key=lambda row: (row[0][0].lower(), row[0][1])):
+        marks = " | ".join(mark([one.verdicts[fact] for one in of_row]) for fact in FACTS)
+        yield f"| {framework} | {telemetry} | {len(of_row)} | {marks} |"
+
+
+def _reasons(found: Sequence[Result]) -> Iterator[str]:
+    yield "## What is not read, and why\n"
+    lines = {
+        f"- {', '.join(described(one.capture))}: **{fact}**{_where(excused)}: {excused.reason}."
+        for one in found
+        for fact, verdict in one.verdicts.items()
+        if verdict.missed and (excused := excuse(one.capture.set, one.capture.scenario, fact)) is not None
+    }
+    yield from sorted(lines, key=str.lower)
+
+
+def _where(excused: Excuse) -> str:
+    return "" if excused.scenario == "*" else f" (session `{excused.scenario}`)"
