@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pandaeval_collector.accounting import publish
 from pandaeval_collector.config import Config, secret, tls_files
+from pandaeval_collector.drain import drain
 from pandaeval_collector.emission import Emitter
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
@@ -87,6 +88,8 @@ class Collector:
         scorer = await asyncio.to_thread(evaluator, config)
         store = Store(Path(config.store.path), config.store.durability, config.store.max_bytes)
         parts.callback(store.close)
+        if config.store.on_shutdown == "forward" and config.store.drain_to is not None:
+            parts.push_async_callback(drain, store, config.store.drain_to)
         self._ready["store"] = True
         outlets = await self._open_outlets(store)
         line = Line(store, scorer, Emitter(outlets.signals, Labels(store.labels())))

@@ -20,9 +20,9 @@ def resolve_config(
     configuration needs here (secrets, certificates) is demanded too, as a command that uses them should.
     Raises ``ConfigError`` with every problem.
     """
-    from pandaeval_collector.config import check_machine, resolve
+    from pandaeval_collector.config import check_available, check_machine, resolve
 
-    checks = [_check_names]
+    checks = [_check_names, check_available]
     if on_this_machine:
         checks.append(lambda config: check_machine(config, os.environ))
     return resolve(path, os.environ, overrides, checks)

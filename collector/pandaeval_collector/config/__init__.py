@@ -1,5 +1,6 @@
 """What can be set, read from file and environment, checked as a whole."""
 
+from pandaeval_collector.config._available import check_available
 from pandaeval_collector.config._load import Resolved, load, resolve
 from pandaeval_collector.config._machine import check_machine, secret
 from pandaeval_collector.config._names import (
@@ -44,6 +45,7 @@ __all__ = [
     "Sessions",
     "Store",
     "Tls",
+    "check_available",
     "check_embedder",
     "check_machine",
     "check_metrics",
