@@ -1,0 +1,424 @@
+"""Results on their way to OTLP sinks: all three surfaces, through outages, refusals and restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
+from pandaeval_collector import outlet
+from pandaeval_collector.app import Collector
+from pandaeval_collector.backoff import Backoff
+from pandaeval_collector.config import load
+from pandaeval_collector.exporters._otlp import over_grpc, over_http
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families as classic
+from support.collector import free_ports
+from support.doors import grpc_client, http_client, until
+from support.made_traces import Composer
+from support.otlp_sink import HANG, INVALID, UNAVAILABLE, UNIMPLEMENTED, Answer, OtlpSink, items, slow_down, too_large
+
+TRACES = 12
+ITEMS = ("logs", "traces")
+both_protocols = pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+both_signals = pytest.mark.parametrize("signal", ["logs", "traces"])
+
+
+@pytest.fixture(autouse=True)
+def _brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sinks are given up on after half a second, and tried again after a moment."""
+    monkeypatch.setattr(over_grpc, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(over_http, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(outlet, "Backoff", functools.partial(Backoff, 0.02, 0.1))
+
+
+class House:
+    """A collector in this process and a sink beside it. ``settings``: keys of the configuration, as variables have
+    them."""
+
+    def __init__(self, folder: Path, protocol: str, **settings: str) -> None:
+        self.sink = OtlpSink()
+        self._ports = dict(zip(("grpc", "http/protobuf"), free_ports(2), strict=True))
+        self._lines = folder / "results.jsonl"
+        otlp = {"ENDPOINT": f"127.0.0.1:{self._ports[protocol]}", "PROTOCOL": protocol, "METRICS_INTERVAL": "100ms"}
+        self.settings = {
+            **{f"SERVER__{door}": "127.0.0.1:0" for door in ("GRPC", "HTTP", "HEALTH")},
+            "CLOSE__QUIET": "100ms",
+            "CLOSE__IDLE": "300ms",
+            "SESSION__IDLE": "100ms",
+            "STORE__PATH": str(folder / "data"),
+            "EXPORTERS__JSONL__PATH": str(self._lines),
+            **{f"EXPORTERS__OTLP__{key}": value for key, value in otlp.items()},
+            **settings,
+        }
+        self._collector: Collector | None = None
+
+    @property
+    def collector(self) -> Collector:
+        assert self._collector is not None
+        return self._collector
+
+    async def open_sink(self) -> None:
+        await self.sink.listen(*self._ports.values())
+
+    async def start(self, **environ: str) -> None:
+        config = load(None, {f"PANDAEVAL_{key}": value for key, value in self.settings.items()})
+        self._collector = Collector(config, environ)
+        listening = await self._collector.start()
+        self.grpc, self.health = listening.grpc, listening.health
+
+    async def stop(self) -> None:
+        if self._collector is not None:
+            collector, self._collector = self._collector, None
+            await collector.stop()
+
+    async def export(self, *requests: ExportTraceServiceRequest) -> None:
+        """Sends requests to the collector."""
+        async with grpc_client(self.grpc) as (door, _):
+            for request in requests:
+                await door.Export(request)
+
+    async def send(self, seed: int = 1) -> None:
+        """Sends made traces and waits until they and their sessions are scored."""
+        composer = Composer(seed)
+        await self.export(*(composer.trace(4).request() for _ in range(TRACES)))
+        await until(lambda: self.collector.at_rest)
+
+    async def send_and_wait(self, *signals: str, seed: int = 1) -> None:
+        """... and until the sink has all of it."""
+        await self.send(seed)
+        await until(lambda: all(self.arrived(signal) == self.result_ids() for signal in signals or ITEMS))
+
+    # -- what came of it -----------------------------------------------------------------------------------------
+
+    def results(self) -> list[dict[str, Any]]:
+        """Every result, as JSON lines have it."""
+        return [orjson.loads(line) for line in self._lines.read_bytes().splitlines()]
+
+    def result_ids(self) -> Counter[str]:
+        return Counter(result["id"] for result in self.results())
+
+    def arrived(self, signal: str) -> Counter[str]:
+        """How often the sink got which result id."""
+        return Counter(facts["pandaeval.result.id"] for facts in self.sink.evaluations(signal))
+
+    def exported(self, signal: str) -> Counter[str]:
+        """Items by what became of them: ``sent``, or the reason for being dropped."""
+        found: Counter[str] = Counter()
+        for measure in self.collector.telemetry.measures():
+            about = dict(measure.attributes)
+            if measure.instrument.name == "pandaeval.exporter.items" and about["pandaeval.signal"] == signal:
+                found[about.get("pandaeval.reason", about["pandaeval.outcome"])] += int(measure.value)
+        return found
+
+    def gauge(self, name: str, **about: str) -> float:
+        wanted = {f"pandaeval.{key}": value for key, value in about.items()}.items()
+        measures = [each for each in self.collector.telemetry.measures() if each.instrument.name == name]
+        [value] = [measure.value for measure in measures if wanted <= dict(measure.attributes).items()]
+        return value
+
+    def residual(self) -> float:
+        return self.gauge("pandaeval.accounting.residual")
+
+    def state(self, signal: str) -> float:
+        return self.gauge("pandaeval.exporter.state", signal=signal)
+
+
+Build = Callable[..., contextlib.AbstractAsyncContextManager[House]]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Build:
+    @contextlib.asynccontextmanager
+    async def build(protocol: str = "grpc", sink: bool = True, **settings: str) -> AsyncIterator[House]:
+        made = House(tmp_path, protocol, **settings)
+        if sink:
+            await made.open_sink()
+        await made.start()
+        try:
+            yield made
+        finally:
+            await made.stop()
+            await made.sink.hang_up()
+
+    return build
+
+
+class TestThreeSurfaces:
+    @both_protocols
+    async def test_a_result_has_one_id_on_all_of_them(self, house: Build, protocol: str) -> None:
+        async with house(protocol) as made:
+            await made.send_and_wait()
+            assert set(made.result_ids().values()) == {1}
+            logs, spans = made.sink.logs(), made.sink.spans()
+            evaluated = {(log.trace_id, log.span_id) for log in logs}
+            own_traces = {span.trace_id for span in spans if span.name == "evaluate session"}
+            assert {(s.trace_id, s.parent_span_id) for s in spans if s.trace_id not in own_traces} <= evaluated
+            await until(lambda: made.sink.counted("pandaeval.evaluations") == len(logs))
+            scores = made.sink.metrics("pandaeval.evaluation.score")[-1].histogram
+            assert scores.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+            exemplars = [each for point in scores.data_points for each in point.exemplars]
+            assert exemplars
+            assert {(each.trace_id, each.span_id) for each in exemplars} <= evaluated
+
+    @both_protocols
+    async def test_all_say_who_speaks(self, house: Build, protocol: str) -> None:
+        async with house(protocol) as made:
+            await made.send_and_wait()
+            await made.stop()
+            await made.start()
+            await until(lambda: len({str(each) for each in made.sink.speakers("metrics")}) > 0)
+            speakers = [each for signal in (*ITEMS, "metrics") for each in made.sink.speakers(signal)]
+            assert all(each == speakers[0] for each in speakers), "before and after the restart"
+            resource, scope = speakers[0]
+            assert resource["service.name"] == "pandaeval-collector"
+            assert len(resource["service.instance.id"]) == 36
+            assert scope == "pandaeval.evaluation"
+
+    @both_protocols
+    async def test_headers_come_from_the_environment(self, house: Build, protocol: str) -> None:
+        async with house(protocol, EXPORTERS__OTLP__HEADERS_ENV="SINK_HEADERS") as made:
+            await made.stop()
+            await made.start(SINK_HEADERS="X-Tenant=blue%20team,authorization=Bearer abc")
+            await made.send_and_wait()
+            assert {header["x-tenant"] for header in made.sink.headers[-3:]} == {"blue team"}
+            assert made.sink.headers[-1]["authorization"] == "Bearer abc"
+
+    async def test_every_signal_may_have_a_sink_of_its_own(self, house: Build) -> None:
+        other = OtlpSink()
+        grpc_port, _ = await other.listen()
+        own = {
+            "EXPORTERS__OTLP__LOGS__ENDPOINT": f"http://127.0.0.1:{grpc_port}",
+            "EXPORTERS__OTLP__METRICS__ENABLED": "false",
+        }
+        async with house("grpc", **own) as made:
+            await made.send_and_wait("traces")
+            await until(lambda: len(other.logs()) == len(made.results()))
+            assert not made.sink.requests["logs"]
+            assert not made.sink.requests["metrics"]
+        await other.hang_up()
+
+    async def test_what_comes_back_in_is_ignored(self, house: Build) -> None:
+        async with house() as made:
+            await made.send_and_wait()
+            before = made.result_ids()
+            count = made.collector.telemetry.total
+            decided = count("pandaeval.traces", "decided")
+            async with grpc_client(made.grpc) as (traces, logs):
+                for request in made.sink.requests["traces"]:
+                    await traces.Export(ExportTraceServiceRequest.FromString(request))
+                for request in made.sink.requests["logs"]:
+                    await logs.Export(ExportLogsServiceRequest.FromString(request))
+            assert made.gauge("pandaeval.traces.open") == 0
+            assert count("pandaeval.spans", "own_output") == len(made.sink.items("traces"))
+            assert count("pandaeval.logs", "own_output") == len(made.sink.items("logs"))
+            await made.send(seed=2)
+            assert count("pandaeval.traces", "decided") == decided + TRACES
+            assert before.keys() < made.result_ids().keys()
+
+
+class TestOutages:
+    @both_protocols
+    async def test_a_sink_that_was_away_has_missed_nothing(self, house: Build, protocol: str) -> None:
+        async with house(protocol, sink=False) as made:
+            await made.send()
+            await until(lambda: [made.state(signal) for signal in (*ITEMS, "metrics")] == [0, 0, 0])
+            await made.stop()
+            await made.start()
+            await made.send(seed=2)
+            await made.open_sink()
+            await until(lambda: all(made.arrived(signal) == made.result_ids() for signal in ITEMS))
+            await until(lambda: made.sink.counted("pandaeval.evaluations") == len(made.results()))
+            assert [made.state(signal) for signal in (*ITEMS, "metrics")] == [1, 1, 1]
+
+    @both_protocols
+    @pytest.mark.parametrize("answer", [UNAVAILABLE, HANG, slow_down(0.0)], ids=["unavailable", "hang", "slow_down"])
+    async def test_what_is_sent_again_is_the_same_bytes(self, house: Build, protocol: str, answer: Answer) -> None:
+        async with house(protocol) as made:
+            for signal in ITEMS:
+                made.sink.answers[signal].extend([answer] * 2)
+            await made.send_and_wait()
+            for signal in ITEMS:
+                taken = set(made.sink.items(signal))
+                assert len(made.sink.seen[signal]) >= len(made.sink.requests[signal]) + 2
+                assert {item for request in made.sink.seen[signal] for item in items(request)} == taken
+                await until(lambda s=signal, n=len(taken): made.exported(s) == {"sent": n})
+
+    async def test_after_a_restart_nothing_is_sent_twice(self, house: Build) -> None:
+        async with house() as made:
+            await made.send_and_wait()
+            await made.stop()
+            await made.start()
+            await made.send_and_wait(seed=2)
+            assert set(made.arrived("logs").values()) == {1}
+
+    @both_signals
+    @pytest.mark.parametrize("trouble", [UNAVAILABLE, HANG, INVALID, UNIMPLEMENTED])
+    async def test_the_trouble_of_one_is_not_that_of_the_other(
+        self, house: Build, signal: str, trouble: Answer
+    ) -> None:
+        [other] = set(ITEMS) - {signal}
+        async with house() as made:
+            made.sink.always[signal] = trouble
+            await made.send_and_wait(other)
+            assert made.state(other) == 1
+            assert not made.sink.requests[signal]
+
+
+class TestRefusals:
+    @both_protocols
+    @both_signals
+    async def test_a_sink_without_this_signal_is_left_alone(
+        self, house: Build, protocol: str, signal: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with house(protocol) as made:
+            made.sink.always[signal] = UNIMPLEMENTED
+            await made.send()
+            await until(lambda: made.exported(signal)["unimplemented"] > 0)
+            await made.send(seed=2)
+            await until(lambda: made.gauge("pandaeval.queue.size", queue=f"outbox.{signal}") == 0)
+            assert made.state(signal) == -1
+            assert len(made.sink.seen[signal]) == 1
+            told = [record for record in caplog.records if "is switched off" in record.message]
+            assert len(told) == 1
+            assert f"exporters.otlp.{signal}.enabled" in told[0].message
+
+    @both_protocols
+    async def test_metrics_may_be_missing_too(self, house: Build, protocol: str) -> None:
+        async with house(protocol) as made:
+            made.sink.always["metrics"] = UNIMPLEMENTED
+            await made.send_and_wait()
+            await until(lambda: made.state("metrics") == -1)
+            assert len(made.sink.seen["metrics"]) == 1
+
+    @both_protocols
+    async def test_what_a_sink_will_never_take_is_passed_over(
+        self, house: Build, protocol: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with house(protocol) as made:
+            made.sink.answers["logs"].append(INVALID)
+            await made.send()
+            await made.send(seed=2)
+            reason = "invalid_argument" if protocol == "grpc" else "http_400"
+            await until(lambda: made.exported("logs").total() == len(made.results()))
+            lost = made.exported("logs")[reason]
+            assert lost == len(items(made.sink.seen["logs"][0]))
+            assert made.arrived("logs").total() == len(made.results()) - lost
+            assert sum("will not take them" in record.message for record in caplog.records) == 1
+
+    @both_protocols
+    async def test_too_large_is_halved_until_it_fits(self, house: Build, protocol: str) -> None:
+        async with house(protocol, sink=False) as made:
+            await made.send()
+            made.sink.always["logs"] = too_large(3)
+            made.sink.always["metrics"] = too_large(5)
+            await made.open_sink()
+            await until(lambda: made.arrived("logs") == made.result_ids())
+            assert max(len(items(request)) for request in made.sink.requests["logs"]) <= 3
+            await until(lambda: made.sink.counted("pandaeval.evaluations") == len(made.results()))
+
+    @both_protocols
+    async def test_a_single_item_that_does_not_fit_is_dropped(self, house: Build, protocol: str) -> None:
+        async with house(protocol) as made:
+            made.sink.always["logs"] = too_large(0)
+            await made.send()
+            await until(lambda: made.exported("logs")["too_large"] == len(made.results()))
+            assert made.state("logs") == 1
+
+    @both_protocols
+    async def test_what_a_sink_throws_away_is_counted(self, house: Build, protocol: str) -> None:
+        async with house(protocol) as made:
+            made.sink.answers["traces"].append(Answer(rejected=1, message="no links, please"))
+            await made.send()
+            await until(lambda: made.exported("traces").total() == len(made.sink.spans()) > 1)
+            assert made.exported("traces")["rejected_by_sink"] == 1
+
+
+class TestZeroFirst:
+    @both_protocols
+    async def test_every_series_begins_at_zero(self, house: Build, protocol: str) -> None:
+        async with house(protocol) as made:
+            await made.send()
+            await until(lambda: made.sink.counted("pandaeval.evaluations") == len(made.results()))
+            histories = made.sink.histories("pandaeval.evaluations")
+            assert len(histories) > 3
+            for history in histories.values():
+                assert history[0] == 0
+                assert history == sorted(history), "never a value and then a zero"
+
+    async def test_a_stop_shows_values_that_had_no_turn_yet(self, house: Build) -> None:
+        async with house(EXPORTERS__OTLP__METRICS_INTERVAL="1h") as made:
+            await made.send()
+            await made.stop()
+            assert made.sink.counted("pandaeval.evaluations") == len(made.results())
+            assert all(history[0] == 0 for history in made.sink.histories("pandaeval.evaluations").values())
+
+
+class TestScrape:
+    async def test_self_metrics_only_beside_otlp(self, house: Build) -> None:
+        async with house() as made, http_client(made.health) as client:
+            await made.send_and_wait()
+            families = {family.name for family in classic((await client.get("/metrics")).text)}
+            assert "pandaeval_spans" in families
+            assert "pandaeval_evaluations" not in families
+
+    async def test_scores_with_exemplars_where_nobody_is_sent_metrics(self, house: Build) -> None:
+        async with house(EXPORTERS__OTLP__METRICS__ENABLED="false") as made, http_client(made.health) as client:
+            await made.send_and_wait()
+            asked = {"accept": "application/openmetrics-text; version=1.0.0"}
+            first = (await client.get("/metrics", headers=asked)).text
+            assert evaluations(first) == 0
+            async with asyncio.timeout(10):
+                text = first
+                while evaluations(text) == 0:
+                    await asyncio.sleep(0.1)
+                    text = (await client.get("/metrics", headers=asked)).text
+            assert evaluations(text) == len(made.results())
+            samples = [s for family in openmetrics(text) for s in family.samples if s.exemplar]
+            assert {sample.name for sample in samples} >= {
+                "pandaeval_evaluation_score_bucket",
+                "pandaeval_evaluations_total",
+            }
+            known = {result["trace_id"] for result in made.results()}
+            assert {sample.exemplar.labels["trace_id"] for sample in samples} <= known
+
+    async def test_it_can_be_switched_off(self, house: Build) -> None:
+        async with house(EXPORTERS__PROMETHEUS__ENABLED="false") as made, http_client(made.health) as client:
+            assert (await client.get("/metrics")).status_code == 404
+            assert (await client.get("/readyz")).json() == dict.fromkeys(("store", "pipeline", "grpc", "http"), True)
+
+
+class TestAccounting:
+    async def test_the_books_balance_through_copies_late_spans_and_restarts(self, house: Build) -> None:
+        async with house(CLOSE__QUIET="1h", CLOSE__IDLE="1h", CLOSE__MAX_AGE="1h") as made:
+            trace = Composer(5).trace(6)
+            late, others = trace.request(trace.spans[:1]), trace.request(trace.spans[1:])
+            await made.export(others, others)
+            assert made.collector.telemetry.total("pandaeval.spans", "duplicate") == 5
+            assert made.residual() == 0
+            await made.stop()
+            made.settings |= {"CLOSE__QUIET": "100ms", "CLOSE__IDLE": "100ms"}
+            await made.start()
+            assert made.collector.telemetry.total("pandaeval.items", "resumed") == 5
+            await until(lambda: made.gauge("pandaeval.traces.open") == 0)
+            await made.export(late)
+            assert (made.gauge("pandaeval.traces.open"), made.residual()) == (1, 0)
+            await made.stop()
+            await made.start()
+            assert made.collector.telemetry.total("pandaeval.items", "resumed") == 1
+            assert made.residual() == 0
+
+
+def evaluations(text: str) -> float:
+    """The sum of ``pandaeval_evaluations_total`` in a scrape."""
+    samples = (sample for family in openmetrics(text) for sample in family.samples)
+    return sum(sample.value for sample in samples if sample.name == "pandaeval_evaluations_total")
