@@ -89,7 +89,7 @@ def test_names_of_metrics_and_embedders_are_checked(run: Run, tmp_path: Path) ->
 def test_what_is_missing_on_this_machine_is_a_note_unless_strict(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("judge: {api_key_env: PANDAEVAL_TEST_KEY}\n")
-    told = f"{path}:1:23 judge.api_key_env: the environment variable PANDAEVAL_TEST_KEY is not set\n"
+    told = f"{path}:1:22 judge.api_key_env: the environment variable PANDAEVAL_TEST_KEY is not set\n"
     assert run("config", "check", str(path)) == (f"{path} is valid\n", f"note: {told}")
     assert run("config", "check", "--strict", str(path), code=2) == ("", told)
 
