@@ -16,14 +16,13 @@ _FIELD = re.compile(r"\[\[ ## (\w+) ## \]\]")
 _DSPY = "[[ ## "
 _THOUGHTS = frozenset({"next_thought", "reasoning", "rationale", "thought"})
 _TOOL, _ARGUMENTS, _END = "next_tool_name", "next_tool_args", "completed"
-_DSPY_TOOL = re.compile(
-    r"\(\d+\) (?P<name>\w+), whose description is <desc>(?P<description>(?s:.*?))</desc>\. "
-    r"It takes arguments (?P<arguments>\{.*\})\.$",
-    re.MULTILINE,
-)
-_THOUGHT = re.compile(r"\s*Thoughts?:\s*(?P<thought>.+?)\s*(?=<code>|```|$)", re.DOTALL)
+_DSPY_TOOL = re.compile(r"\(\d{1,4}\) (\w{1,200}), whose description is <desc>")
+_DSPY_ARGUMENTS = re.compile(r"</desc>\. It takes arguments (\{.*\})\.$", re.MULTILINE)
+_THOUGHT = re.compile(r"\s*+Thoughts?:")
+_CODE = ("<code>", "```")
 _TASK = "New task:\n"
 _MAX_TOOLS_TEXT = 100_000
+_MAX_DESCRIPTION = 10_000
 
 
 def without_protocol(output: Messages | None) -> Messages | None:
@@ -55,10 +54,14 @@ def prompted_tools(system: str | None) -> tuple[ToolDefinition, ...] | None:
         return None
     found = []
     for match in _DSPY_TOOL.finditer(system):
-        if not is_final_answer(match["name"], None):
-            properties = parsed(match["arguments"])
-            schema = {"type": "object", "properties": properties} if type(properties) is dict else None
-            found.append(ToolDefinition(match["name"], " ".join(match["description"].split()), schema))
+        name, start = match[1], match.end()
+        end = system.find("</desc>", start, start + _MAX_DESCRIPTION)
+        if end < 0 or is_final_answer(name, None):
+            continue
+        said = _DSPY_ARGUMENTS.match(system, end)
+        properties = parsed(said[1]) if said else None
+        schema = {"type": "object", "properties": properties} if type(properties) is dict else None
+        found.append(ToolDefinition(name, " ".join(system[start:end].split()), schema))
     return tuple(found) or None
 
 
@@ -68,9 +71,10 @@ def _parts(text: str) -> tuple[Part, ...] | None:
         fields = {name: value.strip() for name, value in zip(pieces[1::2], pieces[2::2], strict=False)}
         return _dspy(fields) if fields else None
     match = _THOUGHT.match(text)
-    if match is None or not text[match.end() :].strip():
+    places = [at for mark in _CODE if (at := text.find(mark)) >= 0] if match else []
+    if match is None or not places or not text[match.end() : min(places)].strip():
         return None
-    return (Reasoning(match["thought"]), Text(text[match.end() :].strip()))
+    return (Reasoning(text[match.end() : min(places)].strip()), Text(text[min(places) :].strip()))
 
 
 def _dspy(fields: dict[str, str]) -> tuple[Part, ...]:

@@ -201,6 +201,8 @@ class _Finder:
             return messages_of(list(items), self._side.role)
         found: list[Message] = []
         for item in items:
+            if self._left < 0:
+                return None
             found += self.find(item, loose, nesting + 1) or ()
         if len(found) > 1 and all(type(item) is str for item in items):
             return _together(found)
