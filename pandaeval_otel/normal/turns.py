@@ -80,7 +80,7 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
         return [_of_calls(group) for group in groups]
     runs = [span for span in inner if span.kind in RUNS and tree.asides(span) == tree.asides(root)]
     if exchange.question == NOTHING:
-        _find_question(exchange, calls[:1], runs)
+        _find_question(exchange, groups[0] if groups else (), runs)
     if exchange.answer == NOTHING and root.output is None and root.error is None:
         _find_answer(exchange, groups[-1] if groups else (), runs, tree)
     return [exchange]

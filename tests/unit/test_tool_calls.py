@@ -304,3 +304,14 @@ class TestResults:
     def test_a_result_that_was_not_captured_is_known_to_have_come(self) -> None:
         [call] = calls(self.trace(user("hi"), says(asks(id="c1")), Message("tool", (ToolResponse(None, "c1"),))))
         assert call.result is None
+
+    def test_hundreds_of_equal_calls_keep_their_order(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        history = [user("hi")]
+        for result in range(500):
+            spans.llm(agent, history, says(asks("search", OSLO, "call_0")))
+            spans.tool(agent, "search", OSLO)
+            history += [says(asks("search", OSLO, "call_0")), gives(result, "call_0")]
+        spans.llm(agent, history, "done")
+        assert [call.result for call in calls(spans)] == list(range(500))

@@ -131,6 +131,13 @@ class TestRuns:
             "final answer taken from the last model call",
         )
 
+    def test_else_the_next_model_call_whose_input_was_captured(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.llm(agent)
+        spans.llm(agent, [HI], "hello")
+        assert shown(spans) == [("hi", "hello")]
+
     def test_else_the_first_and_the_last_inner_agent(self) -> None:
         spans = Spans()
         flow = spans.add(Kind.WORKFLOW)
