@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pandaeval_collector.config._types import Section, group
-from pandaeval_collector.config.sections_in import Close, Late, Limits, Server, Store
+from pandaeval_collector.config.sections_in import Close, Late, Server, Store
 from pandaeval_collector.config.sections_out import Exporters
 from pandaeval_collector.config.sections_scoring import (
     Embedding,
@@ -20,7 +20,6 @@ class Config(Section):
     """Everything that can be set. Durations are seconds (float), sizes bytes (int); ``Config()`` is the defaults."""
 
     server: Server = group(Server)
-    limits: Limits = group(Limits)
     close: Close = group(Close)
     late: Late = group(Late)
     session: Session = group(Session)

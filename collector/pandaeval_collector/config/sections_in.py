@@ -58,14 +58,6 @@ class Server(Section):
     )
 
 
-class Limits(Section):
-    """How much of one span is kept."""
-
-    attribute_bytes: Size = Field(
-        default=1 << 20, description="Longest attribute value, in bytes; what is longer is cut off and marked as cut."
-    )
-
-
 class Close(Section):
     """When a trace is taken to be complete."""
 
