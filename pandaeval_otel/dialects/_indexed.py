@@ -105,6 +105,8 @@ def _message(fields: Fields, items: Sequence[Fields], default_role: str) -> Mess
             blocks.setdefault(index, {})[leaf] = value
         elif head == "function":  # AutoGen: function.0 = one tool result as JSON
             calls.setdefault(index, {})["result"] = value
+        elif head == "function_call":  # LiteLLM
+            plain["function_call_name" if index == "name" else "function_call_arguments_json"] = value
     if "role" in plain:
         role = role_of(plain, default_role)
     elif "tool_call_id" in plain or calls:

@@ -65,6 +65,24 @@ def test_a_text_completion_has_its_prompt_as_user() -> None:
     assert (found.kind, found.input) == (Kind.LLM, (ASK,))
 
 
+def test_litellm_writes_the_older_generation() -> None:
+    found = read(
+        {
+            "gen_ai.system": "openai",
+            "gen_ai.prompt.0.role": "user",
+            "gen_ai.prompt.0.content": "Weather in Oslo?",
+            "gen_ai.completion.0.role": "assistant",
+            "gen_ai.completion.0.finish_reason": "tool_calls",
+            "gen_ai.completion.0.function_call.name": "get_weather",
+            "gen_ai.completion.0.function_call.arguments": '{"city": "Oslo"}',
+        },
+        "litellm",
+        name="litellm_request",
+    )
+    assert (found.kind, found.input) == (Kind.LLM, (ASK,))
+    assert found.output == (Message("assistant", (ToolRequest("get_weather", {"city": "Oslo"}),), "tool_calls"),)
+
+
 def test_the_newer_generation_is_left_to_the_conventions() -> None:
     attributes = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": "[]", "gen_ai.request.model": "m"}
     assert DIALECT.read(span(attributes), ()) is None
