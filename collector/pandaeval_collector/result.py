@@ -84,6 +84,11 @@ class Result:
         return self.finding.why.value if isinstance(self.finding, Unscored) else None
 
     @property
+    def time_ns(self) -> int:
+        """When it was concluded, Unix nanoseconds, exact to the microsecond."""
+        return round(self.time.timestamp() * 1e6) * 1000
+
+    @property
     def success(self) -> bool | None:
         """``score >= threshold`` (in the scale of ``raw`` where there is one), within 1e-9."""
         match self.finding:

@@ -136,7 +136,7 @@ def _exemplar(result: Result) -> Exemplar | None:
     if not unit.sampled or not unit.trace_id:
         return None
     value = result.score if result.score is not None else 1.0
-    return Exemplar(value, unit.trace_id, unit.span_id, int(result.time.timestamp() * 1e9))
+    return Exemplar(value, unit.trace_id, unit.span_id, result.time_ns)
 
 
 def _filled(attributes: Attributes) -> Attributes:

@@ -46,11 +46,10 @@ def said(result: Result) -> Said:
 def log_record(each: Said) -> bytes:
     """An OTLP ``LogRecord`` in the context of the evaluated span."""
     result, unit = each.result, each.result.unit
-    time_ns = int(result.time.timestamp() * 1e9)
     failed = result.why in _FAILED
     record = LogRecord(
-        time_unix_nano=time_ns,
-        observed_time_unix_nano=time_ns,
+        time_unix_nano=result.time_ns,
+        observed_time_unix_nano=result.time_ns,
         severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if failed else SeverityNumber.SEVERITY_NUMBER_INFO,
         severity_text="WARN" if failed else "INFO",
         event_name=EVENT_NAME,
@@ -200,7 +199,7 @@ def _pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
 def _pair(key: str, value: Any) -> bytes:
     # Most attributes take one of few values; encoding those once halves the cost of a result.
     if isinstance(value, bool | int) or (isinstance(value, str) and len(value) <= _SHORT):
-        return _common_pair(key, type(value), value)
+        return _common_pair(key, isinstance(value, bool), value)
     return KeyValue(key=key, value=_value(value)).SerializeToString()
 
 
@@ -208,7 +207,7 @@ _SHORT = 24
 
 
 @lru_cache(maxsize=8192)
-def _common_pair(key: str, _: type, value: Any) -> bytes:
+def _common_pair(key: str, _is_bool: bool, value: Any) -> bytes:  # True and 1 are the same key otherwise
     return KeyValue(key=key, value=_value(value)).SerializeToString()
 
 

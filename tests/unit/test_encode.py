@@ -1,0 +1,167 @@
+"""The log event and the evaluation spans, to the letter of the contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from pandaeval_collector.exporters.encode import MAX_TEXT, log_record, said, spans
+from pandaeval_collector.result import Result
+from pandaeval_collector.score import Assumed, Score, Unscored, Why
+from support.otlp_sink import attributes
+from support.results import CODE, END_NS, JUDGE, SPAN_ID, TRACE_ID, result
+
+EVENT = "gen_ai.evaluation.result"
+EVALUATION_ITSELF_FAILED = {Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.TIMEOUT, Why.METRIC_ERROR}
+
+
+def logged(of: Result) -> tuple[LogRecord, dict[str, Any]]:
+    record = LogRecord.FromString(log_record(said(of)))
+    return record, attributes(record.attributes)
+
+
+def emitted(*results: Result) -> list[Span]:
+    return [Span.FromString(span) for span in spans([said(each) for each in results])]
+
+
+class TestLogEvent:
+    def test_scored(self) -> None:
+        record, facts = logged(result())
+        assert record.event_name == EVENT
+        assert (record.trace_id.hex(), record.span_id.hex(), record.flags) == (TRACE_ID, SPAN_ID, 1)
+        assert record.time_unix_nano == 1_772_366_400_250_000_000
+        assert record.severity_number == SeverityNumber.SEVERITY_NUMBER_INFO
+        assert facts == {
+            "gen_ai.evaluation.name": "coherence",
+            "gen_ai.evaluation.score.value": 0.75,
+            "gen_ai.evaluation.score.label": "pass",
+            "gen_ai.evaluation.explanation": "well said",
+            "gen_ai.response.id": "resp-1",
+            "gen_ai.conversation.id": "session-1",
+            "gen_ai.agent.name": "helper",
+            "deployment.environment.name": "test",
+            "pandaeval.level": "trace",
+            "pandaeval.service": "shop",
+            "pandaeval.trigger": "root_ended",
+            "pandaeval.late_spans": 0,
+            "pandaeval.outcome": "scored",
+            "pandaeval.metric.version": "2",
+            "pandaeval.embedder": "embedded-1",
+            "pandaeval.revision": 1,
+            "pandaeval.final": True,
+            "pandaeval.coverage": 1.0,
+            "pandaeval.result.id": "coherence-1",
+            "pandaeval.threshold": 0.5,
+            "pandaeval.passed": True,
+        }
+
+    def test_a_whole_score_is_a_double_too(self) -> None:
+        _, facts = logged(result(finding=Score(1)))
+        assert type(facts["gen_ai.evaluation.score.value"]) is float
+
+    def test_assumed_has_no_score_value(self) -> None:
+        _, facts = logged(result(finding=Assumed("no plan")))
+        assert "gen_ai.evaluation.score.value" not in facts
+        assert facts["pandaeval.assumed_value"] == 1.0
+        assert facts["gen_ai.evaluation.score.label"] == "assumed"
+        assert "pandaeval.coverage" not in facts
+
+    @pytest.mark.parametrize("why", list(Why))
+    def test_unscored_says_why(self, why: Why) -> None:
+        record, facts = logged(result(finding=Unscored(why, "for a reason")))
+        assert facts["pandaeval.why"] == why.value
+        assert not facts.keys() & {"gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label", "pandaeval.passed"}
+        failed = why in EVALUATION_ITSELF_FAILED
+        assert facts.get("error.type") == (why.value if failed else None)
+        assert (record.severity_number == SeverityNumber.SEVERITY_NUMBER_WARN) == failed
+
+    def test_a_judged_result_names_the_judge(self) -> None:
+        _, facts = logged(result("plan_quality", evaluator=JUDGE))
+        assert facts["pandaeval.judge.model"] == "judge-large"
+        assert "pandaeval.embedder" not in facts
+
+    def test_what_is_absent_has_no_key(self) -> None:
+        absent = {"environment": None, "session_id": None, "response_id": "", "agent": "", "threshold": None}
+        _, facts = logged(result(finding=Score(0.5), **absent))
+        keys = {"deployment.environment.name", "gen_ai.conversation.id", "gen_ai.response.id", "gen_ai.agent.name"}
+        assert not facts.keys() & (keys | {"pandaeval.threshold", "pandaeval.passed", "gen_ai.evaluation.score.label"})
+
+    def test_a_long_explanation_is_cut(self) -> None:
+        _, facts = logged(result(finding=Score(0.5, "x" * 5000)))
+        assert facts["gen_ai.evaluation.explanation"] == "x" * (MAX_TEXT - 1) + "…"
+
+    def test_an_unsampled_trace_has_log_events_all_the_same(self) -> None:
+        assert logged(result(sampled=False))[0].flags == 0
+
+    def test_it_is_the_same_bytes_each_time(self) -> None:
+        assert log_record(said(result())) == log_record(said(result()))
+
+
+class TestSpans:
+    def test_results_without_a_model_share_a_span(self) -> None:
+        loops = result("tool_loop", Score(0.25, failed=True, label="loop"), evaluator=CODE)
+        [span] = emitted(result(), loops)
+        assert span.name == "evaluate trace"
+        assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE_ID, SPAN_ID)
+        assert (span.start_time_unix_nano, span.end_time_unix_nano) == (END_NS, END_NS + 1_000_000)
+        assert span.kind == Span.SpanKind.SPAN_KIND_INTERNAL
+        assert span.flags == 0x1 | 0x100 | 0x200, "sampled, and the parent lives elsewhere"
+        assert span.status.code == Status.StatusCode.STATUS_CODE_UNSET
+        facts = attributes(span.attributes)
+        assert facts["pandaeval.score.min"] == 0.25
+        assert facts["pandaeval.failed"] == ["tool_loop"]
+        assert facts["pandaeval.evaluated_at"] == "2026-03-01T12:00:00.250000+00:00"
+        assert "gen_ai.tool.name" not in facts, "Jaeger would take it for a tool call"
+        assert [event.name for event in span.events] == [EVENT, EVENT]
+
+    def test_events_say_what_the_log_event_says(self) -> None:
+        [span] = emitted(result())
+        assert attributes(span.events[0].attributes) == logged(result())[1]
+
+    def test_a_judged_result_has_a_span_of_its_own(self) -> None:
+        judged = result("plan_quality", evaluator=JUDGE)
+        inline, own = emitted(result(), judged)
+        assert (inline.name, own.name) == ("evaluate trace", "evaluate plan_quality")
+        assert own.parent_span_id == inline.parent_span_id
+        facts = attributes(own.attributes)
+        assert facts.pop("pandaeval.evaluated_at")
+        assert facts == attributes(own.events[0].attributes) == logged(judged)[1]
+
+    def test_each_trace_of_a_batch_has_its_own(self) -> None:
+        other = result(id="other", trace_id="ab" * 16)
+        assert [span.trace_id.hex() for span in emitted(result(), result("tool_loop"), other)] == [TRACE_ID, "ab" * 16]
+
+    def test_nothing_scored_has_no_lowest_score(self) -> None:
+        [span] = emitted(result(finding=Unscored(Why.NO_CONTENT)))
+        facts = attributes(span.attributes)
+        assert "pandaeval.score.min" not in facts
+        assert facts["pandaeval.failed"] == []
+
+    def test_a_session_has_a_trace_of_its_own_with_links(self) -> None:
+        traces = tuple(f"{number:032x}:{number:016x}" for number in (1, 2))
+        [span] = emitted(result("agent_reliability", level="session", trace_ids=traces))
+        assert span.name == "evaluate session"
+        assert not span.parent_span_id
+        assert span.trace_id.hex() != TRACE_ID
+        assert [(link.trace_id.hex(), link.span_id.hex(), link.flags) for link in span.links] == [
+            (f"{1:032x}", f"{1:016x}", 1),
+            (f"{2:032x}", f"{2:016x}", 1),
+        ]
+        record, _ = logged(result("agent_reliability", level="session", trace_ids=traces))
+        assert (record.trace_id.hex(), record.span_id.hex()) == (TRACE_ID, SPAN_ID), "the last trace's root"
+
+    def test_ids_follow_from_content(self) -> None:
+        [first], [again], [other] = emitted(result()), emitted(result()), emitted(result(id="coherence-2"))
+        assert first.span_id == again.span_id != other.span_id
+        assert len(first.span_id) == 8
+
+    def test_an_unsampled_trace_has_none(self) -> None:
+        assert emitted(result(sampled=False), result("plan_quality", evaluator=JUDGE, sampled=False)) == []
+
+    def test_bool_and_number_are_told_apart(self) -> None:
+        """Encoded attributes are remembered, and True equals 1 as a key."""
+        _, facts = logged(result(final=True, revision=1))
+        assert (facts["pandaeval.final"], type(facts["pandaeval.final"])) == (True, bool)
+        assert (facts["pandaeval.revision"], type(facts["pandaeval.revision"])) == (1, int)
