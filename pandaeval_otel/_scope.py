@@ -1,4 +1,4 @@
-"""What the application says of the work at hand: session, user, test case and trial, carried in OpenTelemetry's context.
+"""What the application says of its work: session, user, test case and trial, carried in OpenTelemetry's context.
 
 It travels wherever the context does: into coroutines and tasks, into threads that were given the context, and with a
 ``context=`` that a span is started with. Baggage of the same names, as another service may send it, counts too.
@@ -18,7 +18,7 @@ SCOPE = create_key("pandaeval-scope")
 BAGGAGE = next(iter(baggage.set_baggage("any", "value", Context())))
 """The key under which a context holds baggage; looking it up is much cheaper than asking for one entry."""
 
-_CARRIED = "_pandaeval_scope"
+CARRIED = "_pandaeval_scope"
 _FROM_BAGGAGE = (
     ("session", (semconv.PANDAEVAL_SESSION_ID, semconv.SESSION_ID)),
     ("user", (semconv.PANDAEVAL_USER_ID, semconv.USER_ID)),
@@ -75,6 +75,6 @@ def stamp(span: Any, context: Context) -> None:
     if scope is NOTHING:
         return
     # Remembered on the span itself: nothing to clean up, and it is there whichever way a child finds its parent.
-    if getattr(trace.get_current_span(context), _CARRIED, None) != scope:
+    if getattr(trace.get_current_span(context), CARRIED, None) != scope:
         span.set_attributes(scope.attributes())
-    setattr(span, _CARRIED, scope)
+    setattr(span, CARRIED, scope)

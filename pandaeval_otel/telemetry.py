@@ -1,0 +1,73 @@
+"""What the processors say of themselves: a protocol, its silent twin, and one that makes OpenTelemetry metrics of it.
+
+Every span that ended while a processor listened is counted once as ``ended``, and later once as ``acknowledged`` (the
+collector stored it), ``rejected`` (the collector will not take it), ``skipped`` (not wanted, see ``keep``) or
+``dropped``. Until then it is held or buffered: at rest ``ended`` is the sum of the others. Log records likewise.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, get_meter_provider
+
+ENDED, ACKNOWLEDGED, REJECTED, SKIPPED, DROPPED = "ended", "acknowledged", "rejected", "skipped", "dropped"
+QUEUE, HELD, BUFFERED = "queue", "held", "buffered"
+
+_ENABLED = "OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED"
+
+
+class ProcessorTelemetry(Protocol):
+    """Called on the worker thread (and, where the application outruns it, on the application's); must not block."""
+
+    def count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
+        """``signal``: ``spans``, ``logs`` or ``traces`` (whole ones or parts, as they are submitted). ``reason`` goes
+        with ``rejected`` and ``dropped``."""
+        ...
+
+    def watch(self, what: str, read: Callable[[], int]) -> None:
+        """``read`` tells how many items lie in the ``queue``, or how many bytes are ``held`` or ``buffered``."""
+        ...
+
+
+class NoTelemetry:
+    """Counts nothing."""
+
+    def count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
+        """Nothing."""
+
+    def watch(self, what: str, read: Callable[[], int]) -> None:
+        """Nothing."""
+
+
+class MetricsTelemetry:
+    """``pandaeval.processor.{spans,logs,traces}`` by ``pandaeval.outcome`` and ``pandaeval.reason``, and the gauges
+    ``pandaeval.processor.{queue,held,buffered}``."""
+
+    def __init__(self, provider: MeterProvider | None = None) -> None:
+        self._meter = (provider or get_meter_provider()).get_meter("pandaeval_otel")
+        self._counters = {
+            signal: self._meter.create_counter(f"pandaeval.processor.{signal}", f"{{{signal[:-1]}}}")
+            for signal in ("spans", "logs", "traces")
+        }
+
+    def count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
+        attributes = {"pandaeval.outcome": outcome}
+        if reason:
+            attributes["pandaeval.reason"] = reason
+        self._counters[signal].add(number, attributes)
+
+    def watch(self, what: str, read: Callable[[], int]) -> None:
+        def observe(_: CallbackOptions) -> Iterable[Observation]:
+            return (Observation(read()),)
+
+        self._meter.create_observable_gauge(
+            f"pandaeval.processor.{what}", (observe,), "{item}" if what == QUEUE else "By"
+        )
+
+
+def telemetry_by_environment() -> ProcessorTelemetry:
+    """Metrics where the SDK's own are switched on, too; else nothing."""
+    return MetricsTelemetry() if os.environ.get(_ENABLED, "").strip().lower() == "true" else NoTelemetry()
