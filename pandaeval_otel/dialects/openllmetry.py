@@ -126,7 +126,7 @@ def _kind(span: RawSpan) -> Kind | None:
     asked_for = attributes.get(_REQUEST_TYPE)
     kind = _REQUEST_KINDS.get(asked_for) if type(asked_for) is str else None
     if kind is None and operation is None:
-        return Kind.LLM if _has_lists(span) else None
+        return Kind.LLM if _has_lists(span) else _KINDS.get(span.name.rpartition(".")[2], Kind.STEP)
     return kind
 
 

@@ -109,6 +109,13 @@ def test_kinds(attributes: dict[str, Any], kind: Kind) -> None:
     assert read(attributes).kind is kind
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"), [("trip.workflow", Kind.WORKFLOW), ("f.tool", Kind.TOOL), ("tools/list.mcp", Kind.STEP)]
+)
+def test_a_span_without_a_kind_has_it_in_its_name(name: str, kind: Kind) -> None:
+    assert read({"traceloop.entity.input": "{}"}, name=name).kind is kind
+
+
 def test_a_span_that_lost_its_oldest_attributes_is_still_known() -> None:
     found = read({"gen_ai.prompt.39.content": "x", "gen_ai.prompt.40.role": "user"}, dropped_attributes=9)
     assert found.kind is Kind.LLM
