@@ -91,7 +91,7 @@ def test_a_span_that_is_its_own_parent_is_on_top() -> None:
 def test_spans_below_a_loop_are_reached() -> None:
     spans = Spans()
     one, two = spans.agent(name="one"), spans.agent(name="two")
-    leaf = spans.llm(two)
+    leaf = spans.llm(two, start_ns=1)
     tree = Tree([leaf, replace(one, parent_id=two.span_id), replace(two, parent_id=one.span_id)])
     assert tree.depth(leaf) == 2
 
