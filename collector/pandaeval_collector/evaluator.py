@@ -12,6 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.embedding.text import embed_texts
 from pandaeval_collector.metric import (
@@ -59,7 +62,9 @@ class Evaluator:
         self._enabled_names = frozenset(m.name for m in metrics if m.level == "trace" and m.kind != "llm")
 
     def embed(self, traces: Iterable[Trace]) -> Texts:
-        """The vectors of all texts that the enabled metrics want of these traces."""
+        """The vectors of all texts that the enabled metrics want of these traces. If they cannot be had for a single
+        trace, asking for one of them raises: the results that need it are ``unscored(metric_error)``, no others."""
+        traces = list(traces)
         wanted = (
             text
             for trace in traces
@@ -67,7 +72,13 @@ class Evaluator:
             if metric.texts is not None
             for text in metric.texts(trace)
         )
-        found = embed_texts(self.embedder, wanted)
+        try:
+            found = embed_texts(self.embedder, wanted)
+        except Exception as error:
+            if len(traces) > 1:
+                raise
+            _log.exception("texts could not be embedded")
+            return Texts(_NoRows(error), frozenset(), self.embedder.id, self.embedder.bands)
         return Texts(found.rows, found.chunked, self.embedder.id, self.embedder.bands)
 
     def trace(self, trace: Trace, texts: Texts) -> list[Result]:
@@ -147,6 +158,17 @@ class Evaluator:
                 "embedder": self.embedder.id,
             }
         return depends
+
+
+class _NoRows(dict[str, NDArray[np.float32]]):
+    """Stands for vectors that could not be computed."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    def __missing__(self, text: str) -> NDArray[np.float32]:
+        raise self._error
 
 
 def _ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:

@@ -73,6 +73,8 @@ class Pipeline:
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
         self._closing = 0
+        self.rounds = 0
+        """How often it was looked what is due, and that was dealt with: a sign of life."""
 
     @property
     def open_traces(self) -> int:
@@ -252,6 +254,7 @@ class Pipeline:
             if now >= upkeep_at:
                 upkeep_at = now + self.timing.upkeep
                 await self._upkeep()
+            self.rounds += 1
             if not due:
                 await asyncio.sleep(_TICK_S)
 

@@ -11,26 +11,7 @@ from typing import Any
 
 import pytest
 from pandaeval_collector.store.writer import Writer
-
-
-class FailingDisk:
-    """A connection whose statements fail as told: ``{"COMMIT": 2}`` fails the next two commits."""
-
-    def __init__(self, connection: sqlite3.Connection, failures: dict[str, int]) -> None:
-        self._connection, self.failures = connection, failures
-
-    def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
-        if self.failures.get(statement):
-            self.failures[statement] -= 1
-            raise sqlite3.OperationalError("disk I/O error")
-        return self._connection.execute(statement, *arguments)
-
-    @property
-    def in_transaction(self) -> bool:
-        return self._connection.in_transaction
-
-    def close(self) -> None:
-        self._connection.close()
+from support.disk import FailingDisk
 
 
 class Rig:

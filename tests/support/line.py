@@ -1,0 +1,123 @@
+"""A pipeline in this process, with the clock in the test's hand."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from pandaeval_collector.evaluator import Evaluator, Settings
+from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.files import Request
+from pandaeval_collector.line import Line
+from pandaeval_collector.pipeline import Pipeline, Timing
+from pandaeval_collector.receivers import Accepted
+from pandaeval_collector.store import Store
+from pandaeval_collector.telemetry import Telemetry
+from support.collector import standing
+from support.doors import until
+from support.embedder import WordEmbedder
+from support.made_traces import MadeTrace
+
+Standing = dict[tuple[str, str], tuple[str, float | None]]
+
+
+class RunningLine:
+    """A pipeline on a store of its own. An async context manager; :meth:`restart` is what a new process would do.
+
+    ``now``: the pipeline's clock, seconds; nothing is due before it is moved on.
+    """
+
+    def __init__(self, folder: Path, timing: Timing | None = None, embedder: WordEmbedder | None = None) -> None:
+        self.folder, self.timing = folder, timing or Timing(upkeep=1e9)
+        self.embedder = embedder or WordEmbedder()
+        self.now = 0.0
+        self.telemetry = Telemetry()
+        self.store = self._open()
+
+    async def __aenter__(self) -> RunningLine:
+        await self.pipeline.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.pipeline.stop()
+        self.store.close()
+
+    async def restart(self) -> None:
+        await self.pipeline.stop()
+        self.store.close()
+        self.store = self._open()
+        await self.pipeline.start()
+
+    def _open(self) -> Store:
+        store = Store(self.folder, "off")
+        line = Line(store, Evaluator(self.embedder, Settings()))
+        self.pipeline = Pipeline(store, line, self.timing, self.telemetry, clock=lambda: self.now)
+        return store
+
+    async def send(self, trace: MadeTrace, spans: Iterable[Span] | None = None) -> Accepted:
+        """Some or all spans of a trace in one request."""
+        return await self.pipeline.traces(trace.request(spans).SerializeToString())
+
+    async def wait(self, seconds: float) -> None:
+        """Moves the clock on, and returns when what is due then is decided and committed."""
+        self.now += seconds
+        before = self.pipeline.rounds
+        await until(lambda: self.pipeline.rounds > before + 1)
+
+    async def settle(self) -> None:
+        """Until every trace is decided, and every session scored."""
+        while self.pipeline.open_traces or self.pipeline.open_sessions:
+            await self.wait(1000)
+
+    def results(self) -> list[dict[str, Any]]:
+        """All results, in order of commitment."""
+        return [orjson.loads(row.body) for row in self.store.results_after(0, 100_000)]
+
+    def of(self, trace: MadeTrace, metric: str) -> list[dict[str, Any]]:
+        """All results of a metric about a trace, oldest first."""
+        return [
+            each for each in self.results() if each["trace_id"] == trace.trace_id.hex() and each["metric"] == metric
+        ]
+
+    def standing(self) -> Standing:
+        """Id and score of each result that stands."""
+        return ids_and_scores(self.results())
+
+
+def ids_and_scores(results: Sequence[dict[str, Any]]) -> Standing:
+    """Of the newest result of each unit and metric."""
+    return {key: (each["id"], each["score"]) for key, each in standing(list(results)).items()}
+
+
+def as_file(traces: Iterable[MadeTrace], timing: Timing | None = None) -> Standing:
+    """What a run over a file with these traces says."""
+    with FileRun(Evaluator(WordEmbedder(), Settings()), (timing or Timing()).close) as run:
+        for trace in traces:
+            run.add(Request(False, trace.request().SerializeToString()))
+        return ids_and_scores([result.to_dict() for result in run.results()])
+
+
+def cut(trace: MadeTrace, chance: random.Random) -> list[list[Span]]:
+    """A trace in one to three parts, in any order."""
+    spans = list(trace.spans)
+    chance.shuffle(spans)
+    cuts = sorted(chance.sample(range(1, len(spans)), min(len(spans) - 1, chance.randint(0, 2))))
+    return [spans[start:end] for start, end in zip([0, *cuts], [*cuts, len(spans)], strict=True)]
+
+
+def in_session(trace: MadeTrace, session: str, spans: Iterable[Span] | None = None) -> MadeTrace:
+    """The same trace as part of another session; ``spans`` limits the change to these."""
+    changed = []
+    touched = {span.span_id for span in (trace.spans if spans is None else spans)}
+    for span in trace.spans:
+        copy = Span.FromString(span.SerializeToString())
+        for attribute in copy.attributes:
+            if attribute.key == "gen_ai.conversation.id" and copy.span_id in touched:
+                attribute.value.string_value = session
+        changed.append(copy)
+    return replace(trace, session=session, spans=tuple(changed))
