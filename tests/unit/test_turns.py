@@ -225,7 +225,8 @@ class TestRuns:
 
     def test_a_workflow_that_failed_after_its_agents_answer_did_not_give_it(self) -> None:
         spans = Spans()
-        spans.agent(spans.add(Kind.WORKFLOW, error="boom"), input=(HI,), output=(says("hello"),))
+        agent = spans.agent(spans.add(Kind.WORKFLOW, error="boom"))
+        spans.llm(agent, [HI], "hello")
         assert shown(spans) == [("hi", None)]
 
     def test_a_run_whose_last_model_call_failed_did_not_answer(self) -> None:
