@@ -1,4 +1,4 @@
-"""From a model's words to a verdict, or to the reason why there is none. A reply that does not hold is never a score."""
+"""From a model's words to a verdict, or to why there is none. A reply that does not hold is never a score."""
 
 from __future__ import annotations
 
