@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from pandaeval_otel.model import Kind, Trace
+from pandaeval_otel.model import Kind, Text, Trace
 
 _log = logging.getLogger(__name__)
 _MAX_REMEMBERED = 1000
@@ -21,7 +21,7 @@ CURES: Mapping[str, str] = {
     "agent_framework": "set ENABLE_SENSITIVE_DATA=true",
     "pydantic-ai": "instrument with InstrumentationSettings(include_content=True)",
     "strands": "send the log records here as well: some exporters move the content of spans into log records",
-    "autogen": "instrument the model client too, for example with opentelemetry-instrumentation-openai-v2: "
+    "autogen-core": "instrument the model client too, for example with opentelemetry-instrumentation-openai-v2: "
     "AutoGen's own spans never hold content",
     "haystack": "set HAYSTACK_CONTENT_TRACING_ENABLED=true",
     "com.anthropic.claude_code": "set OTEL_LOG_USER_PROMPTS=1, OTEL_LOG_TOOL_DETAILS=1 and OTEL_LOG_TOOL_CONTENT=1",
@@ -30,6 +30,7 @@ CURES: Mapping[str, str] = {
     "langsmith": "unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS",
     "ai": "pass experimental_telemetry: { isEnabled: true, recordInputs: true, recordOutputs: true }",
     "traceloop.": _TRACELOOP,
+    "openllmetry": _TRACELOOP,
     "opentelemetry.instrumentation.openai.v1": _TRACELOOP,
     "opentelemetry.instrumentation.anthropic": _TRACELOOP,
     "opentelemetry.instrumentation.langchain": _TRACELOOP,
@@ -60,7 +61,7 @@ class Hints:
                     "the spans of service %r say nothing of what was asked and answered, so most metrics have nothing "
                     "to look at; in that service, %s",
                     trace.service,
-                    cure(span.scope for span in trace.spans if span.kind in (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)),
+                    cure((*_scopes(trace), *trace.dialects)),
                 )
             if trace.session_id is None:
                 self._tell(
@@ -85,17 +86,24 @@ class Hints:
             _log.warning(text, *values)
 
 
-def cure(scopes: Iterable[str]) -> str:
-    """How the first of these instrumentations that we know is told to capture content."""
-    for scope in scopes:
+def cure(names: Iterable[str]) -> str:
+    """How the first of these instrumentations (scopes, or dialects) that we know is told to capture content."""
+    for name in names:
         for beginning, text in CURES.items():
-            if scope == beginning or scope.startswith(beginning if beginning.endswith(".") else f"{beginning}."):
+            if name == beginning or name.startswith(beginning if beginning.endswith(".") else f"{beginning}."):
                 return text
     return _OTEL
 
 
+def _scopes(trace: Trace) -> list[str]:
+    """The instrumentation scopes of all spans, those first that could hold content."""
+    speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)
+    return [span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking)]
+
+
 def _has_content(trace: Trace) -> bool:
-    """Whether anything was captured; a trace whose one side is empty is no reason for a hint."""
+    """Whether any text was captured; a trace whose one side is missing is no reason for a hint."""
     if trace.input is not None or trace.output is not None:
         return True
-    return any(span.input is not None or span.output is not None for span in trace.spans)
+    messages = (message for span in trace.spans for message in (*(span.input or ()), *(span.output or ())))
+    return any(isinstance(part, Text) for message in messages for part in message.parts)

@@ -1,0 +1,73 @@
+"""Series as OTLP metrics: kinds, units, temporality, buckets, exemplars."""
+
+from __future__ import annotations
+
+from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric
+from pandaeval_collector.exporters._otlp.points import metrics
+from pandaeval_collector.exporters.own import own_points
+from pandaeval_collector.series import EVALUATIONS, SCORE, Exemplar, Point
+from pandaeval_collector.telemetry import Telemetry
+from support.otlp_sink import attributes
+from support.results import SPAN_ID, TRACE_ID
+
+CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+EXEMPLAR = Exemplar(0.42, TRACE_ID, SPAN_ID, 77)
+LABELS = (("gen_ai.evaluation.name", "coherence"),)
+
+
+def encoded(*points: Point) -> list[Metric]:
+    return [Metric.FromString(metric) for metric in metrics(points, 99)]
+
+
+def test_a_histogram() -> None:
+    buckets = (1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1)
+    [metric] = encoded(Point(SCORE, LABELS, 5, 3, 1.9, buckets, ((5, EXEMPLAR),)))
+    assert (metric.name, metric.unit) == ("pandaeval.evaluation.score", "{score}")
+    assert metric.histogram.aggregation_temporality == CUMULATIVE
+    [point] = metric.histogram.data_points
+    assert list(point.explicit_bounds) == [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]
+    assert tuple(point.bucket_counts) == buckets
+    assert (point.count, point.sum, point.start_time_unix_nano, point.time_unix_nano) == (3, 1.9, 5, 99)
+    assert attributes(point.attributes) == dict(LABELS)
+    [exemplar] = point.exemplars
+    assert (exemplar.trace_id.hex(), exemplar.span_id.hex()) == (TRACE_ID, SPAN_ID)
+    assert (exemplar.as_double, exemplar.time_unix_nano) == (0.42, 77)
+
+
+def test_a_counter() -> None:
+    [metric] = encoded(Point(EVALUATIONS, LABELS, 5, 3, 3.0, (3,), ((0, EXEMPLAR),)))
+    assert (metric.name, metric.unit) == ("pandaeval.evaluations", "{evaluation}")
+    assert (metric.sum.aggregation_temporality, metric.sum.is_monotonic) == (CUMULATIVE, True)
+    [point] = metric.sum.data_points
+    assert (point.as_double, point.start_time_unix_nano, point.exemplars[0].as_double) == (3.0, 5, 0.42)
+
+
+def test_points_of_one_instrument_are_one_metric() -> None:
+    two = [Point(EVALUATIONS, (("pandaeval.level", level),), 5, 1, 1.0, (1,), ()) for level in ("trace", "session")]
+    [metric] = encoded(*two)
+    assert len(metric.sum.data_points) == 2
+
+
+def test_own_numbers() -> None:
+    telemetry = Telemetry()
+    telemetry.add("pandaeval.spans", "stored", 7)
+    telemetry.add("pandaeval.exporter.items", "dropped", 2, "too_large", exporter="otlp", signal="logs")
+    telemetry.gauge("pandaeval.lag", lambda: 0.5)
+    found = {metric.name: metric for metric in encoded(*own_points(telemetry))}
+    spans = {attributes(p.attributes)["pandaeval.outcome"]: p for p in found["pandaeval.spans"].sum.data_points}
+    assert spans["stored"].as_double == 7
+    assert spans["decoded"].as_double == 0, "shown before it counts"
+    assert spans["stored"].start_time_unix_nano == telemetry.start_ns
+    [dropped] = found["pandaeval.exporter.items"].sum.data_points
+    assert attributes(dropped.attributes) == {
+        "pandaeval.outcome": "dropped",
+        "pandaeval.reason": "too_large",
+        "pandaeval.exporter": "otlp",
+        "pandaeval.signal": "logs",
+    }
+    assert found["pandaeval.lag"].unit == "s"
+    assert found["pandaeval.lag"].gauge.data_points[0].as_double == 0.5
+    assert telemetry.counts() == {
+        ("pandaeval.spans", "stored", ""): 7,
+        ("pandaeval.exporter.items", "dropped", "too_large"): 2,
+    }

@@ -1,0 +1,132 @@
+"""The scrape endpoint's text, read back with Prometheus' own parsers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from pandaeval_collector.exporters._naming import label_name, metric_name
+from pandaeval_collector.exporters.prometheus import exposition
+from pandaeval_collector.instrument import Instrument
+from pandaeval_collector.series import EVALUATIONS, SCORE, Exemplar, Point
+from pandaeval_collector.telemetry import INSTRUMENTS
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families as classic
+from prometheus_client.samples import Sample
+from support.results import SPAN_ID, TRACE_ID
+
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; q=0.9, text/plain; q=0.5"
+PROMETHEUS_2 = (
+    "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
+    "text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+)
+PLAIN = "text/plain"
+ATTRIBUTES = (("gen_ai.evaluation.name", "coherence"), ("pandaeval.service", 'sh"op\\\n'))
+EXEMPLAR = Exemplar(0.42, TRACE_ID, SPAN_ID, 1_772_366_400_250_000_000)
+HISTOGRAM = Point(
+    SCORE, ATTRIBUTES, 1, 3, 1.9, (1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1), ((5, EXEMPLAR), (12, EXEMPLAR))
+)
+COUNTER = Point(EVALUATIONS, ATTRIBUTES, 1, 3, 3.0, (3,), ((0, EXEMPLAR),))
+both_formats = pytest.mark.parametrize(("accept", "parse"), [(OPENMETRICS, openmetrics), (PLAIN, classic)])
+Parse = Callable[[str], Iterable[Any]]
+
+
+def read(points: Iterable[Point], accept: str = OPENMETRICS, parse: Parse = openmetrics) -> dict[str, list[Sample]]:
+    text, _ = exposition(points, accept)
+    found: dict[str, list[Sample]] = {}
+    for family in parse(text.decode()):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(sample)
+    return found
+
+
+class TestFormats:
+    @pytest.mark.parametrize(
+        ("accept", "begins"),
+        [
+            (OPENMETRICS, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+            (PROMETHEUS_2, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+            (PLAIN, "text/plain; version=0.0.4"),
+            ("", "text/plain; version=0.0.4"),
+            ("*/*", "text/plain; version=0.0.4"),
+        ],
+    )
+    def test_who_asks_for_openmetrics_gets_it(self, accept: str, begins: str) -> None:
+        text, content_type = exposition([COUNTER], accept)
+        assert content_type.startswith(begins)
+        assert text.endswith(b"# EOF\n") == begins.startswith("application")
+
+    @both_formats
+    def test_a_histogram(self, accept: str, parse: Parse) -> None:
+        found = read([HISTOGRAM], accept, parse)
+        buckets = {sample.labels["le"]: sample.value for sample in found["pandaeval_evaluation_score_bucket"]}
+        assert list(buckets) == [
+            "0.0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "0.95", "0.99", "+Inf",
+        ]  # fmt: skip
+        assert list(buckets.values()) == [1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3]
+        assert found["pandaeval_evaluation_score_count"][0].value == 3
+        assert math.isclose(found["pandaeval_evaluation_score_sum"][0].value, 1.9)
+
+    @both_formats
+    def test_a_counter_and_its_labels(self, accept: str, parse: Parse) -> None:
+        [sample] = read([COUNTER], accept, parse)["pandaeval_evaluations_total"]
+        assert sample.value == 3
+        assert sample.labels == {"gen_ai_evaluation_name": "coherence", "pandaeval_service": 'sh"op\\\n'}
+
+    @both_formats
+    def test_series_of_one_family_need_not_have_the_same_labels(self, accept: str, parse: Parse) -> None:
+        other = Point(EVALUATIONS, (("pandaeval.why", "no_content"),), 1, 1, 1.0, (1,), ())
+        labels = [sample.labels for sample in read([COUNTER, other], accept, parse)["pandaeval_evaluations_total"]]
+        assert labels[1] == {"pandaeval_why": "no_content"}
+
+    @both_formats
+    def test_gauges(self, accept: str, parse: Parse) -> None:
+        lag = Point(INSTRUMENTS["pandaeval.lag"], (), 1, 1, 0.25, (), ())
+        state = Point(INSTRUMENTS["pandaeval.exporter.state"], (("pandaeval.exporter", "otlp"),), 1, 1, -1, (), ())
+        found = read([lag, state], accept, parse)
+        assert found["pandaeval_lag_seconds"][0].value == 0.25
+        assert found["pandaeval_exporter_state"][0].value == -1
+
+
+class TestExemplars:
+    def test_on_buckets_and_counters(self) -> None:
+        found = read([HISTOGRAM, COUNTER])
+        buckets = {s.labels["le"]: s.exemplar for s in found["pandaeval_evaluation_score_bucket"] if s.exemplar}
+        assert set(buckets) == {"0.5", "+Inf"}
+        for exemplar in (*buckets.values(), found["pandaeval_evaluations_total"][0].exemplar):
+            assert exemplar.labels == {"trace_id": TRACE_ID, "span_id": SPAN_ID}
+            assert (exemplar.value, float(exemplar.timestamp)) == (0.42, pytest.approx(1_772_366_400.25, abs=1e-6))
+            assert sum(len(key) + len(value) for key, value in exemplar.labels.items()) <= 128
+
+    def test_the_classic_text_has_none(self) -> None:
+        assert not any(s.exemplar for group in read([HISTOGRAM], PLAIN, classic).values() for s in group)
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("name", "unit", "expected"),
+        [
+            ("pandaeval.evaluation.score", "{score}", ("pandaeval_evaluation_score", "")),
+            ("pandaeval.judge.duration", "s", ("pandaeval_judge_duration_seconds", "seconds")),
+            ("pandaeval.store.size", "By", ("pandaeval_store_size_bytes", "bytes")),
+            ("pandaeval.judge.cost", "{USD}", ("pandaeval_judge_cost", "")),
+            ("wait.seconds", "s", ("wait_seconds", "seconds")),
+            ("seconds.waited", "s", ("seconds_waited", "")),
+            ("a-b..c", "", ("a_b_c", "")),
+        ],
+    )
+    def test_units_become_suffixes(self, name: str, unit: str, expected: tuple[str, str]) -> None:
+        assert metric_name(name, unit) == expected
+
+    def test_labels(self) -> None:
+        assert label_name("gen_ai.evaluation.name") == "gen_ai_evaluation_name"
+
+    def test_the_unit_is_told(self) -> None:
+        text, _ = exposition([Point(INSTRUMENTS["pandaeval.store.size"], (), 1, 1, 8, (), ())], OPENMETRICS)
+        assert b"# UNIT pandaeval_store_size_bytes bytes\n" in text
+
+    def test_a_counter_of_seconds(self) -> None:
+        point = Point(Instrument("waited", "counter", "s", "how long"), (), 1, 1, 2.5, (), ())
+        assert read([point])["waited_seconds_total"][0].value == 2.5

@@ -1,0 +1,116 @@
+"""What results add to the series, and that labels stay within their caps for good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+from pandaeval_collector.emission import Emitter
+from pandaeval_collector.result import Result
+from pandaeval_collector.score import Assumed, Score, Unscored, Why
+from pandaeval_collector.series import CAPS, OTHER, Increment, Labels, increments
+from pandaeval_collector.store import Store, StoredSeries, WriteSet
+from support.results import SPAN_ID, TRACE_ID, result
+
+BASE = {
+    "gen_ai.evaluation.name": "coherence",
+    "pandaeval.level": "trace",
+    "gen_ai.agent.name": "helper",
+    "pandaeval.service": "shop",
+    "deployment.environment.name": "test",
+}
+
+
+def added(*results: Result, counted: tuple[str, ...] = ()) -> dict[str, list[Increment]]:
+    found: dict[str, list[Increment]] = {}
+    for each in increments(results, counted, Labels()):
+        found.setdefault(each.instrument.name, []).append(each)
+    return found
+
+
+def stored(folder: Path, *batches: list[Result]) -> dict[str, list[StoredSeries]]:
+    """The series after these commits, with a restart before each."""
+    for batch in batches:
+        store = Store(folder, "off")
+        changes = WriteSet()
+        Emitter(labels=Labels(store.labels())).add(batch, (), changes)
+        store.commit(changes).result()
+        rows = store.series("otlp")
+        store.close()
+    found: dict[str, list[StoredSeries]] = {}
+    for row in rows:
+        found.setdefault(row.name, []).append(row)
+    return found
+
+
+class TestAttributes:
+    def test_scored(self) -> None:
+        found = added(result())
+        assert set(found) == {"pandaeval.evaluation.score", "pandaeval.evaluations"}
+        assert dict(found["pandaeval.evaluation.score"][0].attributes) == BASE
+        counted = dict(found["pandaeval.evaluations"][0].attributes)
+        assert counted == BASE | {"pandaeval.outcome": "scored", "pandaeval.passed": "true"}
+
+    def test_unscored_is_counted_and_not_measured(self) -> None:
+        found = added(result(finding=Unscored(Why.NO_CONTENT)))
+        assert set(found) == {"pandaeval.evaluations"}
+        counted = dict(found["pandaeval.evaluations"][0].attributes)
+        assert counted == BASE | {"pandaeval.outcome": "unscored", "pandaeval.why": "no_content"}
+
+    def test_assumed_is_counted_and_not_measured(self) -> None:
+        found = added(result(finding=Assumed("nothing to do")))
+        assert set(found) == {"pandaeval.evaluations"}
+        assert ("pandaeval.outcome", "assumed") in found["pandaeval.evaluations"][0].attributes
+
+    def test_a_revision_is_counted_as_one_and_measured_once(self) -> None:
+        found = added(result(revision=2), counted=("coherence-1",))
+        assert set(found) == {"pandaeval.evaluations", "pandaeval.revisions"}
+        assert set(dict(found["pandaeval.revisions"][0].attributes)) == {
+            "gen_ai.evaluation.name",
+            "pandaeval.level",
+            "pandaeval.service",
+        }
+
+    def test_never_an_id_or_a_text(self) -> None:
+        texts = {value for group in added(result()).values() for each in group for _, value in each.attributes}
+        assert not texts & {TRACE_ID, SPAN_ID, "session-1", "resp-1", "coherence-1", "well said"}
+
+
+class TestHistogram:
+    @pytest.mark.parametrize(
+        ("value", "bucket"), [(0.0, 0), (0.05, 1), (0.1, 1), (0.10001, 2), (0.9, 9), (0.95, 10), (0.99, 11), (1.0, 12)]
+    )
+    def test_bounds_belong_to_the_bucket_below(self, value: float, bucket: int) -> None:
+        [each] = added(result(finding=Score(value)))["pandaeval.evaluation.score"]
+        assert each.buckets == {bucket: 1}
+        assert each.exemplars[bucket].trace_id == TRACE_ID
+        assert each.exemplars[bucket].span_id == SPAN_ID
+
+    def test_an_unsampled_trace_is_no_exemplar(self) -> None:
+        assert not any(each.exemplars for group in added(result(sampled=False)).values() for each in group)
+
+    def test_commits_and_restarts_add_up(self, tmp_path: Path) -> None:
+        batches = [[result(id=f"r{n}", finding=Score(n / 10))] for n in range(4)]
+        [row] = stored(tmp_path, *batches)["pandaeval.evaluation.score"]
+        assert (row.count, row.total) == (4, pytest.approx(0.6))
+        assert row.buckets == (1, 1, 1, 1, *[0] * 9)
+
+
+class TestCaps:
+    def test_beyond_the_cap_is_other(self) -> None:
+        labels = Labels()
+        names = [labels.admit("environment", f"env-{n}") for n in range(CAPS["environment"] + 5)]
+        assert names[-5:] == [OTHER] * 5
+        assert labels.admit("environment", "env-0") == "env-0"
+        assert labels.admit("environment", "") == ""
+
+    def test_the_mapping_survives_restarts(self, tmp_path: Path) -> None:
+        """What came first keeps its name, what came too late stays ``__other__``."""
+        many = [[result(id=f"r{n}", environment=f"env-{n}") for n in range(CAPS["environment"])]]
+        late = [[result(id="late", environment="one-too-many")], [result(id="first", environment="env-0")]]
+        rows = stored(tmp_path, *many, *late)["pandaeval.evaluations"]
+        counts = {dict(orjson.loads(row.attributes))["deployment.environment.name"]: row.count for row in rows}
+        assert counts.pop("env-0") == 2
+        assert counts.pop(OTHER) == 1
+        assert counts == {f"env-{n}": 1 for n in range(1, CAPS["environment"])}
