@@ -44,7 +44,6 @@ _THOUGHTS = "thoughts are emitted as ordinary text, with nothing that tells them
 _REPR = "thoughts stand only in the Python repr of SDK objects"
 _ACTORS = "content stands only in messages between actors, spread over many traces"
 _EVICTED = "the SDK dropped the oldest attributes of spans with more than 128 of them"
-_RETOLD = "results stand only in a text that retells all of a step's together"
 _LEFT_OUT = "results stand in the next trace's input, under the ids of calls that the instrumentation leaves out there"
 
 EXCUSES = (
@@ -64,8 +63,6 @@ EXCUSES = (
         "the tools stand on the agent's span, which is not sent when a run fails",
         "llm_error",
     ),
-    Excuse("smolagents_genai", "errors", _RETOLD),
-    Excuse("smolagents_genai", "results", _RETOLD),
 )
 
 

@@ -1,0 +1,109 @@
+"""The transcript of a whole run in one list: what the run was asked, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._events import is_input, message_of_event
+from pandaeval_otel.dialects._messages import Messages
+from pandaeval_otel.dialects._values import as_list, parsed
+from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Text, ToolRequest, ToolResponse
+
+_ANSWER_WRAPPER = frozenset({"response"})
+"""The one parameter of an output tool for answers that are no objects (Pydantic AI)."""
+
+
+def split_run(messages: Messages, earlier: int = 0) -> tuple[Messages, Messages]:
+    """``messages`` as (all up to the question of this run, all that followed it).
+
+    ``earlier``: how many requests and responses of previous runs come first; whatever is said in one go by others than
+    the assistant is one request. Without one, the question is the last message in which a user speaks.
+    """
+    begin = _begin(messages, earlier) if earlier > 0 else None
+    asked = _after_question(messages) if begin is None else _next_answer(messages, begin)
+    return messages[:asked], messages[asked:]
+
+
+def _begin(messages: Messages, earlier: int) -> int | None:
+    """The index of the first message after ``earlier`` requests and responses; ``None`` if there are not as many."""
+    passed = 0
+    for index, message in enumerate(messages):
+        if message.role == "assistant" or index == 0 or messages[index - 1].role == "assistant":
+            if passed == earlier:
+                return index
+            passed += 1
+    return None
+
+
+def _next_answer(messages: Messages, begin: int) -> int:
+    for index in range(begin, len(messages)):
+        if messages[index].role == "assistant":
+            return index
+    return len(messages)
+
+
+def _after_question(messages: Messages) -> int:
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].role == "user" and not messages[index].tool_responses:
+            return index + 1
+    return 0
+
+
+def with_answer(made: Messages, answer: str) -> Messages:
+    """``made`` with ``answer`` as the last that the assistant said, once."""
+    said = [message.text for message in made if message.role == "assistant" and message.text]
+    if said and (said[-1] == answer or parsed(said[-1]) == parsed(answer)):
+        return made
+    return (*made, Message("assistant", (Text(answer),)))
+
+
+def without_carriers(messages: Messages, carries: Callable[[str], bool]) -> Messages:
+    """``messages`` with the calls of tools that only carry an answer (told by name) said as text, and without what came
+    back for them."""
+    if not any(carries(request.name) for message in messages for request in message.tool_requests):
+        return messages
+    carried: set[str] = set()
+    found: list[Message] = []
+    for message in messages:
+        parts: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, ToolRequest) and carries(part.name):
+                carried.add(part.id)
+                parts.append(_answer_in(part.arguments))
+            elif not (isinstance(part, ToolResponse) and (carries(part.name) or (part.id and part.id in carried))):
+                parts.append(part)
+        if parts or not message.parts:
+            found.append(Message(message.role, tuple(parts), message.finish_reason))
+    return tuple(found)
+
+
+def _answer_in(arguments: Any) -> Part:
+    if type(arguments) is dict and arguments.keys() == _ANSWER_WRAPPER:
+        arguments = arguments["response"]
+    if arguments is None:
+        return NOT_CAPTURED
+    return Text(arguments if type(arguments) is str else json.dumps(arguments, ensure_ascii=False, default=str))
+
+
+def told_in_list(value: Any) -> tuple[Messages | None, Messages | None]:
+    """(what a model was given, what it answered) from a list of per-message events in one attribute, each a map of the
+    body's members and its ``event.name``. ``None`` where the list holds nothing of the kind, or it was hidden."""
+    given: list[Message] = []
+    made: list[Message] = []
+    for item in as_list(value):
+        event = parsed(item)
+        if type(event) is not dict:
+            continue
+        name = str(event.get(semconv.EVENT_NAME) or "")
+        message = message_of_event(name, event)
+        if message is not None:
+            (given if is_input(name) else made).append(message)
+    return _captured(given), _captured(made)
+
+
+def _captured(messages: Iterable[Message]) -> Messages | None:
+    found = tuple(messages)
+    return found if any(part is not NOT_CAPTURED for message in found for part in message.parts) else None

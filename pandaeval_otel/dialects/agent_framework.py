@@ -1,0 +1,41 @@
+"""Microsoft Agent Framework: the spans of its workflows. Its agents follow the conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pandaeval_otel.dialects._common import MAX_ERROR, error_of
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.model import Kind
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_RUN = "workflow.run"
+_STEPS = ("workflow.build", "executor.process", "edge_group.process", "message.send")
+_FAILED = "workflow.error"
+_MESSAGE = "error.message"
+
+
+class AgentFramework:
+    """Reads ``workflow.*``, ``executor.*`` and ``edge_group.*`` on the framework's own spans."""
+
+    name = "agent_framework"
+    priority = 70
+    roots: frozenset[str] = frozenset()
+    scopes = ("agent_framework",)
+    names = (_RUN, *_STEPS)
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        if not span.scope.name.startswith("agent_framework"):
+            return None
+        if span.name.startswith(_STEPS):
+            return Reading(kind=Kind.STEP)
+        if not span.name.startswith(_RUN):
+            return None
+        reading = Reading(kind=Kind.WORKFLOW)
+        failed = next((event for event in span.events if event.name == _FAILED), None)
+        if failed is not None:
+            reading.error = error_of(span) or str(failed.attributes.get(_MESSAGE) or "workflow error")[:MAX_ERROR]
+        return reading
+
+
+DIALECT = AgentFramework()

@@ -1,0 +1,105 @@
+"""Amazon Bedrock AgentCore (the AWS distribution of OpenTelemetry): content is taken off spans and put into the bodies
+of log records, whichever instrumentation wrote it, as JSON in JSON of that instrumentation's own making."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._messages import Messages, message_of, messages_of
+from pandaeval_otel.dialects._parts import blocks_of
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._runs import answered, asked
+from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
+from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
+from pandaeval_otel.dialects._vendor import give_outcome, system_of
+from pandaeval_otel.model import Message
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_SIDES = ("input", "output")
+_EVENT_KEYS = frozenset({"content", "message", "finish_reason", "role", "id", "tool.result", "index"})
+"""The attributes of a per-message span event, which the content was."""
+_TOOL_WORDS = (
+    (semconv.OPERATION, "execute_tool"),
+    ("traceloop.span.kind", "tool"),
+    ("openinference.span.kind", "TOOL"),
+)
+
+
+class AgentCore:
+    """Reads log records whose body is ``{"input": {"messages": […]}, "output": {"messages": […]}}``."""
+
+    name = "agentcore"
+    priority = 85
+    # The records name no vendor, and the spans are those of any instrumentation.
+    roots: frozenset[str] = frozenset()
+    scopes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        sides = [items for log in logs if (items := _sides(log.body)) is not None] if logs else []
+        if not sides:
+            return None
+        given = [item for side, _ in sides for item in side]
+        made = [item for _, side in sides for item in side]
+        reading = Reading()
+        if any(span.attributes.get(key) == word for key, word in _TOOL_WORDS):
+            _read_tool(reading, given, made)
+        else:
+            reading.input = _messages(given, "user")
+            reading.output = _messages(made, "assistant")
+            reading.system = system_of(reading.input)
+        return None if reading == Reading() else reading
+
+
+DIALECT = AgentCore()
+
+
+def _sides(body: Any) -> tuple[list[Any], list[Any]] | None:
+    if type(body) is str and body.startswith('{"'):
+        body = parsed(body)
+    if type(body) is not dict or not any(side in body for side in _SIDES):
+        return None
+    halves = [body.get(side) for side in _SIDES]
+    found = [as_list(half.get("messages")) if type(half) is dict else [] for half in halves]
+    return (found[0], found[1]) if any(found) else None
+
+
+def _messages(items: Sequence[Any], role: str) -> Messages | None:
+    found: list[Message] = []
+    for item in items:
+        if type(item) is dict:
+            found += _message(item, role)
+    return tuple(found) or None
+
+
+def _message(item: dict[str, Any], role: str) -> Messages:
+    content = parsed(item.get("content"))
+    if type(content) is dict and "content" not in content and "message" not in content:
+        # LangChain: what a graph was given and what it returned, with its whole state.
+        said = (asked if role == "user" else answered)(content)[0]
+        if said:
+            return said
+    if type(content) is dict and content.keys() <= _EVENT_KEYS:
+        item = {**item, "finish_reason": content.get("finish_reason")}
+        content = blocks_of(first(content, ("message", "content")))
+    if isinstance(content, (list, tuple)) and any(type(block) is dict and "role" in block for block in content):
+        return messages_of(content, role) or ()
+    return (message_of({**item, "content": content}, role),)
+
+
+def _read_tool(reading: Reading, given: Sequence[Any], made: Sequence[Any]) -> None:
+    for item in given[:1]:
+        value, call_id = _value(item)
+        reading.arguments, reading.tool_call_id = tool_arguments(value), call_id
+    for item in made[-1:]:
+        give_outcome(reading, tool_outcome(_value(item)[0]))
+
+
+def _value(item: Any) -> tuple[Any, str]:
+    """The content of a tool's message, and the call's id where it stands beside it."""
+    content = parsed(item.get("content")) if type(item) is dict else item
+    if type(content) is dict and content.keys() & {"content", "message"} and content.keys() <= _EVENT_KEYS:
+        return parsed(first(content, ("message", "content"))), identifier(content.get("id"))
+    return content, ""

@@ -1,0 +1,96 @@
+"""AutoGen's runtime: the messages of a team, which stand on the spans that hand them to the team's manager.
+
+The spans of agents and tools follow the conventions, without content. Each message that is handled begins a trace of
+its own unless the application has a span around the whole run. A message is read only in such a trace: in one of its
+own it would look like a run, and repeat what the agent's trace tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pandaeval_otel.dialects._messages import Messages
+from pandaeval_otel.dialects._parts import request_of, text_part
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
+from pandaeval_otel.model import Kind, Message, Part, Reasoning, ToolResponse, Usage
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_PROCESS = "autogen process"
+_MESSAGE, _RECIPIENT = "message", "recipient_agent_class"
+_CONTAINER = "ChatAgentContainer"
+"""The class that holds an agent of a team; all other recipients of a team's messages are managers."""
+_RESPONSES = ("response", "agent_response")
+
+
+class AutoGen:
+    """Reads what a team was asked, and what each of its agents answered with all its inner messages."""
+
+    name = "autogen"
+    priority = 70
+    roots: frozenset[str] = frozenset()
+    scopes = ("autogen ",)
+    names = (_PROCESS,)
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        if not span.name.startswith(_PROCESS) or attributes.get(_RECIPIENT) == _CONTAINER:
+            return None
+        if not any(link.trace_id == span.trace_id for link in span.links):
+            return None
+        body = parsed(attributes.get(_MESSAGE))
+        if type(body) is not dict:
+            return None
+        response = next((body[key] for key in _RESPONSES if type(body.get(key)) is dict), None)
+        if response is not None:
+            return _answered(response)
+        return _asked(body.get("messages"))
+
+
+DIALECT = AutoGen()
+
+
+def _asked(messages: Any) -> Reading | None:
+    said = [_message(item) for item in as_list(messages) if type(item) is dict]
+    return Reading(kind=Kind.WORKFLOW, input=tuple(said)) if any(message.role == "user" for message in said) else None
+
+
+def _answered(response: dict[str, Any]) -> Reading | None:
+    chat = response.get("chat_message")
+    if type(chat) is not dict:
+        return None
+    inner = [item for item in as_list(response.get("inner_messages")) if type(item) is dict]
+    output: Messages = tuple(_message(item) for item in (*inner, chat))
+    usages = [usage for item in (*inner, chat) if (usage := _usage(item.get("models_usage"))) is not None]
+    return Reading(
+        kind=Kind.AGENT,
+        agent_name=identifier(chat.get("source")),
+        output=output,
+        usage=sum(usages, Usage()) if usages else None,
+    )
+
+
+def _message(item: dict[str, Any]) -> Message:
+    role = "user" if item.get("source") == "user" else "assistant"
+    content, kind = item.get("content"), str(item.get("type") or "")
+    if not isinstance(content, (list, tuple)):
+        said = Reasoning(str(content)) if kind == "ThoughtEvent" else text_part(content)
+        return Message(role, (said,))
+    parts: list[Part] = []
+    for block in content:
+        if type(block) is not dict:
+            parts.append(text_part(block))
+        elif "call_id" in block:
+            result, call_id = parsed(block.get("content")), identifier(block["call_id"])
+            parts.append(ToolResponse(result, call_id, identifier(block.get("name"))))
+        elif "name" in block:
+            parts.append(request_of(block))
+    answers = bool(parts) and all(isinstance(part, ToolResponse) for part in parts)
+    return Message("tool" if answers else role, tuple(parts))
+
+
+def _usage(value: Any) -> Usage | None:
+    if type(value) is not dict:
+        return None
+    return Usage(input=count(value.get("prompt_tokens")) or 0, output=count(value.get("completion_tokens")) or 0)

@@ -1,0 +1,112 @@
+"""Claude Code and the Claude Agent SDK's own traces: spans ``claude_code.*`` with bare names for everything.
+
+A prompt of the user is one ``interaction``. What is said and what tools give back is there only where switches of the
+command line's environment allow it; the final answer mostly is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import MAX_ERROR, error_of
+from pandaeval_otel.dialects._events import log_name
+from pandaeval_otel.dialects._messages import messages_of
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._tool_values import tool_arguments
+from pandaeval_otel.dialects._values import count, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._vendor import said_by_user
+from pandaeval_otel.model import Captured, Kind, Usage
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_PREFIX = "claude_code."
+_KINDS = {
+    "interaction": Kind.AGENT,
+    "llm_request": Kind.LLM,
+    "tool": Kind.TOOL,
+}
+_PROMPT, _PROMPT_EVENT = "user_prompt", ("claude_code.user_prompt", "user_prompt")
+_MODEL = "model"
+_SPENT, _MADE, _CACHE_READ, _CACHE_WRITE = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_creation_tokens",
+)
+_GIVEN, _SAID = "new_context", ("response.model_output", "model_response")
+_TOOL, _TOOL_INPUT, _TOOL_CALL_ID = "tool_name", "tool_input", "tool_use_id"
+_PLACES = {"full_command": "command", "file_path": "file_path"}
+"""Arguments of the commonest tools, where not the whole input is written."""
+_TOOL_OUTPUT = "tool.output"
+_OUTPUTS = ("output", "content", "diff", "result")
+_SUCCESS, _ERROR = "success", "error"
+
+
+class ClaudeCode:
+    """Reads ``claude_code.*`` spans."""
+
+    name = "claude_code"
+    priority = 80
+    roots: frozenset[str] = frozenset()
+    scopes = ("com.anthropic.claude_code",)
+    names = (_PREFIX,)
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        if not span.name.startswith(_PREFIX):
+            return None
+        attributes = span.attributes
+        kind = _KINDS.get(span.name.removeprefix(_PREFIX), Kind.STEP)
+        reading = Reading(kind=kind)
+        if kind is Kind.AGENT:
+            _read_interaction(reading, attributes, logs)
+        elif kind is Kind.LLM:
+            _read_request(reading, attributes)
+        elif kind is Kind.TOOL:
+            _read_tool(reading, span)
+        if attributes.get(_SUCCESS) in (False, "false"):
+            reading.error = error_of(span) or str(attributes.get(_ERROR) or "error")[:MAX_ERROR]
+        return reading
+
+
+DIALECT = ClaudeCode()
+
+
+def _read_interaction(reading: Reading, attributes: Mapping[str, Any], logs: Sequence[RawLog]) -> None:
+    prompt = attributes.get(_PROMPT)
+    if hidden(prompt):
+        told = (log.attributes.get("prompt") for log in logs if log_name(log) in _PROMPT_EVENT)
+        prompt = next((text for text in told if not hidden(text)), None)
+    if type(prompt) is str:
+        reading.input = said_by_user(prompt)
+
+
+def _read_request(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    reading.request_model = identifier(attributes.get(_MODEL))
+    given, said = attributes.get(_GIVEN), first(attributes, _SAID)
+    reading.input = None if given is None else messages_of(given, "user")
+    reading.output = None if said is None else messages_of(said, "assistant")
+    spent, made = count(attributes.get(_SPENT)), count(attributes.get(_MADE))
+    if spent is None and made is None:
+        return
+    read, written = count(attributes.get(_CACHE_READ)) or 0, count(attributes.get(_CACHE_WRITE)) or 0
+    reading.usage = Usage(
+        input=(spent or 0) + read + written,  # as the API counts: without what came from or went into the cache
+        output=made or 0,
+        cache_read=read,
+        cache_write=written,
+    )
+
+
+def _read_tool(reading: Reading, span: RawSpan) -> None:
+    attributes = span.attributes
+    reading.tool_name = identifier(first(attributes, (semconv.TOOL_NAME, _TOOL)))
+    reading.tool_call_id = identifier(first(attributes, (semconv.TOOL_CALL_ID, _TOOL_CALL_ID)))
+    reading.arguments = tool_arguments(attributes.get(_TOOL_INPUT))
+    if reading.arguments is None:
+        places = {name: attributes[key] for key, name in _PLACES.items() if not hidden(attributes.get(key))}
+        reading.arguments = Captured(places) if places else None
+    for event in span.events:
+        if event.name == _TOOL_OUTPUT:
+            result = first(event.attributes, _OUTPUTS)
+            reading.result = None if hidden(result) else Captured(parsed(result))

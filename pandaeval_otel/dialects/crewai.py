@@ -1,0 +1,172 @@
+"""CrewAI's own tracing (scope ``crewai``): what ``crewai.*`` says besides the conventions that its spans follow.
+
+The keys ``crewai.*`` of OpenLLMetry and OpenInference are theirs; this dialect keeps to CrewAI's own spans.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import MAX_ERROR, error_of
+from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._runs import asked
+from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._vendor import CUT, said_by_user
+from pandaeval_otel.model import (
+    NOT_CAPTURED,
+    Captured,
+    Kind,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolRequest,
+    ToolResponse,
+    Usage,
+)
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_SCOPE = "crewai"
+_ROLE = "crewai.agent.role"
+_INPUTS = ("crewai.crew.inputs", "crewai.flow.inputs")
+_RESULTS = ("crewai.crew.output", "crewai.flow.result")
+_USAGE = ("crewai.crew.usage_metrics", "crewai.flow.aggregated_crew_usage_metrics")
+_PLAN = "crewai.reasoning.plan"
+_FAILURE = "crewai.tool.failure.message"
+_FROM_MCP, _TO_MCP = "crewai.mcp.tool_result", "crewai.mcp.tool_args"
+_QUERIES = ("crewai.memory.query", "crewai.knowledge.query", "crewai.knowledge.task_prompt")
+_FOUND = ("crewai.memory.results", "crewai.memory.content", "crewai.knowledge.retrieved_knowledge")
+_TASK, _RULES = "Current Task:", "This is the expected criteria for your final answer"
+"""What stands before and behind a task's description in prompts."""
+_ESCAPE, _ESCAPES = re.compile(r"\\(.)", re.DOTALL), {"n": "\n", "t": "\t", "r": "\r"}
+_QUOTED = '"name": "\''
+_TRUNCATED = (".truncated", "gen_ai.")
+
+_KINDS = {
+    "execute crew": Kind.WORKFLOW,
+    "execute flow": Kind.WORKFLOW,
+    "execute agent": Kind.AGENT,
+    "execute lite agent": Kind.AGENT,
+    "call llm": Kind.LLM,
+    "call tool": Kind.TOOL,
+    "execute mcp tool": Kind.TOOL,
+    "evaluate guardrail": Kind.GUARDRAIL,
+    "query memory": Kind.RETRIEVAL,
+    "retrieve memory": Kind.RETRIEVAL,
+    "query knowledge": Kind.RETRIEVAL,
+    "search knowledge": Kind.RETRIEVAL,
+}
+
+
+class CrewAI:
+    """Reads ``crewai.*`` on spans of the scope ``crewai``."""
+
+    name = "crewai"
+    priority = 75
+    roots: frozenset[str] = frozenset()
+    scopes = (_SCOPE,)
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        if span.scope.name != _SCOPE and not span.scope.name.startswith(f"{_SCOPE}."):
+            return None
+        attributes = span.attributes
+        kind = _KINDS.get(span.name, Kind.STEP)
+        reading = Reading(kind=kind)
+        reading.agent_name = identifier(attributes.get(_ROLE)).strip()
+        if kind is Kind.WORKFLOW:
+            _read_run(reading, attributes)
+        elif kind is Kind.TOOL:
+            _read_tool(reading, span)
+        elif kind in (Kind.AGENT, Kind.LLM):
+            reading.input = _said(attributes.get(semconv.INPUT_MESSAGES))
+        elif kind is Kind.RETRIEVAL:
+            _read_retrieval(reading, attributes)
+        elif _PLAN in attributes and not hidden(attributes[_PLAN]):
+            reading.output = (Message("assistant", (Reasoning(str(attributes[_PLAN])),)),)
+        if any(key.endswith(_TRUNCATED[0]) and key.startswith(_TRUNCATED[1]) for key in attributes):
+            reading.notes = CUT
+        return reading
+
+
+DIALECT = CrewAI()
+
+
+def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    inputs = first(attributes, _INPUTS)
+    if parsed(inputs) in (None, "", "null", {}, []):
+        # Without inputs the crew was asked what its tasks say; the messages of its span say "null".
+        reading.input = (Message("user", (NOT_CAPTURED,)),)
+    else:
+        reading.input = asked(inputs)[0] or said_by_user(str(inputs))
+    result = first(attributes, _RESULTS)
+    if not hidden(result):
+        reading.output = (Message("assistant", (Text(str(result)),)),)
+    reading.usage = _usage(parsed(first(attributes, _USAGE)))
+
+
+def _usage(metrics: Any) -> Usage | None:
+    if type(metrics) is not dict:
+        return None
+    spent, made = count(metrics.get("prompt_tokens")), count(metrics.get("completion_tokens"))
+    if spent is None and made is None:
+        return None
+    return Usage(
+        input=spent or 0,
+        output=made or 0,
+        cache_read=count(metrics.get("cached_prompt_tokens")) or 0,
+        cache_write=count(metrics.get("cache_creation_tokens")) or 0,
+        reasoning=count(metrics.get("reasoning_tokens")) or 0,
+    )
+
+
+def _said(value: Any) -> Messages | None:
+    """Messages as they were meant: with a task's description alone where the framework's rules stand around it, with
+    calls and results that were written as text. ``None`` where nothing is to be mended."""
+    if type(value) is not str or not (_RULES in value or _QUOTED in value):
+        return None
+    found = messages_of(value, "user")
+    return found and tuple(_mended(message) for message in found)
+
+
+def _mended(message: Message) -> Message:
+    if message.role == "user" and _RULES in message.text:
+        task = message.text.partition(_RULES)[0].strip().removeprefix(_TASK).strip()
+        return Message("user", (Text(task),))
+    parts: list[Part] = []
+    for part in message.parts:
+        if type(part) is ToolRequest:
+            part = ToolRequest(_unquoted(part.name), parsed(_unquoted(part.arguments)), _unquoted(part.id))
+        elif type(part) is Text and message.role == "tool":
+            part = ToolResponse(parsed(_unquoted(part.text)))
+        parts.append(part)
+    return Message(message.role, tuple(parts), message.finish_reason)
+
+
+def _unquoted(value: Any) -> Any:
+    """What the repr of a string stands for; deep in a history strings are written so."""
+    if type(value) is not str or len(value) < 2 or value[0] != "'" or value[-1] != "'":
+        return value
+    return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), value[1:-1])
+
+
+def _read_tool(reading: Reading, span: RawSpan) -> None:
+    attributes = span.attributes
+    if semconv.TOOL_ARGUMENTS not in attributes and not hidden(attributes.get(_TO_MCP)):
+        reading.arguments = Captured(parsed(attributes[_TO_MCP]))
+    if semconv.TOOL_RESULT not in attributes and not hidden(attributes.get(_FROM_MCP)):
+        reading.result = Captured(parsed(attributes[_FROM_MCP]))
+    if _FAILURE in attributes:
+        reading.error = error_of(span) or str(attributes[_FAILURE])[:MAX_ERROR]
+
+
+def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    query = first(attributes, _QUERIES)
+    if type(query) is str and not hidden(query):
+        reading.input = said_by_user(query)
+    found = first(attributes, _FOUND)
+    reading.documents = () if hidden(found) else tuple(as_list(found))

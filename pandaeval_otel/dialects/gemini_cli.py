@@ -1,0 +1,82 @@
+"""Gemini CLI: the conventions' names, with the objects of its own code as content on tool and agent spans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import MAX_ERROR
+from pandaeval_otel.dialects._messages import read_messages
+from pandaeval_otel.dialects._parts import part_of
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._runs import answered, asked
+from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
+from pandaeval_otel.dialects._vendor import CUT
+from pandaeval_otel.model import Captured, Kind, ToolResponse
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_SCOPE = "gemini-cli"
+_TOOL_CALL_ID = "gen_ai.tool.call_id"
+_CUT = "...[TRUNCATED: original length "
+
+
+class GeminiCLI:
+    """Reads what Gemini CLI puts into ``gen_ai.input.messages`` and ``gen_ai.output.messages``."""
+
+    name = "gemini_cli"
+    priority = 70
+    roots: frozenset[str] = frozenset()
+    scopes = (_SCOPE,)
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        operation = attributes.get(semconv.OPERATION)
+        given, cut_in = _content(attributes, semconv.INPUT_MESSAGES)
+        made, cut_out = _content(attributes, semconv.OUTPUT_MESSAGES)
+        reading = Reading(notes=CUT if cut_in or cut_out else ())
+        if operation == "tool_call":
+            reading.kind = Kind.TOOL
+            reading.tool_call_id = identifier(attributes.get(_TOOL_CALL_ID))
+            _read_tool(reading, parsed(given), parsed(made))
+        elif operation == "agent_call":
+            reading.kind = Kind.AGENT
+            reading.input, reading.output = asked(given)[0], answered(_model_content(parsed(made)))[0]
+        elif cut_in or cut_out:
+            reading.input = read_messages(given, "user")[0] if cut_in else None
+            reading.output = read_messages(made, "assistant")[0] if cut_out else None
+        return None if reading == Reading() else reading
+
+
+DIALECT = GeminiCLI()
+
+
+def _content(attributes: Mapping[str, Any], key: str) -> tuple[Any, bool]:
+    """The attribute without the mark that a length limit left, and whether there was one."""
+    value = attributes.get(key)
+    if type(value) is str and value.endswith("]") and _CUT in value[-80:]:
+        return value[: value.rindex(_CUT)], True
+    return value, False
+
+
+def _read_tool(reading: Reading, request: Any, call: Any) -> None:
+    if type(request) is dict and not hidden(request.get("args")):
+        reading.arguments = Captured(parsed(request["args"]))
+    response = call.get("response") if type(call) is dict else None
+    if type(response) is not dict:
+        return
+    parts = [part_of(part) for part in as_list(response.get("responseParts")) if type(part) is dict]
+    results = [part.result for part in parts if isinstance(part, ToolResponse)]
+    shown = results[0] if results else response.get("resultDisplay")
+    if shown is not None:
+        reading.result = Captured(shown)
+    if response.get("error") or call.get("status") == "error":
+        error = response.get("error")
+        said = error.get("message") if type(error) is dict else error
+        reading.error = str(said or shown or "tool error")[:MAX_ERROR]
+
+
+def _model_content(result: Any) -> Any:
+    """What a subagent's result tells the model, rather than what it shows on the screen."""
+    return result.get("llmContent", result) if type(result) is dict else result

@@ -1,0 +1,169 @@
+"""Google ADK: ``gcp.vertex.agent.*`` of schema 1, and what the spans of schema 2 leave to be guessed.
+
+With content off every content attribute is ``{}``; on a tool span that of the model call is always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import session_id, tool_definitions
+from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, system_text
+from pandaeval_otel.dialects._parts import result_value
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._salvage import salvage
+from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
+from pandaeval_otel.dialects._vendor import CUT
+from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text, Usage
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_SCOPE = "gcp.vertex.agent"
+_REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
+_ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"
+_SESSION = "gcp.vertex.agent.session_id"
+_EMPTY, _NONE = "{}", "N/A"
+_MERGED = "execute_tool (merged)"
+_THOUGHT = "gen_ai.usage.reasoning.output_tokens"
+_GUESSED = ("thoughts were told from the answer by their place",)
+
+# The first word of a span's name; releases before 1.15 put what is run in brackets.
+_KINDS = {
+    "invocation": Kind.WORKFLOW,
+    "agent_run": Kind.AGENT,
+    "call_llm": Kind.LLM,
+    "execute_tool": Kind.TOOL,
+    "tool_call": Kind.TOOL,
+}
+
+
+class GoogleADK:
+    """Reads ``gcp.vertex.agent.*``."""
+
+    name = "google_adk"
+    priority = 80
+    roots = frozenset({"gcp"})
+    scopes = (_SCOPE,)
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        kind = _kind(span)
+        reading = Reading(kind=kind)
+        if name := session_id(attributes.get(_SESSION)):
+            reading.session_ids = ((semconv.RANK_DIALECT, name),)
+        operation = attributes.get(semconv.OPERATION)
+        if kind is Kind.TOOL or (kind is None and operation == "execute_tool"):
+            _read_tool(reading, span)
+        elif kind is Kind.AGENT:
+            reading.agent_name = _in_brackets(span.name)
+        elif kind is Kind.LLM or operation == "generate_content":
+            _read_call(reading, attributes)
+        return None if reading == Reading() else reading
+
+
+DIALECT = GoogleADK()
+
+
+def _kind(span: RawSpan) -> Kind | None:
+    if span.name == _MERGED:
+        return Kind.STEP
+    if not span.scope.name.startswith(_SCOPE):
+        return Kind.LLM if span.attributes.get(_REQUEST, _EMPTY) != _EMPTY else None
+    if semconv.OPERATION in span.attributes:
+        return None
+    return _KINDS.get(span.name.partition(" ")[0], Kind.STEP)
+
+
+def _in_brackets(name: str) -> str:
+    return identifier(name.partition("[")[2].rpartition("]")[0])
+
+
+def _read_tool(reading: Reading, span: RawSpan) -> None:
+    attributes = span.attributes
+    if semconv.TOOL_NAME not in attributes:
+        reading.tool_name = _in_brackets(span.name) or identifier(span.name.partition(" ")[2])
+    arguments, result = attributes.get(_ARGUMENTS), attributes.get(_RESULT)
+    off = arguments == _EMPTY and result in (None, _EMPTY)
+    if not off and not hidden(arguments) and arguments != _NONE:
+        reading.arguments = Captured(parsed(arguments))
+    if hidden(result) or off:
+        result = attributes.get(semconv.TOOL_RESULT)
+    if not hidden(result):
+        reading.result = Captured(_unwrapped(result_value(result)))
+
+
+def _unwrapped(result: Any) -> Any:
+    """What is no map was put into one."""
+    if type(result) is dict and result.keys() == {"result"}:
+        return parsed(result["result"])
+    return result
+
+
+def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    request, response = attributes.get(_REQUEST), attributes.get(_RESPONSE)
+    if request is not None and request != _EMPTY:
+        _read_request(reading, request)
+    if response is not None and response != _EMPTY:
+        _read_response(reading, response)
+    elif count(attributes.get(_THOUGHT)) and semconv.OUTPUT_MESSAGES in attributes:
+        reading.output = _with_thought(messages_of(attributes[semconv.OUTPUT_MESSAGES], "assistant"))
+        reading.notes = _GUESSED if reading.output else ()
+
+
+def _read_request(reading: Reading, value: Any) -> None:
+    request = parsed(value)
+    if type(request) is str:
+        reading.notes = CUT
+        reading.input = read_messages(request, "user")[0]
+        request = salvage(request)
+    if type(request) is not dict:
+        return
+    if not reading.notes:
+        reading.input = messages_of(request.get("contents"), "user")
+    reading.request_model = identifier(request.get("model"))
+    config = request.get("config")
+    if type(config) is dict:
+        reading.system = system_text(config.get("system_instruction"))
+        reading.tools = tool_definitions(config.get("tools"))
+
+
+def _read_response(reading: Reading, value: Any) -> None:
+    response = parsed(value)
+    if type(response) is str:
+        reading.notes = CUT
+        reading.output = read_messages(response, "assistant")[0]
+        return
+    if type(response) is not dict:
+        return
+    if response.get("content") is not None:
+        reading.output = messages_of(response, "assistant")
+    reading.response_model = identifier(response.get("model_version"))
+    reading.usage = _usage(response.get("usage_metadata"))
+    if response.get("error_code") is not None:
+        reading.error = str(response.get("error_message") or response["error_code"])
+
+
+def _usage(metadata: Any) -> Usage | None:
+    if type(metadata) is not dict:
+        return None
+    spent, made = count(metadata.get("prompt_token_count")), count(metadata.get("candidates_token_count"))
+    if spent is None and made is None:
+        return None
+    thought = count(metadata.get("thoughts_token_count")) or 0
+    cached = count(metadata.get("cached_content_token_count")) or 0
+    return Usage(input=spent or 0, output=(made or 0) + thought, cache_read=cached, reasoning=thought)
+
+
+def _with_thought(output: Messages | None) -> Messages | None:
+    """``output`` with its first text as the model's thought, if a second text stands right behind it: schema 2 makes
+    plain text of thoughts, and a model that did think writes its answer in one text. ``None`` if there is no such pair.
+    """
+    if not output or len(output) != 1 or len(output[0].parts) < 2:
+        return None
+    message = output[0]
+    thought, answer, *rest = message.parts
+    if not (isinstance(thought, Text) and isinstance(answer, Text)):
+        return None
+    return (Message(message.role, (Reasoning(thought.text), answer, *rest), message.finish_reason),)

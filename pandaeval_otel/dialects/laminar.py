@@ -1,0 +1,87 @@
+"""Laminar: ``lmnr.*`` on the spans of its decorators and of everything that it instruments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._runs import answered, asked
+from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments
+from pandaeval_otel.dialects._values import hidden, identifier, parsed
+from pandaeval_otel.dialects._vendor import CUT, prefixed_sessions, prefixed_user, run_kind
+from pandaeval_otel.model import Captured, Kind
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_TYPE, _INPUT, _OUTPUT = "lmnr.span.type", "lmnr.span.input", "lmnr.span.output"
+_PROPERTIES = "lmnr.association.properties."
+_KINDS = {
+    "LLM": Kind.LLM,
+    "CACHED": Kind.LLM,
+    "TOOL": Kind.TOOL,
+    "EVALUATOR": Kind.EVALUATION,
+    "HUMAN_EVALUATOR": Kind.EVALUATION,
+    "EVALUATION": Kind.STEP,
+    "EXECUTOR": Kind.STEP,
+}
+_DEFAULTS = frozenset({"DEFAULT", "PIPELINE"})
+_TALKS = frozenset({Kind.LLM, Kind.WORKFLOW, Kind.STEP})
+
+
+class Laminar:
+    """Reads ``lmnr.*``."""
+
+    name = "laminar"
+    priority = 60
+    roots = frozenset({"lmnr"})
+    scopes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        reading = Reading(kind=_kind(span))
+        reading.session_ids = prefixed_sessions(attributes, _PROPERTIES)
+        reading.user_id = prefixed_user(attributes, _PROPERTIES)
+        if reading.kind is Kind.TOOL:
+            _read_tool(reading, span)
+        elif reading.kind in _TALKS:
+            _read_talk(reading, attributes)
+        return None if reading == Reading() else reading
+
+
+DIALECT = Laminar()
+
+
+def _kind(span: RawSpan) -> Kind | None:
+    word = span.attributes.get(_TYPE)
+    if type(word) is not str:
+        return None
+    if word not in _DEFAULTS:
+        return _KINDS.get(word)
+    # Of an instrumented span the conventions say what it is; of a function nobody does.
+    own = semconv.OPERATION not in span.attributes and (_INPUT in span.attributes or _OUTPUT in span.attributes)
+    return run_kind(not span.parent_id) if own else None
+
+
+def _read_tool(reading: Reading, span: RawSpan) -> None:
+    attributes = span.attributes
+    if semconv.TOOL_NAME not in attributes:
+        reading.tool_name = identifier(span.name)
+    if semconv.TOOL_ARGUMENTS not in attributes:
+        reading.arguments = tool_arguments(attributes.get(_INPUT))
+    if semconv.TOOL_RESULT not in attributes and not hidden(attributes.get(_OUTPUT)):
+        reading.result = Captured(parsed(attributes[_OUTPUT]))
+    if is_final_answer(reading.tool_name, reading.arguments):
+        reading.kind = Kind.STEP
+
+
+def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    cuts = []
+    if semconv.INPUT_MESSAGES not in attributes and _INPUT in attributes:
+        reading.input, cut = asked(attributes[_INPUT])
+        cuts.append(cut)
+    if semconv.OUTPUT_MESSAGES not in attributes and _OUTPUT in attributes:
+        reading.output, cut = answered(attributes[_OUTPUT])
+        cuts.append(cut)
+    reading.notes = CUT if any(cuts) else ()

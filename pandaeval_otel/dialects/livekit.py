@@ -1,0 +1,103 @@
+"""LiveKit Agents: ``lk.*``, and in newer releases ``lk.pii.*`` for everything that a person said.
+
+A call is one long ``agent_session``; each ``agent_turn`` in it is a run. Newer releases write the conventions besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import MAX_ERROR, session_id, tool_definitions
+from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._parts import request_of, text_part
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._tool_values import tool_arguments
+from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
+from pandaeval_otel.dialects._vendor import said_by_user, system_of
+from pandaeval_otel.model import Captured, Kind, Message, Part
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_KINDS = {
+    "agent_session": Kind.STEP,
+    "agent_turn": Kind.AGENT,
+    "llm_node": Kind.LLM,
+    "function_tool": Kind.TOOL,
+    "judge_evaluation": Kind.EVALUATION,
+}
+_SCOPE = "livekit-agents"
+_TOOLS = "lk.function_tools"
+_TOOL_ID, _TOOL_NAME, _TOOL_FAILED = (
+    "lk.function_tool.id",
+    "lk.function_tool.name",
+    "lk.function_tool.is_error",
+)
+_AGENT_NAMES = ("lk.agent_name", "lk.agent_label")
+
+
+class LiveKit:
+    """Reads ``lk.*``."""
+
+    name = "livekit"
+    priority = 70
+    roots = frozenset({"lk"})
+    scopes = (_SCOPE,)
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        kind = _KINDS.get(span.name)
+        if kind is None and semconv.OPERATION not in attributes:
+            kind = Kind.STEP
+        reading = Reading(kind=kind)
+        if room := session_id(_private(attributes, "room_name")):
+            reading.session_ids = ((semconv.RANK_DIALECT, room),)
+        if kind is Kind.AGENT:
+            reading.agent_name = next((name for key in _AGENT_NAMES if (name := identifier(attributes.get(key)))), "")
+            asked = _private(attributes, "user_input")
+            reading.input = said_by_user(asked) if type(asked) is str and asked and not hidden(asked) else None
+            reading.output = _answer(attributes)
+        elif kind is Kind.LLM:
+            reading.input = _history(_private(attributes, "chat_ctx"))
+            reading.system = system_of(reading.input)
+            reading.output = _answer(attributes)
+            reading.tools = tool_definitions(attributes.get(_TOOLS))
+        elif kind is Kind.TOOL:
+            _read_tool(reading, attributes)
+        return reading
+
+
+DIALECT = LiveKit()
+
+
+def _private(attributes: Mapping[str, Any], name: str) -> Any:
+    key = f"lk.pii.{name}"
+    return attributes[key] if key in attributes else attributes.get(f"lk.{name}")
+
+
+def _history(value: Any) -> Messages | None:
+    """``{"items": [messages, function calls and their outputs]}``."""
+    found = parsed(value)
+    return messages_of(found.get("items"), "user") if type(found) is dict else None
+
+
+def _answer(attributes: Mapping[str, Any]) -> Messages | None:
+    text = _private(attributes, "response.text")
+    calls = [parsed(call) for call in as_list(_private(attributes, "response.function_calls"))]
+    parts: list[Part] = [request_of(call) for call in calls if type(call) is dict]
+    if type(text) is str and not hidden(text) and (text or not parts):
+        parts.insert(0, text_part(text))
+    return (Message("assistant", tuple(parts)),) if parts else None
+
+
+def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    reading.tool_name = identifier(attributes.get(_TOOL_NAME))
+    reading.tool_call_id = identifier(attributes.get(_TOOL_ID))
+    old = attributes.get("lk.function_tool.args")
+    reading.arguments = tool_arguments(_private(attributes, "function_tool.arguments") if old is None else old)
+    result = _private(attributes, "function_tool.output")
+    if not hidden(result):
+        reading.result = Captured(parsed(result))
+    if attributes.get(_TOOL_FAILED) is True:
+        reading.error = str(result if not hidden(result) else "tool error")[:MAX_ERROR]

@@ -1,0 +1,133 @@
+"""Logfire's own integrations: OpenAI Agents SDK, and the clients of OpenAI, Anthropic and others.
+
+Spans are named by templates (``Function: {name}``), and hold the SDKs' own objects: ``raw_input`` and ``response``,
+``request_data`` and ``response_data``, ``events``. What newer releases write besides follows the conventions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import MAX_ERROR, session_id, tool_definitions
+from pandaeval_otel.dialects._messages import Messages, messages_of, system_text
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
+from pandaeval_otel.dialects._transcripts import told_in_list
+from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
+from pandaeval_otel.dialects._vendor import give_outcome, system_of
+from pandaeval_otel.model import Kind
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_SCOPE = "logfire.openai_agents"
+_REQUEST, _RESPONSE, _EVENTS = "request_data", "response_data", "events"
+_ITEMS, _ANSWER = "raw_input", "response"
+_NAME, _INPUT, _OUTPUT, _TOOLS, _ERROR = "name", "input", "output", "tools", "error"
+_GROUP = "group_id"
+_KINDS = (
+    ("OpenAI Agents trace", Kind.WORKFLOW),
+    ("Agent run", Kind.AGENT),
+    ("Function", Kind.TOOL),
+    ("Chat completion", Kind.LLM),
+    ("Responses API", Kind.LLM),
+    ("Guardrail", Kind.GUARDRAIL),
+)
+
+
+class Logfire:
+    """Reads ``request_data``, ``response_data``, ``events`` and the attributes of ``logfire.openai_agents``."""
+
+    name = "logfire"
+    priority = 65
+    roots = frozenset({_REQUEST, _RESPONSE})
+    scopes = ("logfire.",)
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        if not span.scope.name.startswith(_SCOPE):
+            return _client(attributes)
+        kind = next((kind for title, kind in _KINDS if span.name.startswith(title)), Kind.STEP)
+        reading = Reading(kind=kind, error=_error(attributes.get(_ERROR)))
+        if kind is Kind.WORKFLOW:
+            if group := session_id(attributes.get(_GROUP)):
+                reading.session_ids = ((semconv.RANK_DIALECT, group),)
+        elif kind is Kind.AGENT:
+            reading.agent_name = identifier(attributes.get(_NAME))
+            reading.tools = tool_definitions(attributes.get(_TOOLS))
+        elif kind is Kind.TOOL:
+            _read_tool(reading, attributes)
+        elif kind is Kind.LLM:
+            _read_call(reading, attributes)
+        return reading
+
+
+DIALECT = Logfire()
+
+
+def _error(value: Any) -> str | None:
+    """``{"message", "data": {"error"}}``."""
+    error = parsed(value)
+    if type(error) is not dict:
+        return None
+    data = error.get("data")
+    said = (error.get("message"), data.get("error") if type(data) is dict else None)
+    return ": ".join(str(word) for word in said if word)[:MAX_ERROR] or "error"
+
+
+def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    reading.tool_name = identifier(attributes.get(_NAME))
+    reading.arguments = tool_arguments(attributes.get(_INPUT))
+    if not hidden(attributes.get(_OUTPUT)):
+        give_outcome(reading, tool_outcome(attributes[_OUTPUT]))
+
+
+def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    response = parsed(attributes.get(_ANSWER))
+    if type(response) is dict:
+        reading.output = messages_of(response.get("output"), "assistant")
+        reading.tools = tool_definitions(response.get("tools"))
+        reading.system = system_text(response.get("instructions"))
+    reading.input = _said(first(attributes, (_ITEMS, _INPUT)), "user")
+    reading.output = reading.output or _said(attributes.get(_OUTPUT), "assistant")
+    if reading.input is None and reading.output is None and _EVENTS in attributes:
+        _read_events(reading, attributes[_EVENTS])
+    reading.system = reading.system or system_of(reading.input)
+
+
+def _said(value: Any, role: str) -> Messages | None:
+    return None if value is None else messages_of(value, role)
+
+
+def _client(attributes: Mapping[str, Any]) -> Reading | None:
+    """A call of a provider's client, in the format before the conventions' messages."""
+    if (_REQUEST not in attributes and _EVENTS not in attributes) or semconv.INPUT_MESSAGES in attributes:
+        return None
+    reading = Reading()
+    request, response = parsed(attributes.get(_REQUEST)), parsed(attributes.get(_RESPONSE))
+    if type(request) is dict:
+        reading.request_model = identifier(request.get("model"))
+        reading.tools = tool_definitions(request.get("tools"))
+        reading.system = system_text(request.get("system"))
+        reading.input = _said(first(request, ("messages", "prompt", "contents")), "user")
+        if reading.input is not None:
+            reading.kind = Kind.LLM
+    if type(response) is dict:
+        reading.output = _said(first(response, ("message", "combined_chunk_content", "text", "choices")), "assistant")
+    if _EVENTS in attributes and reading.input is None:
+        _read_events(reading, attributes[_EVENTS])
+    reading.system = reading.system or system_of(reading.input)
+    return None if reading == Reading() else reading
+
+
+def _read_events(reading: Reading, value: Any) -> None:
+    """Of the Responses API all items stand in one list, and the answer is what the assistant said at its end."""
+    given, made = told_in_list(value)
+    if made is None and given:
+        at = len(given)
+        while at and given[at - 1].role == "assistant":
+            at -= 1
+        given, made = given[:at], given[at:] or None
+    reading.input, reading.output = given, made
+    reading.kind = Kind.LLM

@@ -1,0 +1,76 @@
+"""Tool calls over MCP as the protocol's SDKs and servers write them beside the conventions: the Python SDK, FastMCP,
+Logfire and whatever states JSON-RPC's method alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
+from pandaeval_otel.dialects._values import hidden, identifier, parsed
+from pandaeval_otel.dialects._vendor import give_outcome
+from pandaeval_otel.model import Kind
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_RPC_SYSTEM, _RPC_METHOD = "rpc.system", "rpc.method"
+_RPC_SYSTEMS = frozenset({"jsonrpc", "mcp"})
+_REQUEST, _RESPONSE = "request", "response"
+_DELEGATE = "fastmcp.provider.type"
+_LOGFIRE = "logfire.mcp"
+_CALL = f"{semconv.MCP_TOOL_CALL} "
+
+
+class MCP:
+    """Reads what names the method and the tool of an MCP call outside of the conventions' own attributes."""
+
+    name = "mcp"
+    priority = 55
+    roots = frozenset({"mcp", "fastmcp", "rpc"})
+    scopes = (_LOGFIRE, "mcp-python-sdk", "fastmcp")
+    names = ("MCP ",)
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        if _DELEGATE in attributes:  # inside a server, from the one that was asked to the one that has the tool
+            return Reading(kind=Kind.STEP)
+        method = _method(span)
+        if method is None:
+            return None
+        if method != semconv.MCP_TOOL_CALL:
+            return Reading(kind=Kind.STEP)
+        reading = Reading(kind=Kind.TOOL)
+        if semconv.TOOL_NAME not in attributes:
+            reading.tool_name = identifier(span.name.partition(_CALL)[2])
+        if span.scope.name.startswith(_LOGFIRE):
+            _read_bodies(reading, attributes)
+        return reading
+
+
+DIALECT = MCP()
+
+
+def _method(span: RawSpan) -> str | None:
+    attributes = span.attributes
+    method = attributes.get(semconv.MCP_METHOD)
+    if type(method) is str and method:
+        return method
+    if str(attributes.get(_RPC_SYSTEM)) in _RPC_SYSTEMS and type(attributes.get(_RPC_METHOD)) is str:
+        return str(attributes[_RPC_METHOD])
+    if span.scope.name.startswith(_LOGFIRE):
+        request = parsed(attributes.get(_REQUEST))
+        return identifier(request.get("method")) if type(request) is dict else ""
+    return None
+
+
+def _read_bodies(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    """Logfire keeps the bodies of request and response."""
+    request = parsed(attributes.get(_REQUEST))
+    parameters = request.get("params") if type(request) is dict else None
+    if type(parameters) is dict:
+        reading.tool_name = identifier(parameters.get("name")) or reading.tool_name
+        reading.arguments = tool_arguments(parameters.get("arguments"))
+    response = attributes.get(_RESPONSE)
+    if not hidden(response):
+        give_outcome(reading, tool_outcome(response))

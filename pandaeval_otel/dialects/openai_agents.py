@@ -1,0 +1,68 @@
+"""OpenAI Agents SDK by openai-agents-v2: the conventions, with a run that looks like an agent, and parts of messages
+that are the text of the SDK's own objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._parts import part_of
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reprs import from_repr
+from pandaeval_otel.dialects._values import parsed
+from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, OtherPart, Part, Text
+from pandaeval_otel.raw import STATUS_ERROR, RawLog, RawSpan
+
+_SCOPE = "opentelemetry.instrumentation.openai_agents"
+_AGENT = "invoke_agent"
+_OBJECTS = ('"content":"Response', '"content": "Response', '"content":"{\'', '"content": "{\'')
+"""How a text part begins that is the repr of a ``Response…`` object or of a dictionary."""
+
+
+class OpenAIAgents:
+    """Reads what is special on spans of openai-agents-v2."""
+
+    name = "openai_agents"
+    priority = 70
+    roots: frozenset[str] = frozenset()
+    scopes = (_SCOPE,)
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        reading = Reading(
+            input=_with_objects(attributes.get(semconv.INPUT_MESSAGES), "user"),
+            output=_with_objects(attributes.get(semconv.OUTPUT_MESSAGES), "assistant"),
+        )
+        if attributes.get(semconv.OPERATION) == _AGENT:
+            if semconv.AGENT_NAME not in attributes and not span.name.startswith(_AGENT):
+                reading.kind = Kind.WORKFLOW
+            elif span.status_code == STATUS_ERROR and semconv.OUTPUT_MESSAGES in attributes:
+                # What was said last before the failure is no answer.
+                reading.output = (Message("assistant", (NOT_CAPTURED,)),)
+        return None if reading == Reading() else reading
+
+
+DIALECT = OpenAIAgents()
+
+
+def _with_objects(value: Any, role: str) -> Messages | None:
+    """The messages in ``value`` with the objects in them read; ``None`` if there are none."""
+    if type(value) is not str or not any(mark in value for mark in _OBJECTS):
+        return None
+    found = messages_of(value, role)
+    return found and tuple(
+        Message(message.role, tuple(_part(part) for part in message.parts), message.finish_reason) for message in found
+    )
+
+
+def _part(part: Part) -> Part:
+    if type(part) is not Text:
+        return part
+    found = parsed(part.text) if part.text.startswith("{") else from_repr(part.text)
+    if type(found) is not dict or type(found.get("type")) is not str:
+        return part
+    read = part_of(found)
+    return part if isinstance(read, OtherPart) else read

@@ -1,0 +1,185 @@
+"""Pydantic AI in all its instrumentation formats (1 to 6), under Logfire or any other exporter.
+
+The format is a setting and stands nowhere on the wire; the names of attributes tell it. What newer formats share with
+the OpenTelemetry conventions is left to those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import tool_definitions
+from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._tool_values import tool_arguments
+from pandaeval_otel.dialects._transcripts import split_run, told_in_list, with_answer, without_carriers
+from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
+from pandaeval_otel.dialects._vendor import CUT, system_of
+from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Text, ToolDefinition, Usage
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_AGENT_NAME, _MODEL_NAME, _RESULT = "agent_name", "model_name", "final_result"
+_MESSAGES, _MESSAGES_AS_EVENTS, _NEW = (
+    "pydantic_ai.all_messages",
+    "all_messages_events",
+    "pydantic_ai.new_message_index",
+)
+_EVENTS, _PARAMETERS, _TOOLS = "events", "model_request_parameters", "tools"
+_ARGUMENTS, _RESPONSE = "tool_arguments", "tool_response"
+_TITLE = "logfire.msg"
+_OUTPUT_FUNCTION = "running output function"
+_SPENT, _MADE = "gen_ai.aggregated_usage.input_tokens", "gen_ai.aggregated_usage.output_tokens"
+_CACHE_READ, _CACHE_WRITE = (
+    "gen_ai.aggregated_usage.cache_read.input_tokens",
+    "gen_ai.aggregated_usage.cache_creation.input_tokens",
+)
+_REASONING = "gen_ai.aggregated_usage.details.reasoning_tokens"
+_CARRIER = "final_result"
+"""The output tool; of several types it is followed by the type's name."""
+_MAX_CACHED = 50_000
+"""Characters of request parameters that are remembered: the same come with every model call of an agent."""
+
+
+class PydanticAI:
+    """Reads ``pydantic_ai.*`` and the bare names that came before them."""
+
+    name = "pydantic_ai"
+    priority = 80
+    roots = frozenset({"pydantic_ai", _MESSAGES_AS_EVENTS, _PARAMETERS})
+    scopes = ("pydantic-ai",)
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        kind = _kind(span)
+        if kind is None:
+            return None
+        reading = Reading(kind=kind)
+        if kind is Kind.AGENT:
+            _read_run(reading, attributes)
+        elif kind is Kind.TOOL:
+            reading.arguments = tool_arguments(attributes.get(_ARGUMENTS))
+            if not hidden(attributes.get(_RESPONSE)):
+                reading.result = Captured(parsed(attributes[_RESPONSE]))
+        elif kind is Kind.LLM:
+            _read_call(reading, attributes)
+        return reading
+
+
+DIALECT = PydanticAI()
+
+
+def _kind(span: RawSpan) -> Kind | None:
+    attributes = span.attributes
+    if _AGENT_NAME in attributes and _MODEL_NAME in attributes:
+        return Kind.AGENT
+    tool = attributes.get(semconv.TOOL_NAME)
+    if tool is not None:
+        title = attributes.get(_TITLE) or span.name
+        return Kind.STEP if _is_carrier(tool) or str(title).startswith(_OUTPUT_FUNCTION) else Kind.TOOL
+    if _PARAMETERS in attributes or _EVENTS in attributes:
+        return Kind.LLM
+    return Kind.STEP if _TOOLS in attributes and span.name.startswith("running ") else None
+
+
+def _is_carrier(name: Any) -> bool:
+    return type(name) is str and (name == _CARRIER or name.startswith(f"{_CARRIER}_"))
+
+
+def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    reading.agent_name = identifier(attributes[_AGENT_NAME])
+    reading.request_model = identifier(attributes[_MODEL_NAME])
+    reading.usage = _aggregated(attributes)
+    told, cut = _transcript(attributes)
+    made: Messages = ()
+    result = attributes.get(_RESULT)
+    if cut:
+        reading.notes = CUT
+        _read_cut_run(reading, attributes, told, result)
+        return
+    if told:
+        asked, made = split_run(told, count(attributes.get(_NEW)) or 0)
+        reading.input = asked or None
+        reading.system = system_of(asked)
+    # A run without a result failed or was put off: what was said on the way is no answer.
+    if type(result) is str and not hidden(result):
+        reading.output = with_answer(without_carriers(made, _is_carrier), result)
+
+
+def _transcript(attributes: Mapping[str, Any]) -> tuple[Messages | None, bool]:
+    """All messages of the run and those before it, and whether they were cut short."""
+    if _MESSAGES in attributes:
+        value = attributes[_MESSAGES]
+        if isinstance(value, (list, tuple)):
+            return messages_of([parsed(item) for item in value], "user"), False
+        return read_messages(value, "user")
+    return told_in_list(attributes.get(_MESSAGES_AS_EVENTS))[0], False
+
+
+def _read_cut_run(reading: Reading, attributes: Mapping[str, Any], told: Messages | None, result: Any) -> None:
+    """Of a transcript that was cut short the question is known if this is the first run and the cut came after it; a
+    result as long as the cut transcript was cut with it."""
+    if told and not count(attributes.get(_NEW)) and any(message.role == "assistant" for message in told):
+        first = next(index for index, message in enumerate(told) if message.role == "assistant")
+        reading.input = told[:first] or None
+    if type(result) is str and not hidden(result):
+        limit = len(attributes[_MESSAGES]) if type(attributes.get(_MESSAGES)) is str else 0
+        rest = (NOT_CAPTURED,) if limit and len(result) >= limit else ()
+        reading.output = (Message("assistant", (Text(result), *rest)),)
+
+
+def _aggregated(attributes: Mapping[str, Any]) -> Usage | None:
+    spent, made = count(attributes.get(_SPENT)), count(attributes.get(_MADE))
+    if spent is None and made is None:
+        return None
+    return Usage(
+        input=spent or 0,
+        output=made or 0,
+        cache_read=count(attributes.get(_CACHE_READ)) or 0,
+        cache_write=count(attributes.get(_CACHE_WRITE)) or 0,
+        reasoning=count(attributes.get(_REASONING)) or 0,
+    )
+
+
+def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    request = _request(attributes.get(_PARAMETERS))
+    reading.tools = request.tools
+    if _EVENTS in attributes:
+        reading.input, reading.output = told_in_list(attributes[_EVENTS])
+        reading.system = system_of(reading.input)
+    elif request.carriers:
+        reading.output = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant")
+    if reading.output and request.carriers:
+        reading.output = without_carriers(reading.output, request.carriers.__contains__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What a model was offered: tools, and by name those that only carry its answer."""
+
+    tools: tuple[ToolDefinition, ...] | None = None
+    carriers: frozenset[str] = frozenset()
+
+
+def _request(value: Any) -> _Request:
+    if type(value) is str and len(value) <= _MAX_CACHED:
+        return _remembered_request(value)
+    return _parsed_request(value)
+
+
+@lru_cache(maxsize=256)
+def _remembered_request(text: str) -> _Request:
+    return _parsed_request(text)
+
+
+def _parsed_request(value: Any) -> _Request:
+    found = parsed(value)
+    if type(found) is not dict:
+        return _Request()
+    carriers = tool_definitions(found.get("output_tools")) or ()
+    tools = tool_definitions(found.get("function_tools")) if "function_tools" in found else None
+    return _Request(tools, frozenset(tool.name for tool in carriers))

@@ -1,0 +1,100 @@
+"""smolagents under the conventions: tool calls and results that it tells its models in plain text.
+
+``Calling tools:`` and a list stand at the end of the assistant's message, ``Observation:`` and the results, or
+``Error:`` and what failed, in the user's next one, which may go on with ``New task:``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._parts import request_of
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS
+from pandaeval_otel.dialects._values import parsed
+from pandaeval_otel.model import Kind, Message, Part, Text, ToolRequest, ToolResponse
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_MARK = "New task:\\n"
+_CALLS, _TASK, _OBSERVATION, _ERROR = "Calling tools:\n", "New task:\n", "Observation:\n", "Error:\n"
+_SECTIONS = re.compile(r"^(?:New task|Observation|Error):\n", re.MULTILINE)
+_FAILED = re.compile(r"Error executing tool '(?P<name>[^']+)'")
+_RETRY = "\nNow let's retry:"
+
+
+class Smolagents:
+    """Reads the calls and results in the texts of a model's input, and the tool that hands over the answer."""
+
+    name = "smolagents"
+    priority = 60
+    roots = frozenset({"gen_ai"})
+    scopes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        tool = attributes.get(semconv.TOOL_NAME)
+        if type(tool) is str and tool.lower() in FINAL_ANSWERS:
+            return Reading(kind=Kind.STEP)
+        value = attributes.get(semconv.INPUT_MESSAGES)
+        if type(value) is not str or _MARK not in value:
+            return None
+        found = messages_of(value, "user")
+        return Reading(input=tuple(_told(found))) if found else None
+
+
+DIALECT = Smolagents()
+
+
+def _told(messages: Messages) -> Iterator[Message]:
+    asked: tuple[ToolRequest, ...] = ()
+    for message in messages:
+        if message.role == "assistant" and _CALLS in message.text:
+            message = _with_calls(message)
+            asked = message.tool_requests
+            yield message
+        elif message.role == "user" and _SECTIONS.search(message.text):
+            yield from _sections(message.text, asked)
+        else:
+            yield message
+
+
+def _with_calls(message: Message) -> Message:
+    text, _, calls = message.text.rpartition(_CALLS)
+    found = parsed(calls)
+    if not isinstance(found, list):
+        return message
+    parts: list[Part] = [Text(text.strip())] if text.strip() else []
+    parts += [request_of(call) for call in found if type(call) is dict]
+    return Message(message.role, tuple(parts), message.finish_reason)
+
+
+def _sections(text: str, asked: Sequence[ToolRequest]) -> Iterator[Message]:
+    marks = [*_SECTIONS.finditer(text)]
+    if marks[0].start():
+        yield Message("user", (Text(text[: marks[0].start()].strip()),))
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    for mark, end in zip(marks, ends, strict=True):
+        said = text[mark.end() : end].strip()
+        if mark[0] == _TASK:
+            yield Message("user", (Text(said),))
+        elif mark[0] == _OBSERVATION:
+            yield Message("tool", tuple(_results(said, asked)))
+        else:
+            failed = _FAILED.match(said)
+            error = said.partition(_RETRY)[0].strip()
+            yield Message("tool", (ToolResponse(error, "", failed["name"] if failed else ""),))
+
+
+def _results(text: str, asked: Sequence[ToolRequest]) -> Iterator[ToolResponse]:
+    """One result a line where there are as many lines as calls; otherwise nobody can tell where one ends."""
+    lines: list[Any] = [text] if len(asked) < 2 else text.split("\n")
+    if len(asked) > 1 and len(lines) != len(asked):
+        yield ToolResponse(text)
+        return
+    for index, line in enumerate(lines):
+        yield ToolResponse(parsed(line), asked[index].id if index < len(asked) else "")

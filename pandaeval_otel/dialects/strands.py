@@ -1,0 +1,64 @@
+"""Strands Agents: what its spans say besides the conventions that they follow (messages in span events, as Bedrock
+blocks, in default mode; details events in experimental mode)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import MAX_ERROR, tool_definitions
+from pandaeval_otel.dialects._events import tool_values
+from pandaeval_otel.dialects._messages import system_text
+from pandaeval_otel.dialects._parts import result_value
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._values import first, hidden
+from pandaeval_otel.model import Kind
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_SCOPES = ("strands.telemetry.tracer", "strands-agents")
+_CYCLE_ID = "event_loop.cycle_id"
+_SYSTEM_PROMPT = "system_prompt"
+_STATUS_OLD = "tool.status"
+_TOOL_DESCRIPTION, _TOOL_SCHEMA = "gen_ai.tool.description", "gen_ai.tool.json_schema"
+_CYCLE = "execute_event_loop_cycle"
+
+
+class Strands:
+    """Reads the attributes of Strands that stand in no convention."""
+
+    name = "strands"
+    priority = 75
+    roots = frozenset({"event_loop"})
+    scopes = _SCOPES
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        if _CYCLE_ID in attributes or span.name == _CYCLE:
+            return Reading(kind=Kind.STEP)
+        reading = Reading()
+        if _SYSTEM_PROMPT in attributes:
+            reading.system = system_text(attributes[_SYSTEM_PROMPT])
+        if semconv.TOOL_NAME in attributes:
+            _read_tool(reading, span)
+        return None if reading == Reading() else reading
+
+
+DIALECT = Strands()
+
+
+def _read_tool(reading: Reading, span: RawSpan) -> None:
+    attributes: Mapping[str, Any] = span.attributes
+    if _TOOL_SCHEMA in attributes:
+        definition = {
+            "name": attributes[semconv.TOOL_NAME],
+            "description": attributes.get(_TOOL_DESCRIPTION),
+            "parameters": attributes[_TOOL_SCHEMA],
+        }
+        reading.tools = tool_definitions([definition])
+    if first(attributes, (semconv.TOOL_STATUS, _STATUS_OLD)) == "error":
+        said = attributes.get(semconv.TOOL_RESULT)
+        said = tool_values(span)[1] if said is None else said
+        text = None if hidden(said) else result_value(said)
+        reading.error = (span.status_message or str(text or "tool error"))[:MAX_ERROR]

@@ -1,0 +1,189 @@
+"""Vercel AI SDK: ``ai.*`` (3 to 6, and 7 with its legacy integration), and what 7 adds to the conventions.
+
+One outer span for a whole ``generateText`` or ``streamText``, below it one per model call and tool call. Of the outer
+span's usage it depends on the release whether it repeats one call or sums up all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import SessionIds, session_id, tool_definitions
+from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
+from pandaeval_otel.dialects._parts import request_of, text_part
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._tool_values import tool_arguments
+from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._vendor import CUT, prefixed_sessions, prefixed_user, system_of
+from pandaeval_otel.model import Captured, Kind, Message, Part, Reasoning, ToolRequest, ToolResponse, Usage
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_SCOPE_7 = "gen_ai"
+_OPERATION = "ai.operationId"
+_RUNS = frozenset({"ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject", "ai.streamUI"})
+_TOOL = "ai.toolCall"
+_CALLS = (".doGenerate", ".doStream")
+_EMBEDS = ("ai.embed", "ai.embedMany")
+_FUNCTION = "ai.telemetry.functionId"
+_METADATA, _CONTEXT = "ai.telemetry.metadata.", "ai.settings.context."
+_CHAT_ID = "chatId"
+_PROMPT, _MESSAGES, _TOOLS = "ai.prompt", "ai.prompt.messages", "ai.prompt.tools"
+# Until release 3.4 answers stood below "ai.result".
+_TEXT = ("ai.response.text", "ai.result.text")
+_OBJECT = ("ai.response.object", "ai.result.object")
+_TOOL_CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
+_REASONING = "ai.response.reasoning"
+_FINISH = ("ai.response.finishReason", "ai.finishReason")
+_MODEL, _ANSWERING_MODEL, _RESPONSE_ID = "ai.model.id", "ai.response.model", "ai.response.id"
+_SPENT = ("ai.usage.inputTokens", "ai.usage.promptTokens", "ai.usage.tokens")
+_MADE = ("ai.usage.outputTokens", "ai.usage.completionTokens")
+_CACHE_READ = ("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens")
+_CACHE_WRITE = ("ai.usage.inputTokenDetails.cacheWriteTokens",)
+_THOUGHT = ("ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens")
+_CALL_NAME, _CALL_ID, _CALL_ARGUMENTS, _CALL_RESULT = (
+    "ai.toolCall.name",
+    "ai.toolCall.id",
+    "ai.toolCall.args",
+    "ai.toolCall.result",
+)
+
+
+class VercelAI:
+    """Reads ``ai.*``."""
+
+    name = "vercel_ai"
+    priority = 75
+    roots = frozenset({"ai"})
+    scopes = (_SCOPE_7,)
+    names = ("ai.",)
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        kind = _kind(span)
+        reading = Reading(kind=kind, session_ids=_sessions(attributes), user_id=_user(attributes))
+        if kind is None:
+            if span.scope.name == _SCOPE_7 and attributes.get(semconv.OPERATION) == "invoke_agent":
+                reading.output = _in_order(messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant"))
+            return None if reading == Reading() else reading
+        reading.agent_name = identifier(attributes.get(_FUNCTION))
+        if kind is Kind.TOOL:
+            _read_tool(reading, attributes)
+        else:
+            reading.usage = _usage(attributes)
+            reading.request_model = identifier(attributes.get(_MODEL))
+            reading.response_model = identifier(attributes.get(_ANSWERING_MODEL))
+            reading.response_id = identifier(attributes.get(_RESPONSE_ID)) if kind is Kind.LLM else ""
+        if kind in (Kind.AGENT, Kind.LLM):
+            _read_talk(reading, attributes)
+        return reading
+
+
+DIALECT = VercelAI()
+
+
+def _kind(span: RawSpan) -> Kind | None:
+    operation = span.attributes.get(_OPERATION)
+    if type(operation) is not str:
+        # Release 7 states the conventions' operation; a span that lost its attributes still has its name.
+        operation = span.name.partition(" ")[0] if semconv.OPERATION not in span.attributes else ""
+    if not operation.startswith("ai."):
+        return None
+    if operation in _RUNS:
+        return Kind.AGENT
+    if operation == _TOOL:
+        return Kind.TOOL
+    if operation.startswith(_EMBEDS):
+        return Kind.EMBEDDING
+    return Kind.LLM if operation.endswith(_CALLS) else Kind.STEP
+
+
+def _sessions(attributes: Mapping[str, Any]) -> SessionIds:
+    for prefix in (_METADATA, _CONTEXT):
+        found = prefixed_sessions(attributes, prefix)
+        if found:
+            return found
+        if name := session_id(attributes.get(prefix + _CHAT_ID)):
+            return ((semconv.RANK_DIALECT, name),)
+    return ()
+
+
+def _user(attributes: Mapping[str, Any]) -> str:
+    return prefixed_user(attributes, _METADATA) or prefixed_user(attributes, _CONTEXT)
+
+
+def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    reading.tool_name = identifier(attributes.get(_CALL_NAME))
+    reading.tool_call_id = identifier(attributes.get(_CALL_ID))
+    reading.arguments = tool_arguments(attributes.get(_CALL_ARGUMENTS))
+    result = attributes.get(_CALL_RESULT)
+    if not hidden(result):
+        reading.result = Captured(parsed(result))
+
+
+def _usage(attributes: Mapping[str, Any]) -> Usage | None:
+    spent, made = count(first(attributes, _SPENT)), count(first(attributes, _MADE))
+    if spent is None and made is None:
+        return None
+    return Usage(
+        input=spent or 0,
+        output=made or 0,
+        cache_read=count(first(attributes, _CACHE_READ)) or 0,
+        cache_write=count(first(attributes, _CACHE_WRITE)) or 0,
+        reasoning=count(first(attributes, _THOUGHT)) or 0,
+    )
+
+
+def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    if _MESSAGES in attributes:
+        reading.input, cut = read_messages(attributes[_MESSAGES], "user")
+        reading.notes = CUT if cut else ()
+    elif _PROMPT in attributes:
+        _read_prompt(reading, attributes[_PROMPT])
+    reading.system = reading.system or system_of(reading.input)
+    reading.output = _answer(attributes)
+    if _TOOLS in attributes:
+        reading.tools = tool_definitions(attributes[_TOOLS])
+
+
+def _read_prompt(reading: Reading, value: Any) -> None:
+    """``{"system": …, "prompt": text or messages}`` or ``{"system": …, "messages": […]}``."""
+    prompt = parsed(value)
+    if type(prompt) is not dict:
+        reading.input, cut = read_messages(value, "user")
+        reading.notes = CUT if cut else ()
+        return
+    system = prompt.get("system")
+    reading.system = system if type(system) is str and not hidden(system) else None
+    said = first(prompt, ("messages", "prompt"))
+    reading.input = messages_of(said, "user") if said != "" else ()
+
+
+def _answer(attributes: Mapping[str, Any]) -> Messages | None:
+    text, thought = first(attributes, _TEXT), attributes.get(_REASONING)
+    calls, made = first(attributes, _TOOL_CALLS), first(attributes, _OBJECT)
+    parts: list[Part] = []
+    if type(thought) is str and thought and not hidden(thought):
+        parts.append(Reasoning(thought))
+    if type(text) is str and not hidden(text) and (text or calls is None):
+        parts.append(text_part(text))
+    if type(made) is str and not hidden(made):
+        parts.append(text_part(made))
+    parts += [request_of(call) for call in as_list(calls) if type(call) is dict]
+    return (Message("assistant", tuple(parts), identifier(first(attributes, _FINISH))),) if parts else None
+
+
+def _in_order(output: Messages | None) -> Messages | None:
+    """The message of a whole run in release 7, which holds the answer, then all calls, then the results of those that
+    did not fail, as calls, results and answer. ``None`` where it is nothing of the kind."""
+    if not output or len(output) != 1 or "tool" in output[0].finish_reason or not output[0].text:
+        return None
+    parts = output[0].parts
+    calls = tuple(part for part in parts if type(part) is ToolRequest)
+    results = tuple(part for part in parts if type(part) is ToolResponse)
+    rest = tuple(part for part in parts if type(part) not in (ToolRequest, ToolResponse))
+    if not calls:
+        return None
+    answer = Message("assistant", rest, output[0].finish_reason)
+    return (Message("assistant", calls), *((Message("tool", results),) if results else ()), answer)
