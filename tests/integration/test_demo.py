@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli._tables import Summary
+from pandaeval_collector.cli._summary import Summary
 from typer.testing import CliRunner
 
 
@@ -26,7 +26,7 @@ def test_bad_sessions_rank_below_good_ones(lines: list[dict[str, object]]) -> No
     summary = Summary()
     for line in lines:
         summary.add(line)
-    ranked = [session for session, *_ in summary.sessions_worst_first()]
+    ranked = [row.session_id for row in summary.sessions_worst_first()]
     assert set(ranked) == {*expected["good"], *expected["bad"]}
     assert set(ranked[: len(expected["bad"])]) == set(expected["bad"])
 

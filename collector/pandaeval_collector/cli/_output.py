@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,12 +16,12 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _WIDE = 100_000
 
 
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
     """A console that never reads markup in what it prints. Obeys ``NO_COLOR``; without a terminal nothing is cut to
     a width, so that a table keeps one line per row."""
     from rich.console import Console
 
-    made = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    made = Console(stderr=stderr, file=file, highlight=False, markup=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _WIDE
     return made

@@ -38,7 +38,9 @@ def demo(
     """Start a collector, send it recorded sessions of real agents over OTLP, and show their scores."""
     import orjson
 
-    from pandaeval_collector.cli._tables import Summary, console
+    from pandaeval_collector.cli._output import console
+    from pandaeval_collector.cli._summary import Summary
+    from pandaeval_collector.cli._tables import print_summary
 
     out = console()
     started = time.monotonic()
@@ -52,9 +54,9 @@ def demo(
     summary = Summary()
     for line in lines.splitlines():
         summary.add(orjson.loads(line))
-    summary.print(out)
-    out.print(f"{sent} requests, {len(summary.traces)} agent traces, {time.monotonic() - started:.1f} s\n")
-    out.print(_NEXT, markup=False)
+    print_summary(summary, out)
+    out.print(f"{sent} requests, {summary.traces} agent traces, {time.monotonic() - started:.1f} s\n")
+    out.print(_NEXT)
 
 
 async def _run(folder: Path, results: Path) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 if TYPE_CHECKING:
-    from pandaeval_collector.cli._tables import Summary
+    from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.config import Config
 
 
@@ -43,8 +43,10 @@ def evaluate(
     Leaves with 1 when a configured threshold is missed, with 2 when the input cannot be used.
     """
     from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._reading import requests
-    from pandaeval_collector.cli._tables import Summary, console, print_problems
+    from pandaeval_collector.cli._summary import Summary
+    from pandaeval_collector.cli._tables import print_problems, print_summary
     from pandaeval_collector.filerun import FileRun
     from pandaeval_collector.settings import close_rules, evaluator
 
@@ -58,9 +60,9 @@ def evaluate(
             summary.add(result.to_dict())
             if format_ is Format.json:
                 target.write(result.to_json().decode() + "\n")
-        print_problems(console(sys.stderr), run.read.problems, run.read.bad)
+        print_problems(console(stderr=True), run.read.problems, run.read.bad)
         if format_ is Format.table:
-            summary.print(console(target))
+            print_summary(summary, console(file=target))
             if not summary.outcomes:
                 typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
     missed = gate(settings, summary)

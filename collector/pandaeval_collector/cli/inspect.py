@@ -35,8 +35,9 @@ def inspect(
     """Show what was understood of traces: the first thing to look at when a score is puzzling."""
     import orjson
 
+    from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._reading import requests
-    from pandaeval_collector.cli._tables import console, print_problems
+    from pandaeval_collector.cli._tables import print_problems
     from pandaeval_collector.filerun import FileRun
     from pandaeval_collector.inspection import describe
 
@@ -51,7 +52,7 @@ def inspect(
                 sys.stdout.buffer.write(orjson.dumps(describe(trace), default=str) + b"\n")
             else:
                 _print(out, trace)
-        print_problems(console(sys.stderr), run.read.problems, run.read.bad)
+        print_problems(console(stderr=True), run.read.problems, run.read.bad)
     sys.stdout.flush()
     if not shown:
         typer.echo("No spans in this input.", err=True)

@@ -14,9 +14,7 @@ def register(app: typer.Typer) -> None:
 
 def metrics(name: Annotated[str | None, typer.Argument(help="One metric, with its full description.")] = None) -> None:
     """List the metrics: name, level, kind, default threshold, what they need."""
-    from rich.table import Table
-
-    from pandaeval_collector.cli._tables import console
+    from pandaeval_collector.cli._output import console, table
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.embedding.load import load
     from pandaeval_collector.errors import UserError
@@ -33,20 +31,9 @@ def metrics(name: Annotated[str | None, typer.Argument(help="One metric, with it
         for key in keys:
             metric = known[key]
             module = __import__(metric.evaluate.__module__, fromlist=["__doc__"])
-            out.print(f"[bold]{key}[/bold]  ({metric.kind}, version {metric.version})", markup=True)
-            out.print(f"threshold {metric.threshold_for(bands):g}, needs {metric.needs}\n", markup=False)
-            out.print((module.__doc__ or "").strip() + "\n", markup=False)
+            out.print(f"{key}  ({metric.kind}, version {metric.version})")
+            out.print(f"threshold {metric.threshold_for(bands):g}, needs {metric.needs}\n")
+            out.print((module.__doc__ or "").strip() + "\n")
         return
-    table = Table(header_style="bold")
-    for column in ("name", "level", "kind", "threshold", "needs", "question"):
-        table.add_column(column, overflow="fold")
-    for metric in known.values():
-        table.add_row(
-            metric.name,
-            metric.level,
-            metric.kind,
-            f"{metric.threshold_for(bands):g}",
-            metric.needs,
-            metric.question,
-        )
-    out.print(table)
+    rows = ((m.name, m.level, m.kind, f"{m.threshold_for(bands):g}", m.needs, m.question) for m in known.values())
+    out.print(table(("name", "level", "kind", "threshold", "needs", "question"), rows, on=out))

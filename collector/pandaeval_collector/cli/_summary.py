@@ -1,0 +1,137 @@
+"""What the tables of a run show, gathered result by result in bounded memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Result = Mapping[str, Any]
+"""A result as its JSON object."""
+
+KEEP = 400
+"""Only the worst traces are shown, so only so many are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A result as a table shows it. ``signal``: the score as sessions see it (coherence on its calibrated scale)."""
+
+    metric: str
+    outcome: str
+    agent: str
+    reason: str
+    why: str
+    score: float | None
+    signal: float | None
+    success: bool | None
+
+    @property
+    def badness(self) -> float:
+        """For sorting: the lower, the worse; what has no score comes last."""
+        return 2.0 if self.signal is None else self.signal
+
+
+@dataclass(slots=True)
+class TraceRow:
+    """A trace and its results by metric."""
+
+    trace_id: str
+    agent: str
+    session_id: str | None
+    cells: dict[str, Cell] = field(default_factory=dict)
+
+    @property
+    def badness(self) -> float:
+        return min((cell.badness for cell in self.cells.values()), default=2.0)
+
+
+@dataclass(slots=True)
+class SessionRow:
+    """A session, how many traces of it were scored, and the worst that was found in it."""
+
+    session_id: str
+    traces: int = 0
+    worst: Cell | None = None
+    reliability: Cell | None = None
+
+    def note(self, cell: Cell) -> None:
+        """Of equally bad results the first is kept: a trace's own result says more than the session's sum."""
+        if cell.signal is not None and (self.worst is None or cell.badness < self.worst.badness):
+            self.worst = cell
+
+
+class Summary:
+    """Counts by metric, the worst traces, and a row per session."""
+
+    def __init__(self) -> None:
+        self.outcomes: Counter[tuple[str, str, str]] = Counter()
+        self.traces = 0
+        self._totals: dict[str, list[float]] = {}
+        self._rows: dict[str, TraceRow] = {}
+        self._sessions: dict[str, SessionRow] = {}
+
+    def add(self, result: Result) -> None:
+        """Takes one result in. Results of one trace come one after the other."""
+        key = f"{result['level']}.{result['metric']}"
+        self.outcomes[key, result["outcome"], result["why"] or ""] += 1
+        if result["outcome"] == "scored":
+            total = self._totals.setdefault(key, [0.0, 0.0])
+            total[0] += result["score"]
+            total[1] += 1
+        if result["level"] == "session":
+            self._add_to_session(result)
+        else:
+            self._add_to_trace(result)
+
+    def means(self) -> dict[str, float]:
+        """The mean score of each metric that has any."""
+        return {key: total / count for key, (total, count) in self._totals.items()}
+
+    def sessions_worst_first(self) -> list[SessionRow]:
+        """Sessions without any score come last."""
+        rows = self._sessions.values()
+        return sorted(rows, key=lambda row: (row.worst.badness if row.worst else 2.0, row.session_id))
+
+    def traces_worst_first(self) -> list[TraceRow]:
+        """At most :data:`KEEP` or twice that; ``traces`` has the number of all."""
+        return sorted(self._rows.values(), key=lambda row: (row.badness, row.trace_id))
+
+    def _add_to_session(self, result: Result) -> None:
+        row = self._sessions.setdefault(result["session_id"], SessionRow(result["session_id"]))
+        cell = _cell(result)
+        row.note(cell)
+        if cell.metric == "agent_reliability":
+            row.reliability = cell
+
+    def _add_to_trace(self, result: Result) -> None:
+        session_id = result["session_id"]
+        row = self._rows.get(result["trace_id"])
+        if row is None:
+            self._forget_the_best()
+            row = self._rows[result["trace_id"]] = TraceRow(result["trace_id"], result["agent"], session_id)
+            self.traces += 1
+            if session_id is not None:
+                self._sessions.setdefault(session_id, SessionRow(session_id)).traces += 1
+        cell = row.cells[result["metric"]] = _cell(result)
+        if session_id is not None:
+            self._sessions.setdefault(session_id, SessionRow(session_id)).note(cell)
+
+    def _forget_the_best(self) -> None:
+        if len(self._rows) >= 2 * KEEP:
+            self._rows = {row.trace_id: row for row in self.traces_worst_first()[:KEEP]}
+
+
+def _cell(result: Result) -> Cell:
+    scored = result["outcome"] == "scored"
+    return Cell(
+        metric=result["metric"],
+        outcome=result["outcome"],
+        agent=result["agent"],
+        reason=result["reason"],
+        why=result["why"] or "",
+        score=result["score"] if scored else None,
+        signal=float(result["metadata"].get("calibrated", result["score"])) if scored else None,
+        success=result["success"],
+    )
