@@ -157,24 +157,22 @@ def _protobuf(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLin
         yield _classified(stream.read(MAX_REQUEST_BYTES), name)
         return
     number = 0
-    while head := stream.peek(4)[:4]:
+    while head := stream.read(4):
         number += 1
         size, skip = _length(head)
         if not 0 < size <= MAX_REQUEST_BYTES:
             yield BadLine(f"{name}: request {number}", "neither OTLP/JSON lines nor length-delimited OTLP protobuf")
             return
-        stream.read(skip)
-        data = stream.read(size)
+        begun = head[skip:]
+        data = begun + stream.read(size - len(begun))
         if len(data) < size:
-            rest = head[:skip] + data
-            yield (
-                _classified(rest, name) if number == 1 else BadLine(f"{name}: request {number}", "the file ends early")
-            )
+            yield BadLine(f"{name}: request {number}", "the file ends early")
             return
         yield _classified(data, f"{name}: request {number}")
 
 
 def _length(head: bytes) -> tuple[int, int]:
+    """The length that stands in front of a request, and how many bytes it takes; 0 for nonsense."""
     if head[0] == 0 and len(head) == 4:
         return int.from_bytes(head, "big"), 4
     size = shift = 0

@@ -79,6 +79,13 @@ def test_length_delimited_protobuf(tmp_path: Path, prefix: Callable[[int], bytes
     assert kinds(read(file)) == ["spans", "logs"]
 
 
+def test_lengths_that_straddle_a_buffer(tmp_path: Path) -> None:
+    file = tmp_path / "traces.pb"
+    data = _protobuf()[0]
+    file.write_bytes((len(data).to_bytes(4, "big") + data) * 400)
+    assert kinds(read(file)) == ["spans"] * 400
+
+
 def test_a_single_protobuf_request_without_length(tmp_path: Path) -> None:
     file = tmp_path / "request.pb"
     file.write_bytes(_protobuf()[0])
