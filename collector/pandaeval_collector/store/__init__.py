@@ -2,6 +2,9 @@
 
 from pandaeval_collector.store.rows import (
     Chunk,
+    Job,
+    JobEnd,
+    JobRow,
     OutboxRow,
     ResultRow,
     SeriesRow,
@@ -15,6 +18,9 @@ from pandaeval_collector.store.store import Store, StoreBusyError, StoreFullErro
 
 __all__ = [
     "Chunk",
+    "Job",
+    "JobEnd",
+    "JobRow",
     "NewerStoreError",
     "OutboxRow",
     "ResultRow",

@@ -9,9 +9,14 @@ from collections.abc import Collection
 
 import orjson
 
+from pandaeval_collector.store import jobs
 from pandaeval_collector.store.rows import ResultRow, SeriesRow, WriteSet, pack_ids
 
 _VACUUM_PAGES = 256
+_INSERT_RESULT = """INSERT OR IGNORE INTO results (id, unit, metric, revision, counted, created_at, body)
+                    VALUES (?, ?, ?, ?, ?, ?, ?)"""
+_DELETE_SUPERSEDED = """DELETE FROM results WHERE id = ?
+                        AND seq < (SELECT max(seq) FROM results WHERE unit = ? AND metric = ?)"""
 
 
 def apply(connection: sqlite3.Connection, changes: WriteSet, now: float) -> list[ResultRow]:
@@ -19,6 +24,8 @@ def apply(connection: sqlite3.Connection, changes: WriteSet, now: float) -> list
     are new, with their ``seq``."""
     _apply_traces(connection, changes, now)
     _apply_sessions(connection, changes, now)
+    jobs.add(connection, changes.jobs, (t.trace_id for t in changes.traces if t.revision > 1), now)
+    jobs.end(connection, changes.ended, now)
     connection.executemany("INSERT OR IGNORE INTO labels VALUES (?, ?)", changes.labels)
     connection.executemany(
         "INSERT INTO outbox (signal, created_at, body, size) VALUES (?, ?, ?, ?)",
@@ -50,11 +57,10 @@ def _apply_sessions(connection: sqlite3.Connection, changes: WriteSet, now: floa
 
 
 def _insert_result(connection: sqlite3.Connection, result: ResultRow, now: float) -> ResultRow | None:
-    cursor = connection.execute(
-        """INSERT OR IGNORE INTO results (id, unit, metric, revision, counted, created_at, body)
-           VALUES (?, ?, ?, ?, ?, ?, ?)""",
-        (result.id, result.unit, result.metric, result.revision, result.counted, now, result.body),
-    )
+    values = (result.id, result.unit, result.metric, result.revision, result.counted, now, result.body)
+    cursor = connection.execute(_INSERT_RESULT, values)
+    if not cursor.rowcount and connection.execute(_DELETE_SUPERSEDED, values[:3]).rowcount:
+        cursor = connection.execute(_INSERT_RESULT, values)  # what stood before another result stands again
     if not cursor.rowcount or cursor.lastrowid is None:
         return None
     return ResultRow(
@@ -118,7 +124,9 @@ def forget(
 ) -> int:
     """See :meth:`pandaeval_collector.store.Store.forget`."""
     rows = connection.execute(
-        "SELECT trace_id, chunks FROM traces WHERE decided_at < ? AND size > 0 ORDER BY decided_at LIMIT ?",
+        """SELECT trace_id, chunks FROM traces WHERE decided_at < ? AND size > 0 AND NOT EXISTS
+           (SELECT 1 FROM jobs WHERE jobs.trace_id = traces.trace_id AND jobs.state IN ('due', 'leased'))
+           ORDER BY decided_at LIMIT ?""",
         (now - late_window_s, limit),
     ).fetchall()
     rows = [row for row in rows if row[0] not in keep]
@@ -137,6 +145,7 @@ def forget(
         (old,),
     )
     connection.execute("DELETE FROM sessions WHERE open = 0 AND touched_at < ?", (old,))
+    jobs.forget(connection, old)
     _give_back_pages(connection)
     return len(rows)
 

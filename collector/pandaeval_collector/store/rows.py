@@ -98,6 +98,45 @@ class StoredSeries:
     zero_at: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """Something to be judged ``delay`` seconds from now. ``id``: that of the result to be; ``body``: JSON of whoever
+    will run it."""
+
+    id: str
+    trace_id: bytes
+    metric: str
+    delay: float
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """How a leased job ended: ``state`` is ``done``, ``dead`` or ``cancelled``."""
+
+    id: str
+    state: str
+    why: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it stands. Times are Unix seconds; ``crashes``: how often the worker died over it."""
+
+    id: str
+    trace_id: bytes
+    metric: str
+    state: str
+    due_at: float
+    created_at: float
+    attempts: int
+    crashes: int
+    why: str
+    error: str
+    body: bytes
+
+
 @dataclass(slots=True)
 class WriteSet:
     """All that one decision changes, committed in one transaction."""
@@ -112,6 +151,8 @@ class WriteSet:
     outbox: list[OutboxRow] = field(default_factory=list)
     series: list[SeriesRow] = field(default_factory=list)
     labels: list[tuple[str, str]] = field(default_factory=list)
+    jobs: list[JobRow] = field(default_factory=list)
+    ended: list[JobEnd] = field(default_factory=list)
 
 
 def pack_ids(ids: frozenset[bytes]) -> bytes:

@@ -16,10 +16,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
+import orjson
 import zstandard
 
 from pandaeval_collector.store.changes import apply, drop_unsent, forget, forget_sent
 from pandaeval_collector.store.connection import PAGE_BYTES, Durability, StoreBusyError, connect, create, open_directory
+from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.rows import (
     Chunk,
     OutboxRow,
@@ -56,6 +58,7 @@ class Store:
         self._writer.start()
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
+        self.jobs = Jobs(self._writer, self._reader)
         self._chunk_ids = itertools.count(self._newest_chunk() + 1)
         self._packer = threading.local()
         self._size = self._measure()
@@ -145,6 +148,11 @@ class Store:
             )
             found.update((row[0], decided(row[1:])) for row in rows)
         return found
+
+    def held(self, trace_id: bytes) -> tuple[str, tuple[int, ...]] | None:
+        """The digest of a decided trace and the chunks that are left of it; ``None`` for one that is not decided."""
+        row = self._reader().execute("SELECT digest, chunks FROM traces WHERE trace_id = ?", (trace_id,)).fetchone()
+        return None if row is None else (str(row[0]), tuple(orjson.loads(row[1])))
 
     def commit(self, changes: WriteSet) -> Future[list[ResultRow]]:
         """Applies a decision whole or not at all. The future holds the results that are new, with their ``seq``."""

@@ -1,0 +1,211 @@
+"""What is still to be judged, the verdicts that were given, and what they cost: durable, so that a restart neither
+forgets a job nor pays for a verdict twice nor resets the day's spending.
+
+A job is ``due``, then ``leased``, then ``done``, ``dead`` (given up, can be retried by hand) or ``cancelled`` (a newer
+revision or a changed configuration made it pointless). Jobs begin and end in the transactions of
+:mod:`pandaeval_collector.store.changes`; here is what happens to them in between.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from pandaeval_collector.store.rows import Job, JobEnd, JobRow
+from pandaeval_collector.store.writer import Writer
+
+_JOB = "id, trace_id, metric, state, due_at, created_at, attempts, crashes, why, error, body"
+_CENT = 1e-9
+"""Sums of dollars are compared with this much tolerance."""
+
+
+class Jobs:
+    """The jobs of one store. Reading is safe from any thread, writing happens on the store's writer."""
+
+    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
+        self._writer, self._reader = writer, reader
+
+    # -- leases --------------------------------------------------------------------------------------------------
+
+    def lease(self, now: float, count: int, seconds: float) -> Future[list[Job]]:
+        """Up to ``count`` due jobs, newest first; an attempt is counted before it is made. Leases that ran out are
+        due again."""
+
+        def work(connection: sqlite3.Connection) -> list[Job]:
+            connection.execute("UPDATE jobs SET state = 'due' WHERE state = 'leased' AND lease_until < ?", (now,))
+            rows = connection.execute(
+                f"""SELECT {_JOB} FROM jobs WHERE state = 'due' AND due_at <= ?
+                    ORDER BY created_at DESC LIMIT ?""",  # noqa: S608
+                (now, count),
+            ).fetchall()
+            connection.executemany(
+                "UPDATE jobs SET state = 'leased', lease_until = ?, attempts = attempts + 1 WHERE id = ?",
+                [(now + seconds, row[0]) for row in rows],
+            )
+            held = [Job(*row) for row in rows]
+            return [replace(job, state="leased", attempts=job.attempts + 1) for job in held]
+
+        return self._writer.submit(work)
+
+    def put_back(
+        self, job_id: str, due_at: float, error: str = "", *, crashed: bool = False, free: bool = False
+    ) -> Future[None]:
+        """A leased job is due again at ``due_at`` (Unix seconds). ``free``: the attempt does not count."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                """UPDATE jobs SET state = 'due', due_at = ?, error = ?, crashes = crashes + ?, attempts = attempts - ?
+                   WHERE id = ? AND state = 'leased'""",
+                (due_at, error[:500], crashed, free, job_id),
+            )
+
+        return self._writer.submit(work)
+
+    def release_all(self) -> Future[int]:
+        """Nobody holds a lease any more: what a new process says, since it alone owns the directory. The future holds
+        how many there were."""
+        return self._writer.submit(
+            lambda connection: connection.execute("UPDATE jobs SET state = 'due' WHERE state = 'leased'").rowcount
+        )
+
+    def counts(self) -> dict[str, int]:
+        """How many jobs there are in each state."""
+        return dict(self._reader().execute("SELECT state, count(*) FROM jobs GROUP BY state"))
+
+    def next_due(self) -> float | None:
+        """When the next job is due, Unix seconds."""
+        row = self._reader().execute("SELECT min(due_at) FROM jobs WHERE state = 'due'").fetchone()
+        return None if row[0] is None else float(row[0])
+
+    # -- verdicts ------------------------------------------------------------------------------------------------
+
+    def verdict(self, key: str) -> bytes | None:
+        """A verdict that was given before."""
+        row = self._reader().execute("SELECT body FROM verdicts WHERE key = ?", (key,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def keep_verdict(self, key: str, body: bytes) -> Future[None]:
+        """Remembers a verdict under the hash of what it was given for."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", (key, time.time(), body))
+
+        return self._writer.submit(work)
+
+    # -- spending ------------------------------------------------------------------------------------------------
+
+    def reserve(self, usd: float, limit: float, now: float) -> Future[bool]:
+        """Sets money of the day (UTC) aside for one call; the future holds ``False`` when that is more than is left."""
+        day = _day(now)
+
+        def work(connection: sqlite3.Connection) -> bool:
+            connection.execute("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", (day,))
+            return bool(
+                connection.execute(
+                    "UPDATE spending SET reserved = reserved + ? WHERE day = ? AND reserved + settled + ? <= ?",
+                    (usd, day, usd, limit + _CENT),
+                ).rowcount
+            )
+
+        return self._writer.submit(work)
+
+    def settle(self, reserved: float, usd: float, reserved_at: float) -> Future[None]:
+        """Replaces a reservation by what the call did cost."""
+        day = _day(reserved_at)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", (day,))
+            connection.execute(
+                "UPDATE spending SET reserved = max(0, reserved - ?), settled = settled + ? WHERE day = ?",
+                (reserved, usd, day),
+            )
+
+        return self._writer.submit(work)
+
+    def settle_all(self) -> Future[None]:
+        """Counts what a process that died had set aside as spent: its calls may have been made."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE spending SET settled = settled + reserved, reserved = 0 WHERE reserved > 0")
+
+        return self._writer.submit(work)
+
+    def spent(self, now: float) -> float:
+        """US dollars of the day (UTC), reservations included."""
+        row = self._reader().execute("SELECT reserved + settled FROM spending WHERE day = ?", (_day(now),)).fetchone()
+        return 0.0 if row is None else float(row[0])
+
+
+def _day(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).date().isoformat()
+
+
+# -- inside the transactions of others ---------------------------------------------------------------------------
+
+
+def add(connection: sqlite3.Connection, jobs: Sequence[JobRow], redecided: Iterable[bytes], now: float) -> None:
+    """New jobs; those of traces that were decided again and are no longer wanted are cancelled unless leased."""
+    wanted = {job.id for job in jobs}
+    for trace_id in redecided:
+        rows = connection.execute("SELECT id FROM jobs WHERE trace_id = ? AND state = 'due'", (trace_id,)).fetchall()
+        connection.executemany(
+            "UPDATE jobs SET state = 'cancelled', why = 'superseded', ended_at = ? WHERE id = ?",
+            [(now, row[0]) for row in rows if row[0] not in wanted],
+        )
+    connection.executemany(
+        """INSERT OR IGNORE INTO jobs (id, trace_id, metric, state, due_at, created_at, body)
+           SELECT ?, ?, ?, 'due', ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM results WHERE id = ?)""",
+        [(job.id, job.trace_id, job.metric, now + job.delay, now, job.body, job.id) for job in jobs],
+    )
+
+
+def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> None:
+    """Ends jobs, for good or until somebody retries them."""
+    connection.executemany(
+        "UPDATE jobs SET state = ?, why = ?, error = ?, ended_at = ? WHERE id = ? AND state = 'leased'",
+        [(each.state, each.why, each.error[:500], now, each.id) for each in ends],
+    )
+
+
+def forget(connection: sqlite3.Connection, before: float) -> None:
+    """Drops ended jobs, verdicts and days of spending from before a time."""
+    connection.execute("DELETE FROM jobs WHERE ended_at < ? AND state IN ('done', 'dead', 'cancelled')", (before,))
+    connection.execute("DELETE FROM verdicts WHERE created_at < ?", (before,))
+    connection.execute("DELETE FROM spending WHERE day < ?", (_day(before),))
+
+
+# -- by hand -----------------------------------------------------------------------------------------------------
+
+
+def listed(connection: sqlite3.Connection, state: str | None, limit: int) -> Iterator[Job]:
+    """Jobs, newest first, of one state or all."""
+    rows = connection.execute(
+        f"SELECT {_JOB} FROM jobs WHERE ? IS NULL OR state = ? ORDER BY created_at DESC LIMIT ?",  # noqa: S608
+        (state, state, limit),
+    )
+    yield from (Job(*row) for row in rows)
+
+
+def found(connection: sqlite3.Connection, start: str) -> list[Job]:
+    """The jobs whose id begins with ``start``."""
+    rows = connection.execute(
+        f"SELECT {_JOB} FROM jobs WHERE substr(id, 1, ?) = ? LIMIT 20",  # noqa: S608
+        (len(start), start),
+    )
+    return [Job(*row) for row in rows]
+
+
+def retry(connection: sqlite3.Connection, job_ids: Sequence[str], now: float) -> int:
+    """Makes dead jobs due again, with all their attempts; returns how many."""
+    return sum(
+        connection.execute(
+            """UPDATE jobs SET state = 'due', due_at = ?, created_at = ?, attempts = 0, crashes = 0, why = '',
+               ended_at = NULL WHERE id = ? AND state = 'dead'""",
+            (now, now, job_id),
+        ).rowcount
+        for job_id in job_ids
+    )
