@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,10 +31,10 @@ class Call:
     has_result: bool = False
     error: str | None = None
     matched: bool = False
-    _key: str | None = None
+    _key: Hashable = None
 
     @property
-    def key(self) -> str:
+    def key(self) -> Hashable:
         """Equal for equal arguments."""
         if self._key is None:
             self._key = arguments_key(self.arguments)
@@ -90,6 +91,11 @@ def call_asked_for(request: ToolRequest, span: Span, tree: Tree, index: int) -> 
     )
 
 
-def arguments_key(arguments: Any) -> str:
+def arguments_key(arguments: Any) -> Hashable:
     """Equal for equal arguments, whatever the order of their names."""
-    return json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
+    try:
+        key: Hashable = frozenset(arguments.items()) if type(arguments) is dict else arguments
+        hash(key)
+        return key
+    except TypeError:  # something inside is a list or a map
+        return json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)

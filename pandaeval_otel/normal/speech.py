@@ -9,7 +9,7 @@ from typing import Any
 
 from pandaeval_otel.dialects._replays import is_replay
 from pandaeval_otel.dialects._tool_values import is_final_answer
-from pandaeval_otel.model import Captured, Media, Message, Part, Span, Text, ToolRequest, ToolResponse
+from pandaeval_otel.model import Media, Message, Part, Span, Text, ToolRequest, ToolResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
 
 def asks_for_tool(request: ToolRequest) -> bool:
     """Whether a request is for a tool, and not how the model hands over its answer or a call whose name is lost."""
-    return bool(request.name) and not is_final_answer(request.name, Captured(request.arguments))
+    return bool(request.name) and not is_final_answer(request.name, request.arguments)
 
 
 def user_messages(messages: Sequence[Message]) -> list[str]:

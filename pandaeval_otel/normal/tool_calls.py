@@ -8,7 +8,7 @@ by id, then by arguments, then by name, each time in the order in which they wer
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 
 from pandaeval_otel.dialects._tool_values import is_final_answer
@@ -19,7 +19,7 @@ from pandaeval_otel.normal.speech import current_turn, tool_requests
 from pandaeval_otel.normal.tool_results import give_results
 from pandaeval_otel.normal.tree import RUNS, Tree
 
-_Key = tuple[str, str] | None
+_Key = tuple[Hashable, str] | None
 _KeyOf = Callable[[Call, str], _Key]
 
 _HISTORY = -1_000_000_000
@@ -31,7 +31,7 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     run = [
         call_on_span(span, tree, index)
         for index, span in enumerate(tree.spans)
-        if span.kind is Kind.TOOL and not is_final_answer(span.tool_name, span.arguments)
+        if span.kind is Kind.TOOL and not is_final_answer(span.tool_name, span.arguments and span.arguments.value)
     ]
     speakers = [span for span in tree.spans if span.kind is Kind.LLM and (span.input or span.output)]
     asked = _asked(speakers, tree)
@@ -80,12 +80,14 @@ class _Known:
         return self._left[key] >= 0
 
     @cached_property
-    def _left(self) -> Counter[tuple[str, str]]:
+    def _left(self) -> Counter[tuple[str, Hashable]]:
         return Counter((call.name, call.key) for call in self._calls)
 
 
 def _match(run: Sequence[Call], asked: Sequence[Call]) -> None:
     """Finds for each tool span the request that led to it, and takes over what the span does not state."""
+    if not run or not asked:
+        return
     names = {call.name for call in asked}
     plain = {name: asked_name(name, names) for name in {call.name for call in run}}
     for of_span, of_request in _WAYS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from pandaeval_otel.model import Kind, Message, Span, ToolRequest, ToolResponse
 from pandaeval_otel.normal.calls import Call, Order, arguments_key
@@ -38,7 +38,7 @@ def give_results(speakers: Sequence[Span], calls: Sequence[Call]) -> None:
 
 
 def _read(messages: Sequence[Message], made: _Made, before: Order, due: dict[int, Call]) -> None:
-    seen: Counter[tuple[str, str]] = Counter()
+    seen: Counter[tuple[str, Hashable]] = Counter()
     for requests, responses in _batches(messages):
         if not requests:
             for response in responses:
@@ -117,17 +117,17 @@ class _Made:
 
     def __init__(self, calls: Sequence[Call]) -> None:
         self._by_id: dict[str, list[Call]] = {}
-        self._by_arguments: dict[tuple[str, str], list[Call]] | None = None
+        self._by_arguments: dict[tuple[str, Hashable], list[Call]] | None = None
         self._calls = calls
         for call in calls:
             if call.id:
                 self._by_id.setdefault(call.id, []).append(call)
 
-    def asked_by(self, request: ToolRequest, before: Order, seen: Counter[tuple[str, str]]) -> Call | None:
+    def asked_by(self, request: ToolRequest, before: Order, seen: Counter[tuple[str, Hashable]]) -> Call | None:
         """The call that ``request`` made. Requests come latest first, and so do the calls made ``before`` that are like
         it; ``seen`` counts them."""
         found = self._by_id.get(request.id) if request.id else None
-        key = (request.id, "")
+        key: tuple[str, Hashable] = ("", request.id)
         if found is None:
             key = (request.name, arguments_key(request.arguments))
             found = self._like().get(key, [])
@@ -143,7 +143,7 @@ class _Made:
         latest = range(bisect_left(found, before, key=_order) - 1, -1, -1)
         return next((found[at] for at in latest if id(found[at]) in due), None)
 
-    def _like(self) -> dict[tuple[str, str], list[Call]]:
+    def _like(self) -> dict[tuple[str, Hashable], list[Call]]:
         if self._by_arguments is None:
             self._by_arguments = {}
             for call in self._calls:

@@ -47,6 +47,7 @@ class Tree:
         self._children: dict[str, list[Span]] = {}
         self._places: dict[str, _Place] = {}
         self._cut: set[str] = set()
+        self._below: dict[str, list[Span]] = {}
         tops = []
         for span in ordered:
             if span.parent_id in self.by_id:
@@ -88,8 +89,11 @@ class Tree:
         """The agent's name that stands on the span or nearest above it; ``""`` if none does."""
         return self._places[span.span_id].agent
 
-    def below(self, span: Span) -> list[Span]:
-        """All descendants of a span, in the order of :attr:`spans`."""
+    def below(self, span: Span) -> Sequence[Span]:
+        """All descendants of a span, in the order of :attr:`spans`. Not to be changed."""
+        known = self._below.get(span.span_id)
+        if known is not None:
+            return known
         found: list[Span] = []
         frontier = [span]
         while frontier:
@@ -98,6 +102,7 @@ class Tree:
             frontier.extend(inner)
         places = self._places
         found.sort(key=lambda inner: places[inner.span_id].position)
+        self._below[span.span_id] = found
         return found
 
     def outer_first(self) -> list[Span]:

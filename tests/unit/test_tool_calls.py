@@ -64,7 +64,24 @@ class TestSpans:
         assert calls(spans) == ()
 
 
+    def test_a_tool_that_is_called_finish_is_one_if_it_does_something(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        spans.tool(agent, "finish", {})
+        spans.tool(agent, "finish", {"order": 7})
+        assert shown(spans) == [("finish", {"order": 7}, None)]
+
+
 class TestRequests:
+    def test_arguments_are_compared_whatever_their_shape(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        deep: dict[str, Any] = {"legs": [{"to": "oslo"}], "back": None}
+        spans.llm(agent, [user("hi")], says(asks("book", "by text"), asks("book", deep)))
+        spans.tool(agent, "book", {"back": None, "legs": [{"to": "oslo"}]}, result="deep")
+        spans.tool(agent, "book", "by text", result="text")
+        assert shown(spans) == [("book", "by text", "text"), ("book", deep, "deep")]
+
     def test_span_and_request_are_one_call(self) -> None:
         spans = Spans()
         agent = spans.agent()
