@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 
-
 def find(package: str, attribute: str) -> tuple[Any, ...]:
     """The object named ``attribute`` of every public module below ``package``, in module order.
 
@@ -28,6 +27,6 @@ def _modules(package: str) -> tuple[ModuleType, ...]:
             continue
         try:
             found.append(importlib.import_module(info.name))
-        except Exception as error:  # noqa: BLE001 - whatever it is, say in which file
+        except Exception as error:
             raise ImportError(f"{info.name} could not be imported: {error}") from error
     return tuple(found)

@@ -51,7 +51,7 @@ class TestGrpc:
     def test_what_the_specification_lets_us_retry(self, code: grpc.StatusCode) -> None:
         assert isinstance(grpc_error(code, "", ()), RetryLaterError)
 
-    @pytest.mark.parametrize("code", set(CODES) - {*RETRIED, CODES.OK, CODES.UNIMPLEMENTED})
+    @pytest.mark.parametrize("code", [c for c in CODES if c not in {*RETRIED, CODES.OK, CODES.UNIMPLEMENTED}])
     def test_and_what_not(self, code: grpc.StatusCode) -> None:
         error = grpc_error(code, "no", ())
         assert isinstance(error, RefusedError)

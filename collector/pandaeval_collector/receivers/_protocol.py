@@ -14,7 +14,7 @@ class Accepted:
     message: str = ""
 
 
-class Refusal(Exception):
+class Refusal(Exception):  # noqa: N818 - its kinds read as answers: overloaded, draining, malformed
     """Base of the reasons for not accepting a request. Nothing of a refused request was stored."""
 
 
