@@ -152,9 +152,12 @@ class Line:
             member.body["signals"].update(self._signals(found))
 
     def _earlier(self, members: Sequence[_Member], index: int) -> tuple[EarlierOutput, ...]:
-        """The newest three answers of the same agent that were finished before this trace began, oldest first."""
+        """The newest three answers of the same agent that were finished before this trace began, oldest first; none for
+        a trace without an answer, which is compared with nothing whatever came before."""
         member = members[index]
         found: list[EarlierOutput] = []
+        if not (member.body["output"] or "").strip():
+            return ()
         for position in range(index - 1, -1, -1):
             other = members[position]
             body = other.body
@@ -170,10 +173,8 @@ class Line:
     def _again(self, member: _Member, earlier: tuple[EarlierOutput, ...], evidence: str) -> list[Result]:
         """Compares a trace that was decided before: its answer is remembered, the trace itself is not needed."""
         body = member.body
-        if body["output"] is None or (body["output"] and not body["vector"]):
-            return []
-        text = plain(body["output"])
-        rows = {text: _vector(body)} if body["vector"] else {}
+        row = _vector(body) if body["vector"] or not earlier else np.zeros_like(earlier[0].embedding)
+        rows = {plain(body["output"]): row}
         texts = Texts(rows, frozenset(), self._evaluator.embedder.id, self._evaluator.embedder.bands)
         remembered = Trace(
             trace_id=member.trace_id,
@@ -189,6 +190,7 @@ class Line:
             revision=body["revision"],
             response_id=body["response_id"],
             sampled=body["sampled"],
+            fragment=body["fragment"],
         )
         results = self._evaluator.in_session(remembered, texts, earlier, evidence)
         return [replace(result, unit=replace(result.unit, end_ns=member.end_ns)) for result in results]
@@ -262,6 +264,7 @@ def _member(trace: Trace, texts: Texts, signals: dict[str, dict[str, Any]]) -> _
         "span_id": trace.root_span_id,
         "response_id": trace.response_id,
         "sampled": trace.sampled,
+        "fragment": trace.fragment,
         "digest": trace.digest,
         "revision": trace.revision,
         "crashed": trace.error is not None and not trace.output,

@@ -184,9 +184,12 @@ class CollectorProcess:
             return False
         with self.database() as database:
             (open_sessions,) = database.execute("SELECT count(*) FROM sessions WHERE open").fetchone()
-            (results,) = database.execute("SELECT count(*) FROM results").fetchone()
             (unsent,) = database.execute("SELECT count(*) FROM outbox").fetchone()
-            return not open_sessions + unsent and not open_chunks(database) and len(self.results()) == results
+            (unwritten,) = database.execute(
+                """SELECT count(*) FROM results WHERE seq >
+                   coalesce((SELECT json_extract(value, '$.seq') FROM meta WHERE key = 'cursor:jsonl'), 0)"""
+            ).fetchone()
+            return not open_sessions + unsent + unwritten and not open_chunks(database)
 
     @contextlib.contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:

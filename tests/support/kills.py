@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.config import load
 from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.files import Request
+from pandaeval_collector.files import BadLine, Request
 from pandaeval_collector.settings import close_rules, evaluator
 from support.collector import CollectorProcess, open_chunks, snapshot, standing
 from support.oracle import Oracle, problems_of
@@ -83,7 +84,7 @@ def run(
     """One data directory, one oracle, one unreliable sink, one kill after the other; then rest, and the last word.
     ``folder`` is empty and stays for a look at what went wrong."""
     figures = Figures()
-    seen: dict[str, bytes] = {}
+    seen: dict[tuple[str, int], bytes] = {}
     with (
         Sink(seed, trouble=0.1) as sink,
         CollectorProcess(folder, {"PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": sink.endpoint}) as collector,
@@ -127,24 +128,24 @@ def _live_until(collector: CollectorProcess, kill: str) -> str:
     return name
 
 
-def _has_tables(database: Any) -> bool:
+def _has_tables(database: sqlite3.Connection) -> bool:
     """Not before the first start got that far."""
     return bool(database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0])
 
 
-def _lines_again(collector: CollectorProcess, seen: dict[str, bytes]) -> list[str]:
-    """Remembers the result lines that anyone could have read by now; one id must always stand for the same bytes."""
+def _lines_again(collector: CollectorProcess, seen: dict[tuple[str, int], bytes]) -> list[str]:
+    """Remembers the result lines that anyone could have read by now; an id and a revision stand for the same bytes."""
     if not collector.results_file.exists():
         return []
     text = collector.results_file.read_bytes()
     lines = text[: text.rfind(b"\n") + 1].splitlines()
     changed = 0
     for line, result in zip(lines, collector.results(), strict=True):
-        changed += seen.setdefault(result["id"], line) != line
+        changed += seen.setdefault((result["id"], result["revision"]), line) != line
     return [f"{changed} results were written again with other content"] if changed else []
 
 
-def _unnoted(collector: CollectorProcess, database: Any) -> int:
+def _unnoted(collector: CollectorProcess, database: sqlite3.Connection) -> int:
     """Result lines behind the place that the store remembers."""
     if not collector.results_file.exists() or not _has_tables(database):
         return 0
@@ -161,7 +162,7 @@ def _last_word(figures: Figures, collector: CollectorProcess, oracle: Oracle, si
         problems += _sink_problems(sink, {row[0] for row in database.execute("SELECT id FROM results")})
         if still_open := open_chunks(database):
             problems.append(f"{len(still_open)} chunks are in no decided trace")
-        problems += _differences(standing_results(collector), uninterrupted(list(requests_by_trace(database))))
+        problems += differences(standing_results(collector), _as_file(database))
         (figures.traces,) = database.execute("SELECT count(*) FROM traces").fetchone()
         (figures.results,) = database.execute("SELECT count(*) FROM results").fetchone()
         (items,) = database.execute("SELECT sum(items) FROM chunks").fetchone()
@@ -181,22 +182,28 @@ def _sink_problems(sink: Sink, results: set[str]) -> list[str]:
     return found
 
 
+def _as_file(database: sqlite3.Connection) -> Results:
+    return uninterrupted(Request(False, chunk) for chunk in requests_by_trace(database))
+
+
 def standing_results(collector: CollectorProcess) -> Results:
     """Id and score of each result that stands in the file."""
     return {key: (each["id"], each["score"]) for key, each in collector.standing().items()}
 
 
-def uninterrupted(requests: Sequence[bytes]) -> Results:
+def uninterrupted(requests: Iterable[Request | BadLine]) -> Results:
     """What one run over the same spans says, without a collector, a restart or a late span."""
     config = load(None, {})
     with FileRun(evaluator(config), close_rules(config)) as run:
         for request in requests:
-            run.add(Request(False, request))
+            run.add(request)
         results = [result.to_dict() for result in run.results()]
+        assert not run.read.bad, run.read.problems
     return {key: (each["id"], each["score"]) for key, each in standing(results).items()}
 
 
-def _differences(found: Results, expected: Results) -> list[str]:
+def differences(found: Results, expected: Results) -> list[str]:
+    """Where results are not the expected ones, as a sentence; none where they are."""
     wrong = [key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)]
     if not wrong:
         return []

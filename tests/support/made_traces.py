@@ -51,7 +51,7 @@ class MadeTrace:
 
 class Composer:
     """Makes traces of 1 to 12 spans. Most belong to one of a few sessions at a time; some agents repeat their calls,
-    some repeat their answers, some answer something else."""
+    some repeat their answers, some answer something else or nothing, and some have no content captured."""
 
     def __init__(self, seed: int, sessions: int = 6) -> None:
         self._random = random.Random(seed)
@@ -87,6 +87,8 @@ class _Script:
         self._question = question.format(n=subject)
         self._answer = _OFF_TOPIC if chance.random() < 0.1 else chance.choice(answers).format(n=subject)
         self._repeats = chance.random() < 0.15
+        luck = chance.random()
+        self._silent, self._answer = luck < 0.06, "" if luck > 0.96 else self._answer
 
     def spans(self, number: int) -> list[Span]:
         if number == 1:
@@ -111,6 +113,8 @@ class _Script:
         span.end_time_unix_nano = self._now
         if self._session is not None:
             attributes["gen_ai.conversation.id"] = self._session
+        if self._silent:
+            attributes = {key: value for key, value in attributes.items() if not key.endswith("messages")}
         for key, value in attributes.items():
             held = span.attributes.add(key=key).value
             if isinstance(value, int):

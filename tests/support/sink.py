@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.logs.v1 import logs_service_pb2, logs_service
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 
-RESULT_ID = "pandaeval.result.id"
+RESULT_ID, REVISION = "pandaeval.result.id", "pandaeval.revision"
 
 
 class Sink:
@@ -47,7 +47,7 @@ class Sink:
     def results(self) -> set[str]:
         """Ids of the results whose log event came."""
         with self._lock:
-            return {key.removeprefix("log ") for key in self.copies if key.startswith("log ")}
+            return {key.split()[1] for key in self.copies if key.startswith("log ")}
 
     @property
     def repeated(self) -> int:
@@ -57,12 +57,14 @@ class Sink:
 
     def _take_spans(self, request: Any, context: grpc.ServicerContext) -> Any:
         spans = (span for block in request.resource_spans for scope in block.scope_spans for span in scope.spans)
-        self._keep(((f"span {span.span_id.hex()}", span) for span in spans), context)
+        self._keep(((f"span {span.span_id.hex()} {_revisions(span)}", span) for span in spans), context)
         return trace_service_pb2.ExportTraceServiceResponse()
 
     def _take_logs(self, request: Any, context: grpc.ServicerContext) -> Any:
         records = (each for block in request.resource_logs for scope in block.scope_logs for each in scope.log_records)
-        self._keep(((f"log {_result_id(record)}", record) for record in records), context)
+        self._keep(
+            ((f"log {_attribute(each, RESULT_ID)} {_attribute(each, REVISION)}", each) for each in records), context
+        )
         return logs_service_pb2.ExportLogsServiceResponse()
 
     def _take_metrics(self, request: Any, context: grpc.ServicerContext) -> Any:
@@ -88,5 +90,10 @@ class _Service:
         self.Export = export
 
 
-def _result_id(record: Any) -> str:
-    return next((each.value.string_value for each in record.attributes if each.key == RESULT_ID), "")
+def _revisions(span: Any) -> str:
+    return ",".join(str(_attribute(event, REVISION)) for event in span.events)
+
+
+def _attribute(item: Any, key: str) -> str | int:
+    value = next(each.value for each in item.attributes if each.key == key)
+    return value.int_value if value.HasField("int_value") else str(value.string_value)

@@ -1,0 +1,71 @@
+"""The same spans by every door, and from a file, give the same results: same ids, same scores."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from golden.otlp_json import Request, requests
+from pandaeval_collector.files import Input
+from support.collector import CollectorProcess
+from support.kills import Results, differences, standing_results, uninterrupted
+from support.senders import Door, GrpcDoor, HttpDoor
+
+ROOT = Path(__file__).parents[2]
+GOLDEN, SHARED = ROOT / "tests/golden/captures", ROOT.parent / "shared/captures"
+DOORS = ("OTLP/gRPC", "OTLP/HTTP protobuf", "OTLP/HTTP JSON")
+
+
+def captures(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*/*.otlp.jsonl"))
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(GOLDEN, id="golden"),
+        pytest.param(
+            SHARED,
+            id="shared",
+            marks=[pytest.mark.slow, pytest.mark.skipif(not SHARED.exists(), reason="../shared is not there")],
+        ),
+    ],
+)
+def test_the_way_in_makes_no_difference(folder: Path, tmp_path: Path) -> None:
+    files = captures(folder)
+    assert files
+    expected = uninterrupted(request for file in files for request in Input(str(file)).requests())
+    assert len({trace for trace, metric in expected if metric == "trace.coherence"}) > len(files) // 2
+
+    found = by_every_door([request for file in files for request in requests(file.read_text())], tmp_path)
+
+    for door, results in found.items():
+        assert differences(results, expected) == [], door
+
+
+def by_every_door(given: Sequence[Request], folder: Path) -> dict[str, Results]:
+    """What stands after all of it was sent through each door, to a collector each."""
+    with contextlib.ExitStack() as stack:
+        collectors = [stack.enter_context(CollectorProcess(folder / str(number))) for number in range(len(DOORS))]
+        for collector in collectors:
+            collector.launch()
+        for collector in collectors:
+            collector.until(collector.ready, "ready")
+        doors = [stack.enter_context(opened(name, each)) for name, each in zip(DOORS, collectors, strict=True)]
+        for request in given:
+            for door in doors:
+                answer = door.send(request)
+                assert answer.acknowledged, answer
+                assert not answer.rejected, answer
+        for collector in collectors:
+            collector.until(collector.at_rest, "at rest", 120)
+        return {name: standing_results(each) for name, each in zip(DOORS, collectors, strict=True)}
+
+
+@contextlib.contextmanager
+def opened(name: str, collector: CollectorProcess) -> Iterator[Door]:
+    door: Door = GrpcDoor(collector.grpc) if name == "OTLP/gRPC" else HttpDoor(collector.http, name.endswith("JSON"))
+    with contextlib.closing(door):
+        yield door
