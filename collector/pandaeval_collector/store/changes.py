@@ -13,10 +13,6 @@ from pandaeval_collector.store import jobs
 from pandaeval_collector.store.rows import ResultRow, SeriesRow, WriteSet, pack_ids
 
 _VACUUM_PAGES = 256
-_INSERT_RESULT = """INSERT OR IGNORE INTO results (id, unit, metric, revision, counted, created_at, body)
-                    VALUES (?, ?, ?, ?, ?, ?, ?)"""
-_DELETE_SUPERSEDED = """DELETE FROM results WHERE id = ?
-                        AND seq < (SELECT max(seq) FROM results WHERE unit = ? AND metric = ?)"""
 
 
 def apply(connection: sqlite3.Connection, changes: WriteSet, now: float) -> list[ResultRow]:
@@ -57,15 +53,22 @@ def _apply_sessions(connection: sqlite3.Connection, changes: WriteSet, now: floa
 
 
 def _insert_result(connection: sqlite3.Connection, result: ResultRow, now: float) -> ResultRow | None:
-    values = (result.id, result.unit, result.metric, result.revision, result.counted, now, result.body)
-    cursor = connection.execute(_INSERT_RESULT, values)
-    if not cursor.rowcount and connection.execute(_DELETE_SUPERSEDED, values[:3]).rowcount:
-        cursor = connection.execute(_INSERT_RESULT, values)  # what stood before another result stands again
-    if not cursor.rowcount or cursor.lastrowid is None:
-        return None
-    return ResultRow(
-        result.id, result.unit, result.metric, result.revision, result.body, result.counted, cursor.lastrowid
+    known = connection.execute("SELECT seq FROM results WHERE id = ?", (result.id,)).fetchone()
+    if known is not None:
+        (newest,) = connection.execute(
+            "SELECT max(seq) FROM results WHERE unit = ? AND metric = ?", (result.unit, result.metric)
+        ).fetchone()
+        if known[0] == newest:
+            return None
+        # What stood before another result stands again.
+        connection.execute("DELETE FROM results WHERE id = ?", (result.id,))
+    cursor = connection.execute(
+        """INSERT INTO results (id, unit, metric, revision, counted, created_at, body)
+           VALUES (?, ?, ?, ?, ?, ?, ?)""",
+        (result.id, result.unit, result.metric, result.revision, result.counted, now, result.body),
     )
+    seq = cursor.lastrowid or 0
+    return ResultRow(result.id, result.unit, result.metric, result.revision, result.body, result.counted, seq)
 
 
 def _add_to_series(connection: sqlite3.Connection, row: SeriesRow, now: float) -> None:
