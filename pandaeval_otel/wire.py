@@ -22,7 +22,7 @@ from pandaeval_otel.skeleton import Request
 OWN_SCOPE = "pandaeval.evaluation"
 """Scope of everything that the collector emits; coming back in, it is counted and ignored."""
 
-_HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
+_KNOWN_REMOTE = 0x300  # "has is_remote" and "is_remote"
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
 
 
@@ -88,17 +88,23 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25) -> Split:
             if scope.scope.name == OWN_SCOPE:
                 split.own_output += len(raw_spans)
                 continue
+            # Straight-line code, and what neighbours share is looked up once: most of what a span costs at the door.
+            trace_id = b""
             for span, raw in zip(scope.spans, raw_spans, strict=True):
-                trace_id, span_id = span.trace_id, span.span_id
+                if span.trace_id != trace_id:
+                    trace_id = span.trace_id
+                    fragment, kept = builder.at(trace_id, resource_index, scope_index, span.start_time_unix_nano)
+                span_id, parent = span.span_id, span.parent_span_id
                 if len(trace_id) != 16 or len(span_id) != 8 or trace_id == _NO_TRACE or span_id == _NO_SPAN:
                     builder.reject(f"span {span.name!r}: trace id or span id is missing or of the wrong length")
                 elif len(raw) > max_span_bytes:
                     builder.reject(f"span {span.name!r}: {len(raw)} bytes are more than {max_span_bytes}")
                 else:
-                    parent = span.parent_span_id
-                    remote = span.flags & (_HAS_IS_REMOTE | _IS_REMOTE) == _HAS_IS_REMOTE | _IS_REMOTE
-                    item = Item(span_id, b"" if parent == _NO_SPAN else parent, remote)
-                    builder.add(trace_id, item, resource_index, scope_index, raw, span.start_time_unix_nano)
+                    remote = span.flags & _KNOWN_REMOTE == _KNOWN_REMOTE
+                    fragment.items.append(Item(span_id, b"" if parent == _NO_SPAN else parent, remote))
+                    kept.append(raw)
+                    if span.start_time_unix_nano < fragment.start_ns:
+                        fragment.start_ns = span.start_time_unix_nano
     return builder.finish(request, skeleton)
 
 
@@ -126,8 +132,9 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25) -> Split:
                 elif len(raw) > max_record_bytes:
                     builder.reject(f"log record {record.event_name!r}: {len(raw)} bytes are more than allowed")
                 else:
-                    item = Item(b"L" + content_hash(record)[:8], record.span_id)
-                    builder.add(record.trace_id, item, resource_index, scope_index, raw)
+                    fragment, kept = builder.at(record.trace_id, resource_index, scope_index)
+                    fragment.items.append(Item(b"L" + content_hash(record)[:8], record.span_id))
+                    kept.append(raw)
     return builder.finish(request, skeleton)
 
 
@@ -167,43 +174,41 @@ class _Builder:
     def __init__(self, split: Split, logs: bool) -> None:
         self._split, self._logs = split, logs
         self._fragments: dict[bytes, Fragment] = {}
-        self._raw: dict[bytes, list[tuple[int, int, bytes]]] = {}
+        self._kept: dict[bytes, list[tuple[int, int, list[bytes]]]] = {}
 
     def reject(self, message: str) -> None:
         self._split.rejected += 1
         self._split.message = self._split.message or message
 
-    def add(self, trace_id: bytes, item: Item, resource: int, scope: int, raw: bytes, start_ns: int = 0) -> None:
+    def at(self, trace_id: bytes, resource: int, scope: int, start_ns: int = 0) -> tuple[Fragment, list[bytes]]:
+        """The fragment of a trace, and where raw items of this resource and scope are put."""
         fragment = self._fragments.get(trace_id)
         if fragment is None:
             fragment = self._fragments[trace_id] = Fragment(trace_id, self._logs, start_ns=start_ns)
-            self._raw[trace_id] = []
-        if start_ns < fragment.start_ns:
-            fragment.start_ns = start_ns
-        fragment.items.append(item)
-        self._raw[trace_id].append((resource, scope, raw))
+            self._kept[trace_id] = []
+        places = self._kept[trace_id]
+        if not places or places[-1][:2] != (resource, scope):
+            places.append((resource, scope, []))
+        return fragment, places[-1][2]
 
     def finish(self, request: bytes, skeleton: Any) -> Split:
         split = self._split
-        split.fragments = list(self._fragments.values())
+        split.fragments = [fragment for fragment in self._fragments.values() if fragment.items]
         whole = len(split.fragments) == 1 and len(split.fragments[0].items) == split.decoded
         for fragment in split.fragments:
-            fragment.chunk = request if whole else self._chunk(self._raw[fragment.trace_id], skeleton)
+            fragment.chunk = request if whole else self._chunk(self._kept[fragment.trace_id], skeleton)
         return split
 
-    def _chunk(self, rows: list[tuple[int, int, bytes]], skeleton: Any) -> bytes:
+    def _chunk(self, places: list[tuple[int, int, list[bytes]]], skeleton: Any) -> bytes:
         chunk = Request()
-        resource_at = scope_at = -1
-        for resource, scope, raw in rows:
+        resource_at = -1
+        for resource, scope, kept in places:
             if resource != resource_at:
                 source = skeleton.resourced[resource]
                 target = chunk.resourced.add(resource=source.resource, schema_url=source.schema_url)
-                resource_at, scope_at = resource, -1
-            if scope != scope_at:
-                origin = source.scoped[scope]
-                holder = target.scoped.add(scope=origin.scope, schema_url=origin.schema_url)
-                scope_at = scope
-            holder.items.append(raw)
+                resource_at = resource
+            origin = source.scoped[scope]
+            target.scoped.add(scope=origin.scope, schema_url=origin.schema_url, items=kept)
         return bytes(chunk.SerializeToString())
 
 

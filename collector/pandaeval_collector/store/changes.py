@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import orjson
 
@@ -13,6 +13,7 @@ from pandaeval_collector.store import jobs
 from pandaeval_collector.store.rows import ResultRow, SeriesRow, WriteSet, pack_ids
 
 _VACUUM_PAGES = 256
+_IDS = 500
 
 
 def apply(connection: sqlite3.Connection, changes: WriteSet, now: float) -> list[ResultRow]:
@@ -29,7 +30,7 @@ def apply(connection: sqlite3.Connection, changes: WriteSet, now: float) -> list
     )
     for added in changes.series:
         _add_to_series(connection, added, now)
-    return [row for result in changes.results if (row := _insert_result(connection, result, now)) is not None]
+    return _insert_results(connection, changes.results, now)
 
 
 def _apply_traces(connection: sqlite3.Connection, changes: WriteSet, now: float) -> None:
@@ -52,23 +53,42 @@ def _apply_sessions(connection: sqlite3.Connection, changes: WriteSet, now: floa
         connection.executemany("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", [(id_, open_, now) for id_ in ids])
 
 
-def _insert_result(connection: sqlite3.Connection, result: ResultRow, now: float) -> ResultRow | None:
-    known = connection.execute("SELECT seq FROM results WHERE id = ?", (result.id,)).fetchone()
-    if known is not None:
-        (newest,) = connection.execute(
-            "SELECT max(seq) FROM results WHERE unit = ? AND metric = ?", (result.unit, result.metric)
-        ).fetchone()
-        if known[0] == newest:
-            return None
-        # What stood before another result stands again.
-        connection.execute("DELETE FROM results WHERE id = ?", (result.id,))
-    cursor = connection.execute(
-        """INSERT INTO results (id, unit, metric, revision, counted, created_at, body)
-           VALUES (?, ?, ?, ?, ?, ?, ?)""",
-        (result.id, result.unit, result.metric, result.revision, result.counted, now, result.body),
+def _insert_results(connection: sqlite3.Connection, results: Sequence[ResultRow], now: float) -> list[ResultRow]:
+    known = _known_results(connection, list({result.id for result in results}))
+    unique = {result.id: result for result in reversed(results)}
+    fresh = [r for r in reversed(unique.values()) if r.id not in known or _stands_again(connection, r, known[r.id])]
+    newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'results'").fetchone()
+    rows = [
+        ResultRow(r.id, r.unit, r.metric, r.revision, r.body, r.counted, seq)
+        for seq, r in enumerate(fresh, newest[0] + 1 if newest else 1)
+    ]
+    connection.executemany(
+        """INSERT INTO results (seq, id, unit, metric, revision, counted, created_at, body)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+        [(row.seq, row.id, row.unit, row.metric, row.revision, row.counted, now, row.body) for row in rows],
     )
-    seq = cursor.lastrowid or 0
-    return ResultRow(result.id, result.unit, result.metric, result.revision, result.body, result.counted, seq)
+    return rows
+
+
+def _known_results(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, int]:
+    """The numbers of those results that are there already."""
+    found: dict[str, int] = {}
+    for start in range(0, len(ids), _IDS):
+        some = ids[start : start + _IDS]
+        marks = ",".join("?" * len(some))
+        found.update(connection.execute(f"SELECT id, seq FROM results WHERE id IN ({marks})", some))  # noqa: S608
+    return found
+
+
+def _stands_again(connection: sqlite3.Connection, result: ResultRow, seq: int) -> bool:
+    """Whether another result has stood in for this known one; if so, it makes room for itself."""
+    (newest,) = connection.execute(
+        "SELECT max(seq) FROM results WHERE unit = ? AND metric = ?", (result.unit, result.metric)
+    ).fetchone()
+    if seq == newest:
+        return False
+    connection.execute("DELETE FROM results WHERE id = ?", (result.id,))
+    return True
 
 
 def _add_to_series(connection: sqlite3.Connection, row: SeriesRow, now: float) -> None:
