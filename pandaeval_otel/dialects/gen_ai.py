@@ -27,6 +27,8 @@ KIND_BY_OPERATION = {
     "generate_content": Kind.LLM,
     "fetch_response": Kind.LLM,
     "completion": Kind.LLM,
+    "chat.completions": Kind.LLM,
+    "text.completions": Kind.LLM,
     "llm_call": Kind.LLM,
     "llm_request": Kind.LLM,
     "embeddings": Kind.EMBEDDING,

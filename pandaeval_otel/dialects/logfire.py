@@ -21,6 +21,8 @@ from pandaeval_otel.model import Kind
 from pandaeval_otel.raw import RawLog, RawSpan
 
 _SCOPE = "logfire.openai_agents"
+_SPAN_TYPE, _PENDING = "logfire.span_type", "pending_span"
+"""A second span for each that has only begun, with what was known of it by then."""
 _REQUEST, _RESPONSE, _EVENTS = "request_data", "response_data", "events"
 _ITEMS, _ANSWER = "raw_input", "response"
 _NAME, _INPUT, _OUTPUT, _TOOLS, _ERROR = "name", "input", "output", "tools", "error"
@@ -39,15 +41,17 @@ class Logfire:
     """Reads ``request_data``, ``response_data``, ``events`` and the attributes of ``logfire.openai_agents``."""
 
     name = "logfire"
-    priority = 65
-    roots = frozenset({_REQUEST, _RESPONSE})
+    priority = 82
+    roots = frozenset({"logfire", _REQUEST, _RESPONSE})
     scopes = ("logfire.",)
     names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
+        if attributes.get(_SPAN_TYPE) == _PENDING:
+            return Reading(kind=Kind.STEP)
         if not span.scope.name.startswith(_SCOPE):
-            return _client(attributes)
+            return _client(attributes) if _REQUEST in attributes else None
         kind = next((kind for title, kind in _KINDS if span.name.startswith(title)), Kind.STEP)
         reading = Reading(kind=kind, error=_error(attributes.get(_ERROR)))
         if kind is Kind.WORKFLOW:
@@ -102,7 +106,7 @@ def _said(value: Any, role: str) -> Messages | None:
 
 def _client(attributes: Mapping[str, Any]) -> Reading | None:
     """A call of a provider's client, in the format before the conventions' messages."""
-    if (_REQUEST not in attributes and _EVENTS not in attributes) or semconv.INPUT_MESSAGES in attributes:
+    if semconv.INPUT_MESSAGES in attributes:
         return None
     reading = Reading()
     request, response = parsed(attributes.get(_REQUEST)), parsed(attributes.get(_RESPONSE))

@@ -1,0 +1,163 @@
+"""LlamaIndex's own OpenTelemetry integration: spans named after methods, and what happened as span events whose nested
+fields are flattened with dots. (Its other instrumentations have dialects of their own.)"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel.dialects._common import tool_definitions
+from pandaeval_otel.dialects._messages import Messages, message_of
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._runs import answered, asked
+from pandaeval_otel.dialects._tool_values import tool_arguments
+from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
+from pandaeval_otel.dialects._vendor import run_kind, said_by_user, system_of
+from pandaeval_otel.model import Kind, Message, Text, Usage
+from pandaeval_otel.raw import RawEvent, RawLog, RawSpan
+
+_SCOPE = "llamaindex.opentelemetry"
+_STEP_INPUT = "llamaindex.step.input_summary"
+_TOOL_CALL = re.compile(
+    r"ToolCall\(tool_name='(?P<name>[^']+)', tool_kwargs=(?P<arguments>\{.*?\})(?:, tool_id='(?P<id>[^']*)')?\)$", re.S
+)
+_TOOL_NAME = re.compile(r"ToolCall\(tool_name='(?P<name>[^']+)'")
+_CALL_EVENTS = ("LLMChatStartEvent", "LLMChatEndEvent", "LLMCompletionStartEvent", "LLMCompletionEndEvent")
+_RETRIEVED, _QUERY = "RetrievalEndEvent", "str_or_query_bundle"
+_EMBEDDED = ("EmbeddingStartEvent", "EmbeddingEndEvent", "SparseEmbeddingStartEvent")
+_QUERY_EVENTS = ("QueryStartEvent", "QueryEndEvent")
+_TOOL_EVENT = "AgentToolCallEvent"
+_MODELS = ("model_dict.model_name", "model_dict.model")
+_SPENT = (
+    "response.raw.usage.prompt_tokens",
+    "response.raw.usage.input_tokens",
+    "response.additional_kwargs.prompt_tokens",
+)
+_MADE = (
+    "response.raw.usage.completion_tokens",
+    "response.raw.usage.output_tokens",
+    "response.additional_kwargs.completion_tokens",
+)
+_THOUGHT = "response.raw.usage.completion_tokens_details.reasoning_tokens"
+_CACHED = "response.raw.usage.prompt_tokens_details.cached_tokens"
+
+
+class LlamaIndex:
+    """Reads the spans of ``llama-index-observability-otel``."""
+
+    name = "llama_index"
+    priority = 70
+    roots: frozenset[str] = frozenset()
+    scopes = (_SCOPE,)
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        if not span.scope.name.startswith(_SCOPE):
+            return None
+        events = {event.name: event for event in span.events}
+        calls = [event for event in span.events if event.name in _CALL_EVENTS]
+        if calls:
+            return _call(calls)
+        if _RETRIEVED in events:
+            return _retrieval(events[_RETRIEVED].attributes)
+        if any(name in events for name in _EMBEDDED):
+            return Reading(kind=Kind.EMBEDDING)
+        if span.name.endswith(".call_tool") or _TOOL_EVENT in events:
+            return _tool(span, events.get(_TOOL_EVENT))
+        if any(name in events for name in _QUERY_EVENTS):
+            return _query(span, events)
+        owner, _, method = span.name.rpartition(".")
+        if method == "run":
+            return Reading(kind=Kind.AGENT if "Agent" in owner else Kind.WORKFLOW)
+        return Reading(kind=Kind.STEP)
+
+
+DIALECT = LlamaIndex()
+
+
+def _call(events: Sequence[RawEvent]) -> Reading:
+    told: dict[str, Any] = {}
+    for event in events:
+        told.update((key, value) for key, value in event.attributes.items() if value not in (None, "null"))
+    reading = Reading(kind=Kind.LLM)
+    messages, prompt = parsed(told.get("messages")), told.get("prompt")
+    if isinstance(messages, (list, tuple)):
+        reading.input = tuple(_message(item) for item in messages if type(item) is dict)
+    elif type(prompt) is str:
+        reading.input = said_by_user(prompt)
+    reading.system = system_of(reading.input)
+    reading.output = _answer(told)
+    reading.tools = tool_definitions(told.get("additional_kwargs.tools"))
+    reading.request_model = identifier(first(told, _MODELS))
+    reading.response_model = identifier(told.get("response.raw.model"))
+    reading.response_id = identifier(told.get("response.raw.id"))
+    reading.usage = _usage(told)
+    return reading
+
+
+def _answer(told: Mapping[str, Any]) -> Messages | None:
+    prefix = "response.message."
+    message = {key.removeprefix(prefix): value for key, value in told.items() if key.startswith(prefix)}
+    if message:
+        calls = parsed(message.get("additional_kwargs.tool_calls"))
+        return (_message({**message, "additional_kwargs": {"tool_calls": calls}}),)
+    text = first(told, ("response.text", "response"))
+    return (Message("assistant", (Text(text),)),) if type(text) is str else None
+
+
+def _message(item: dict[str, Any]) -> Message:
+    """A ``ChatMessage``: its blocks name their type ``block_type``, and calls may stand in them or beside them."""
+    blocks = [block for block in as_list(item.get("blocks")) if type(block) is dict]
+    content = [{**block, "type": block.get("block_type"), "arguments": block.get("tool_kwargs")} for block in blocks]
+    beside = item.get("additional_kwargs")
+    beside = beside if type(beside) is dict else {}
+    found = {"role": item.get("role"), "tool_call_id": beside.get("tool_call_id"), "name": beside.get("name")}
+    if not any(block.get("block_type") == "tool_call" for block in blocks):
+        found["tool_calls"] = beside.get("tool_calls")
+    if "blocks" not in item and "content" in item:
+        return message_of({**found, "content": item["content"]}, "user")
+    return message_of({**found, "content": content}, "user")
+
+
+def _usage(told: Mapping[str, Any]) -> Usage | None:
+    spent, made = count(first(told, _SPENT)), count(first(told, _MADE))
+    if spent is None and made is None:
+        return None
+    cached, thought = count(told.get(_CACHED)) or 0, count(told.get(_THOUGHT)) or 0
+    return Usage(input=spent or 0, output=made or 0, cache_read=cached, reasoning=thought)
+
+
+def _retrieval(told: Mapping[str, Any]) -> Reading:
+    query = first(told, (_QUERY, f"{_QUERY}.query_str"))
+    return Reading(
+        kind=Kind.RETRIEVAL,
+        input=said_by_user(query) if type(query) is str else None,
+        documents=tuple(as_list(told.get("nodes"))),
+    )
+
+
+def _tool(span: RawSpan, event: RawEvent | None) -> Reading:
+    """The call stands in a summary of the step's input. It is cut after 200 characters; the model's request is not."""
+    reading = Reading(kind=Kind.TOOL)
+    if event is not None:
+        reading.tool_name = identifier(event.attributes.get("tool.name"))
+        reading.arguments = tool_arguments(event.attributes.get("arguments"))
+        return reading
+    summary = span.attributes.get(_STEP_INPUT)
+    if type(summary) is str:
+        whole, name = _TOOL_CALL.match(summary), _TOOL_NAME.match(summary)
+        reading.tool_name = name["name"] if name else ""
+        if whole:
+            reading.tool_call_id = whole["id"] or ""
+            reading.arguments = tool_arguments(whole["arguments"])
+    return reading
+
+
+def _query(span: RawSpan, events: Mapping[str, RawEvent]) -> Reading:
+    told = {key: value for name in _QUERY_EVENTS if name in events for key, value in events[name].attributes.items()}
+    return Reading(
+        kind=run_kind(not span.parent_id),
+        input=asked(first(told, ("query", "query.query_str")))[0],
+        output=answered(first(told, ("response", "response.response")))[0],
+    )

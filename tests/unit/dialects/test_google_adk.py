@@ -1,0 +1,171 @@
+"""Google ADK: schema 1 with its own attributes, schema 2 with what it leaves to be guessed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text, ToolDefinition, Usage
+from tests.unit.dialects.composed import ASK, CALL, SAID, SCHEMA, log, seen, texts
+
+SCOPE = "gcp.vertex.agent"
+REQUEST = {
+    "model": "gemini-x",
+    "config": {
+        "system_instruction": "Be brief.",
+        "tools": [
+            {"function_declarations": [{"name": "get_weather", "description": "Looks out.", "parameters": SCHEMA}]}
+        ],
+    },
+    "contents": [{"role": "user", "parts": [{"text": "Weather in Oslo?"}]}],
+}
+RESPONSE = {
+    "model_version": "gemini-x-001",
+    "content": {
+        "role": "model",
+        "parts": [
+            {"text": "look out", "thought": True},
+            {"function_call": {"id": "c9", "name": "get_weather", "args": {"city": "Oslo"}}},
+        ],
+    },
+    "finish_reason": "STOP",
+    "usage_metadata": {"prompt_token_count": 21, "candidates_token_count": 9, "thoughts_token_count": 4},
+}
+
+
+def call_llm(request: Any, response: Any, **attributes: Any) -> dict[str, Any]:
+    return {
+        "gen_ai.system": "gcp.vertex.agent",
+        "gcp.vertex.agent.session_id": "s-1",
+        "gcp.vertex.agent.llm_request": request if isinstance(request, str) else json.dumps(request),
+        "gcp.vertex.agent.llm_response": response if isinstance(response, str) else json.dumps(response),
+        **attributes,
+    }
+
+
+def test_a_model_call_of_schema_1() -> None:
+    span = seen(call_llm(REQUEST, RESPONSE), SCOPE, name="call_llm")
+    assert (span.kind, span.request_model, span.response_model) == (Kind.LLM, "gemini-x", "gemini-x-001")
+    assert (span.input, span.system) == ((ASK,), "Be brief.")
+    assert span.output == (Message("assistant", (Reasoning("look out"), CALL), "STOP"),)
+    assert span.tools == (ToolDefinition("get_weather", "Looks out.", SCHEMA),)
+    assert span.usage == Usage(input=21, output=13, reasoning=4)
+    assert span.session_ids == ((4, "s-1"),)
+
+
+def test_empty_objects_stand_for_content_that_was_switched_off() -> None:
+    span = seen(call_llm("{}", "{}"), SCOPE, name="call_llm")
+    assert (span.kind, span.input, span.output, span.tools) == (Kind.LLM, None, None, None)
+
+
+def test_a_cut_request_is_read_as_far_as_it_goes() -> None:
+    span = seen(call_llm(json.dumps(REQUEST)[:-12], RESPONSE), SCOPE, name="call_llm")
+    assert span.request_model == "gemini-x"
+    assert texts(span.input) == [("user", "Weather in")]
+    assert span.notes == ("messages were cut short by a length limit",)
+
+
+def test_a_failed_response_is_an_error_and_no_answer() -> None:
+    span = seen(call_llm(REQUEST, {"error_code": "429", "error_message": "quota"}), SCOPE, name="call_llm")
+    assert (span.output, span.error) == (None, "quota")
+
+
+TOOL = {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": "get_weather",
+    "gen_ai.tool.call.id": "c9",
+    "gcp.vertex.agent.llm_request": "{}",
+    "gcp.vertex.agent.llm_response": "{}",
+}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "arguments", "result"),
+    [
+        (
+            {"gcp.vertex.agent.tool_call_args": '{"city": "Oslo"}', "gcp.vertex.agent.tool_response": '{"temp_c": 4}'},
+            Captured({"city": "Oslo"}),
+            Captured({"temp_c": 4}),
+        ),
+        (
+            {
+                "gcp.vertex.agent.tool_call_args": "{}",
+                "gcp.vertex.agent.tool_response": '{"result": "{\\"temp_c\\": 4}"}',
+            },
+            Captured({}),
+            Captured({"temp_c": 4}),
+        ),
+        ({"gcp.vertex.agent.tool_call_args": "{}", "gcp.vertex.agent.tool_response": "{}"}, None, None),
+        ({"gen_ai.tool.call.result": '{"result": "wet"}'}, None, Captured("wet")),
+        ({"gcp.vertex.agent.tool_response": "<not serializable>"}, None, None),
+    ],
+)
+def test_tool_calls(attributes: dict[str, Any], arguments: Any, result: Any) -> None:
+    span = seen({**TOOL, **attributes}, SCOPE, name="execute_tool get_weather")
+    assert (span.kind, span.tool_name) == (Kind.TOOL, "get_weather")
+    assert (span.arguments, span.result) == (arguments, result)
+
+
+def test_an_id_that_was_not_specified_is_none() -> None:
+    assert seen({**TOOL, "gen_ai.tool.call.id": "<not specified>"}, SCOPE).tool_call_id == ""
+
+
+@pytest.mark.parametrize("name", ["execute_tool (merged)", "execute_tool get_weather"])
+def test_the_summary_of_parallel_calls_is_no_call(name: str) -> None:
+    merged = {**TOOL, "gen_ai.tool.name": "(merged tools)", "gcp.vertex.agent.tool_call_args": "N/A"}
+    assert seen(merged, SCOPE, name=name).kind is Kind.STEP
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "agent", "tool"),
+    [
+        ("invocation", Kind.WORKFLOW, "", ""),
+        ("agent_run [trip_bot]", Kind.AGENT, "trip_bot", ""),
+        ("tool_call [get_weather]", Kind.TOOL, "", "get_weather"),
+        ("call_llm", Kind.LLM, "", ""),
+        ("send_data", Kind.STEP, "", ""),
+    ],
+)
+def test_older_spans_say_by_name_what_they_are(name: str, kind: Kind, agent: str, tool: str) -> None:
+    span = seen({}, SCOPE, name=name)
+    assert (span.kind, span.agent_name, span.tool_name) == (kind, agent, tool)
+
+
+def test_names_mean_nothing_in_other_scopes() -> None:
+    assert seen({}, "app", name="invocation").kind is Kind.OTHER
+
+
+def chat(*parts: dict[str, Any], thought: int) -> dict[str, Any]:
+    return {
+        "gen_ai.operation.name": "generate_content",
+        "gen_ai.usage.reasoning.output_tokens": thought,
+        "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts, "finish_reason": "stop"}]),
+    }
+
+
+FIRST, SECOND = {"type": "text", "content": "look out"}, {"type": "text", "content": SAID}
+
+
+def test_schema_2_makes_plain_text_of_thoughts() -> None:
+    span = seen(chat(FIRST, SECOND, thought=4), SCOPE)
+    assert span.output == (Message("assistant", (Reasoning("look out"), Text(SAID)), "stop"),)
+    assert span.notes == ("thoughts were told from the answer by their place",)
+
+
+@pytest.mark.parametrize(("parts", "thought"), [((FIRST, SECOND), 0), ((SECOND,), 4)])
+def test_nothing_is_guessed_without_thinking_or_without_two_texts(parts: tuple[Any, ...], thought: int) -> None:
+    span = seen(chat(*parts, thought=thought), SCOPE)
+    assert span.output is not None
+    assert all(type(part) is Text for part in span.output[0].parts)
+    assert span.notes == ()
+
+
+def test_elided_log_records_are_no_content() -> None:
+    span = seen(
+        {"gen_ai.operation.name": "generate_content", "gen_ai.request.model": "gemini-x"},
+        SCOPE,
+        logs=[log("gen_ai.user.message", {"content": "<elided>"}), log("gen_ai.choice", {"content": "<elided>"})],
+    )
+    assert (span.input, span.output) == (None, None)

@@ -1,0 +1,75 @@
+"""MCP: the same call as clients, servers and Logfire write it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pandaeval_otel.model import Captured, Kind
+from tests.unit.dialects.composed import seen
+
+CALL = {"mcp.method.name": "tools/call"}
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "scope"),
+    [
+        ("tools/call get_weather", CALL, ""),
+        ("MCP send tools/call get_weather", CALL, "mcp-python-sdk"),
+        (
+            "tools/call get_weather",
+            {**CALL, "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"},
+            "x",
+        ),
+        ("tools/call get_weather", {"rpc.system": "mcp", "rpc.method": "tools/call"}, "fastmcp"),
+    ],
+)
+def test_calls_of_tools(name: str, attributes: dict[str, Any], scope: str) -> None:
+    span = seen(attributes, scope, name=name)
+    assert (span.kind, span.tool_name) == (Kind.TOOL, "get_weather")
+
+
+@pytest.mark.parametrize("method", ["tools/list", "prompts/get", "initialize", "resources/read"])
+def test_everything_else_is_a_step(method: str) -> None:
+    assert seen({"mcp.method.name": method}, name=method).kind is Kind.STEP
+
+
+def test_a_transport_session_is_no_conversation() -> None:
+    assert seen({**CALL, "mcp.session.id": "m-1"}, name="tools/call x").session_ids == ()
+
+
+def test_other_remote_calls_are_none_of_our_business() -> None:
+    assert seen({"rpc.system": "grpc", "rpc.method": "tools/call"}, name="tools/call x").kind is Kind.OTHER
+
+
+def test_inside_a_server_a_call_is_handed_on() -> None:
+    attributes = {**CALL, "fastmcp.provider.type": "FastMCPProvider", "fastmcp.component.key": "tool:get_weather@"}
+    assert seen(attributes, "fastmcp", name="delegate get_weather").kind is Kind.STEP
+
+
+def logfire(method: str, response: Any = None) -> dict[str, Any]:
+    request = {"method": method, "params": {"name": "get_weather", "arguments": {"city": "Oslo"}, "_meta": {}}}
+    attributes = {"rpc.system": "jsonrpc", "rpc.method": method, "request": json.dumps(request)}
+    return attributes if response is None else {**attributes, "response": json.dumps(response)}
+
+
+def test_logfire_keeps_request_and_response() -> None:
+    response = {"content": [{"type": "text", "text": '{"temp_c": 4}'}], "structuredContent": None, "isError": False}
+    span = seen(logfire("tools/call", response), "logfire.mcp", name="MCP request: tools/call get_weather")
+    assert (span.kind, span.tool_name) == (Kind.TOOL, "get_weather")
+    assert (span.arguments, span.result, span.error) == (Captured({"city": "Oslo"}), Captured({"temp_c": 4}), None)
+
+
+def test_a_result_that_says_it_failed_is_an_error() -> None:
+    response = {"content": [{"type": "text", "text": "no wind"}], "isError": True}
+    span = seen(logfire("tools/call", response), "logfire.mcp", name="MCP request: tools/call get_weather")
+    assert (span.result, span.error) == (Captured("no wind"), "no wind")
+
+
+def test_servers_of_logfire_name_the_method_in_the_request_alone() -> None:
+    request = {"request": json.dumps({"method": "tools/call", "params": {"name": "get_weather"}})}
+    span = seen(request, "logfire.mcp", name="MCP server handle request: tools/call")
+    assert (span.kind, span.tool_name) == (Kind.TOOL, "get_weather")
+    assert seen({}, "logfire.mcp", name="MCP server log").kind is Kind.STEP

@@ -1,0 +1,72 @@
+"""smolagents: calls and results in the texts of a model's input."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pandaeval_otel.model import Kind, Message, Text, ToolRequest, ToolResponse
+from tests.unit.dialects.composed import ASK, CALL, seen
+
+CALLS = (
+    "I look out.\nCalling tools:\n[{'id': 'c9', 'type': 'function', 'function': "
+    "{'name': 'get_weather', 'arguments': {'city': 'Oslo'}}}]"
+)
+
+
+def chat(*messages: tuple[str, str]) -> dict[str, Any]:
+    written = [
+        {"role": f"MessageRole.{role}", "parts": [{"type": "text", "content": text}], "name": None}
+        for role, text in messages
+    ]
+    return {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(written)}
+
+
+def test_a_step_in_text() -> None:
+    span = seen(
+        chat(("USER", "New task:\nWeather in Oslo?"), ("ASSISTANT", CALLS), ("USER", 'Observation:\n{"temp_c": 4}'))
+    )
+    assert span.input == (
+        ASK,
+        Message("assistant", (Text("I look out."), CALL)),
+        Message("tool", (ToolResponse({"temp_c": 4}, "c9"),)),
+    )
+
+
+def test_results_of_parallel_calls_stand_on_a_line_each() -> None:
+    two = CALLS[:-1] + ", {'id': 'c8', 'function': {'name': 'get_tide', 'arguments': {}}}]"
+    span = seen(chat(("USER", "New task:\nWeather in Oslo?"), ("ASSISTANT", two), ("USER", "Observation:\nwet\nlow")))
+    assert span.input is not None
+    assert span.input[1].tool_requests == (CALL, ToolRequest("get_tide", {}, "c8"))
+    assert span.input[2].tool_responses == (ToolResponse("wet", "c9"), ToolResponse("low", "c8"))
+
+
+def test_results_that_nobody_can_tell_apart_are_kept_together() -> None:
+    two = CALLS[:-1] + ", {'id': 'c8', 'function': {'name': 'get_tide', 'arguments': {}}}]"
+    span = seen(chat(("USER", "New task:\nx"), ("ASSISTANT", two), ("USER", "Observation:\nwet\nvery\nlow")))
+    assert span.input is not None
+    assert span.input[2].tool_responses == (ToolResponse("wet\nvery\nlow"),)
+
+
+def test_errors_and_the_next_task_follow_in_the_same_message() -> None:
+    failed = "Error:\nError executing tool 'get_weather' with arguments {}: no wind\nNow let's retry: take care"
+    span = seen(chat(("USER", f"New task:\nWeather in Oslo?\n{failed}\nNew task:\nAnd in Rome?")))
+    assert span.input == (
+        ASK,
+        Message(
+            "tool", (ToolResponse("Error executing tool 'get_weather' with arguments {}: no wind", "", "get_weather"),)
+        ),
+        Message("user", (Text("And in Rome?"),)),
+    )
+
+
+def test_other_agents_inputs_are_left_alone() -> None:
+    plain = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Observation:\nit rains"}]}])
+    span = seen({"gen_ai.operation.name": "chat", "gen_ai.input.messages": plain})
+    assert span.input == (Message("user", (Text("Observation:\nit rains"),)),)
+    assert "smolagents" not in span.dialects
+
+
+def test_the_tool_that_hands_over_the_answer_is_a_step() -> None:
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "final_answer"}
+    assert seen(attributes, "opentelemetry.instrumentation.genai.smolagents").kind is Kind.STEP
