@@ -7,6 +7,7 @@ It travels wherever the context does: into coroutines and tasks, into threads th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from opentelemetry import baggage, trace
@@ -16,7 +17,8 @@ from pandaeval_otel import semconv
 
 SCOPE = create_key("pandaeval-scope")
 BAGGAGE = next(iter(baggage.set_baggage("any", "value", Context())))
-"""The key under which a context holds baggage; looking it up is much cheaper than asking for one entry."""
+SPAN = next(iter(trace.set_span_in_context(trace.INVALID_SPAN, Context())))
+"""The keys under which a context holds baggage and the current span: looking them up is much cheaper than asking."""
 
 CARRIED = "_pandaeval_scope"
 _FROM_BAGGAGE = (
@@ -27,7 +29,7 @@ _FROM_BAGGAGE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scope:
     """Ids that hold for the spans started in a context; ``""`` where nothing is said."""
 
@@ -36,6 +38,7 @@ class Scope:
     case: str = ""
     trial: str = ""
 
+    @cached_property
     def attributes(self) -> dict[str, str]:
         """What is stamped on spans; also the names under which it travels as baggage."""
         named = (
@@ -75,6 +78,11 @@ def stamp(span: Any, context: Context) -> None:
     if scope is NOTHING:
         return
     # Remembered on the span itself: nothing to clean up, and it is there whichever way a child finds its parent.
-    if getattr(trace.get_current_span(context), CARRIED, None) != scope:
-        span.set_attributes(scope.attributes())
-    setattr(span, CARRIED, scope)
+    span._pandaeval_scope = scope
+    parent = context.get(SPAN)
+    if parent is not None:
+        carried = getattr(parent, CARRIED, None)
+        if carried is scope or carried == scope:
+            return
+    for name, value in scope.attributes.items():
+        span.set_attribute(name, value)

@@ -85,7 +85,7 @@ class Using:
         whole = replace(scope if isinstance(scope, Scope) else NOTHING, **self._said)
         context = context_api.set_value(SCOPE, whole, context)
         if self._propagate:
-            for name, value in whole.attributes().items():
+            for name, value in whole.attributes.items():
                 context = baggage.set_baggage(name, value, context)
         self._tokens.append(context_api.attach(context))
         return self

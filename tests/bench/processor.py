@@ -1,0 +1,173 @@
+"""What a span processor costs the thread that starts and ends spans, side by side in one run.
+
+    python tests/bench/processor.py [--rounds 31] [--spans 400] [--threads 1,8]
+
+One span: 20 attributes, 11 KB of content. Variants take turns in random order, round by round; each round is measured on
+the caller's threads (CPU seconds of these threads, wall clock for the percentiles of single spans). Sinks discard: the
+BatchSpanProcessor's exporter encodes as the OTLP exporter does and throws the bytes away, ours encodes and answers its
+own requests. What is printed is the median over rounds of the difference to the bare span of the same round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import statistics
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import Tracer
+
+from pandaeval_otel import PandaEvalSpanProcessor, using_session
+from pandaeval_otel.collecting import Part
+from pandaeval_otel.submission import Submission
+
+CONTENT = "What people ask and agents answer. " * 158  # 5.5 KB, twice per span
+ATTRIBUTES = {f"gen_ai.attribute.{number}": f"value {number}" for number in range(18)}
+
+
+class _Discard(SpanExporter):
+    """What the OTLP exporter does, but for the network."""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        encode_spans(spans).SerializeToString()
+        return SpanExportResult.SUCCESS
+
+
+class _Discarding(Submission):
+    def put(self, part: Part) -> None:
+        """Nothing."""
+
+
+class _Idle(SpanProcessor):
+    """A processor that does nothing: what the SDK's own bookkeeping costs."""
+
+
+@dataclass
+class Variant:
+    """A provider and what was measured on it: µs per span by round, and wall times of single spans."""
+
+    name: str
+    make: Callable[[], list[Any]]
+    session: str = ""
+    cpu: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.provider = TracerProvider(shutdown_on_exit=False, resource=Resource.create({"service.name": "bench"}))
+        for processor in self.make():
+            self.provider.add_span_processor(processor)
+        self.tracer = self.provider.get_tracer("bench")
+
+
+def ours() -> PandaEvalSpanProcessor:
+    """Our processor with a sink that discards."""
+    processor = PandaEvalSpanProcessor()
+    forwarder = processor._forwarder
+    assert forwarder is not None
+    forwarder._make_submission = _Discarding
+    forwarder._submission = _Discarding(forwarder.settings, forwarder._count, forwarder._wake.set)
+    return processor
+
+
+def variants() -> list[Variant]:
+    return [
+        Variant("bare", list),
+        Variant("idle", lambda: [_Idle()]),
+        Variant("batch", lambda: [BatchSpanProcessor(_Discard())]),
+        Variant("two batches", lambda: [BatchSpanProcessor(_Discard()), BatchSpanProcessor(_Discard())]),
+        Variant("ours", lambda: [ours()]),
+        Variant("ours, stamped", lambda: [ours()], "session-1"),
+        Variant("batch + ours", lambda: [BatchSpanProcessor(_Discard()), ours()]),
+        Variant("batch + ours, stamped", lambda: [BatchSpanProcessor(_Discard()), ours()], "session-1"),
+    ]
+
+
+def _span(tracer: Tracer) -> None:
+    span = tracer.start_span("chat model")
+    span.set_attributes(ATTRIBUTES)
+    span.set_attribute("gen_ai.input.messages", CONTENT)
+    span.set_attribute("gen_ai.output.messages", CONTENT)
+    span.end()
+
+
+def _work(variant: Variant, spans: int, barrier: threading.Barrier, out: list[tuple[float, list[float]]]) -> None:
+    walls: list[float] = []
+    clock, tracer = time.perf_counter_ns, variant.tracer
+    with using_session(variant.session) if variant.session else _nothing():
+        barrier.wait()
+        began = time.thread_time_ns()
+        for _ in range(spans):
+            at = clock()
+            _span(tracer)
+            walls.append((clock() - at) / 1000)
+        out.append(((time.thread_time_ns() - began) / spans / 1000, walls))
+
+
+class _nothing:
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
+
+def measure(variant: Variant, spans: int, threads: int) -> None:
+    """One round of one variant; its workers get time to finish afterwards."""
+    gc.collect()
+    barrier = threading.Barrier(threads)
+    out: list[tuple[float, list[float]]] = []
+    callers = [threading.Thread(target=_work, args=(variant, spans // threads, barrier, out)) for _ in range(threads)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    variant.cpu.append(statistics.mean(cpu for cpu, _ in out))
+    variant.wall.append(statistics.quantiles([wall for _, walls in out for wall in walls], n=100)[98])
+    variant.provider.force_flush(10_000)
+
+
+def run(rounds: int, spans: int, threads: int) -> None:
+    """All rounds with so many calling threads, and the table."""
+    found = variants()
+    for warming in found:
+        measure(warming, spans, threads)
+        warming.cpu, warming.wall = [], []
+    for _ in range(rounds):
+        for variant in random.sample(found, len(found)):
+            measure(variant, spans, threads)
+    by_name = {variant.name: variant for variant in found}
+    bare = by_name["bare"]
+    added = {
+        variant.name: statistics.median(a - b for a, b in zip(variant.cpu, bare.cpu, strict=True)) for variant in found
+    }
+    batch = added["batch"]
+    print(f"\n{threads} thread(s), {rounds} rounds of {spans} spans; bare span {statistics.median(bare.cpu):.1f} µs")
+    print(f"{'':24}{'added µs':>10}{'x batch':>10}{'beside, % of batch':>20}{'p99 µs':>10}")
+    for variant in found:
+        beside = f"{100 * (added[variant.name] - batch) / batch:.0f}" if "batch" in variant.name else ""
+        print(
+            f"{variant.name:24}{added[variant.name]:10.2f}{added[variant.name] / batch:10.2f}{beside:>20}"
+            f"{statistics.median(variant.wall):10.1f}"
+        )
+    for variant in found:
+        variant.provider.shutdown()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=31)
+    parser.add_argument("--spans", type=int, default=400)
+    parser.add_argument("--threads", default="1,8")
+    given = parser.parse_args()
+    for threads in given.threads.split(","):
+        run(given.rounds, given.spans, int(threads))
+
+
+if __name__ == "__main__":
+    main()
