@@ -1,0 +1,97 @@
+"""The real OpenTelemetry Collector as a sink: it writes what it gets to files, and shows metrics to Prometheus."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from support.collector import free_ports
+
+BINARY = Path(
+    os.environ.get("PANDAEVAL_OTELCOL") or Path.home() / ".cache" / "pandaeval" / "otelcol" / "otelcol-pandaeval"
+)
+_FIELDS = {"logs": ("resourceLogs", "scopeLogs", "logRecords"), "traces": ("resourceSpans", "scopeSpans", "spans"),
+           "metrics": ("resourceMetrics", "scopeMetrics", "metrics")}  # fmt: skip
+
+
+class Otelcol:
+    """A context manager; nothing runs before :meth:`start`. At its end no process is left."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self.grpc_port, self.http_port, self._prometheus_port = free_ports(3)
+        (folder / "config.yaml").write_text(self._config())
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Otelcol:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def start(self) -> None:
+        """Starts it; it is ready a moment later."""
+        with (self._folder / "otelcol.log").open("ab") as log:
+            self._process = subprocess.Popen([BINARY, "--config", self._folder / "config.yaml"], stdout=log, stderr=log)
+
+    def stop(self) -> None:
+        """SIGTERM: it writes what it holds and ends."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        assert self._process.wait(30) == 0, (self._folder / "otelcol.log").read_text()
+
+    def items(self, signal_name: str) -> Iterator[dict[str, Any]]:
+        """Every log record, span or metric that it wrote, in order; with its ``resource`` and ``scope``."""
+        outer, inner, leaf = _FIELDS[signal_name]
+        path = self._folder / f"{signal_name}.json"
+        for line in path.read_text().splitlines() if path.exists() else ():
+            for resourced in json.loads(line)[outer]:
+                for scoped in resourced[inner]:
+                    around = {"resource": plain(resourced["resource"]["attributes"]), "scope": scoped["scope"]["name"]}
+                    yield from (item | around for item in scoped[leaf])
+
+    def scrape(self) -> str:
+        """What its Prometheus exporter shows."""
+        address = f"http://127.0.0.1:{self._prometheus_port}/metrics"
+        with urllib.request.urlopen(address, timeout=10) as response:
+            return str(response.read().decode())
+
+    def _config(self) -> str:
+        files = {
+            f"file/{name}": {"path": str(self._folder / f"{name}.json"), "flush_interval": "50ms"} for name in _FIELDS
+        }
+        prometheus = {"prometheus": {"endpoint": f"127.0.0.1:{self._prometheus_port}"}}
+        doors = {"grpc": self.grpc_port, "http": self.http_port}
+        protocols = {name: {"endpoint": f"127.0.0.1:{port}"} for name, port in doors.items()}
+        pipelines = {name: {"receivers": ["otlp"], "exporters": [f"file/{name}"]} for name in _FIELDS}
+        pipelines["metrics"]["exporters"].append("prometheus")
+        config = {
+            "receivers": {"otlp": {"protocols": protocols}},
+            "exporters": {**files, **prometheus},
+            "service": {"pipelines": pipelines, "telemetry": {"metrics": {"level": "none"}}},
+        }
+        return json.dumps(config)  # YAML reads JSON
+
+
+def plain(attributes: list[dict[str, Any]]) -> dict[str, Any]:
+    """OTLP/JSON attributes as plain values."""
+    return {pair["key"]: _value(pair["value"]) for pair in attributes}
+
+
+def _value(value: dict[str, Any]) -> Any:
+    [(kind, held)] = value.items()
+    if kind == "arrayValue":
+        return [_value(item) for item in held.get("values", [])]
+    return int(held) if kind == "intValue" else held
