@@ -31,7 +31,8 @@ def test_objects_of_the_sdk_stand_as_text_where_their_parts_should() -> None:
     made = said(
         "assistant",
         "ResponseReasoningItem(id='rs_1', summary=[Summary(text='look out', type='summary_text')], type='reasoning')",
-        "ResponseFunctionToolCall(arguments='{\"city\": \"Oslo\"}', call_id='c9', name='get_weather')",
+        "ResponseFunctionToolCall(arguments='{\"city\": \"Oslo\"}', call_id='c9', "
+        "name='get_weather', type='function_call')",
     )
     span = seen({"gen_ai.operation.name": "chat", "gen_ai.output.messages": made}, SCOPE)
     assert span.output == (Message("assistant", (Reasoning("look out"), CALL)),)
