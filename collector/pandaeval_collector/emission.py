@@ -31,6 +31,11 @@ class Emitter:
         changes.series.extend(_row(each) for each in increments(results, counted, self._labels))
         changes.labels.extend(self._labels.take_new())
 
+    def count(self, results: Sequence[Result], changes: WriteSet) -> None:
+        """Adds results that are counted and not emitted one by one."""
+        changes.series.extend(_row(each) for each in increments(results, (), self._labels))
+        changes.labels.extend(self._labels.take_new())
+
 
 def _row(added: Increment) -> SeriesRow:
     return SeriesRow(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.embedding.text import embed_texts
+from pandaeval_collector.judge.desk import Spent
+from pandaeval_collector.judge.prompt import PROMPT_VERSION
+from pandaeval_collector.judge.sample import included
 from pandaeval_collector.metric import (
     EarlierOutput,
     Metric,
@@ -35,6 +38,36 @@ from pandaeval_otel.model import Trace
 
 _log = logging.getLogger(__name__)
 
+PASSING = frozenset({Why.JUDGE_FAILED, Why.TIMEOUT, Why.OVER_BUDGET, Why.INVALID_VERDICT, Why.METRIC_ERROR})
+"""Whys that another try may take away."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """Who judges, and what of it enters the results. ``models``: others than ``model``, by metric key; ``sample``:
+    share of sessions; ``delay``: seconds between the close of a trace and its judgement; ``secrets``: whether they are
+    taken out before."""
+
+    model: str
+    models: Mapping[str, str] = field(default_factory=dict)
+    sample: float = 1.0
+    delay: float = 30.0
+    secrets: bool = True
+
+    def model_of(self, key: str) -> str:
+        return self.models.get(key, self.model)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A judged metric about one trace, to be asked: ``id`` is that of the result to be."""
+
+    id: str
+    metric: TraceMetric
+    unit: Unit
+    model: str
+    threshold: float
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -46,6 +79,8 @@ class Settings:
     extra_signals: tuple[str, ...] = ("error", "tool_loop")
     coherence_signal: str = "calibrated"
     score_fragments: bool = False
+    judge: JudgeSettings | None = None
+    """``None``: judged metrics are switched off."""
 
 
 class Evaluator:
@@ -56,10 +91,13 @@ class Evaluator:
         self.settings = settings or Settings()
         enabled = self.settings.enabled
         metrics = [metric for key, metric in registry().items() if enabled is None or key in enabled]
-        self._trace: list[TraceMetric] = [m for m in metrics if m.level == "trace" and not m.needs_session]
+        metrics = [metric for metric in metrics if metric.kind != "llm" or self.settings.judge is not None]
+        self._judged: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.kind == "llm"]
+        metrics_inline = [metric for metric in metrics if metric.kind != "llm"]
+        self._trace: list[TraceMetric] = [m for m in metrics_inline if m.level == "trace" and not m.needs_session]
         self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
         self._session: list[SessionMetric] = [m for m in metrics if m.level == "session"]
-        self._enabled_names = frozenset(m.name for m in metrics if m.level == "trace" and m.kind != "llm")
+        self._enabled_names = frozenset(m.name for m in metrics if m.level == "trace")
 
     def embed(self, traces: Iterable[Trace]) -> Texts:
         """The vectors of all texts that the enabled metrics want of these traces. If they cannot be had for a single
@@ -85,6 +123,65 @@ class Evaluator:
         """Results of the metrics that look at one trace alone."""
         unit = trace_unit(trace)
         return self._run(self._trace, trace, unit, lambda t: TraceContext(texts, t), self._refusal(trace))
+
+    def judged(self, trace: Trace) -> tuple[list[Result], list[Question]]:
+        """The judged metrics: results where no model has to be asked, and questions for all others."""
+        judge = self.settings.judge
+        if judge is None or not self._judged:
+            return [], []
+        unit = trace_unit(trace)
+        sampled = included(trace.session_id or trace.trace_id, judge.sample)
+        results: list[Result] = []
+        questions: list[Question] = []
+        for metric in self._judged:
+            finding = self._before_asking(metric, trace, sampled)
+            question = self._question(metric, unit, judge)
+            if finding is None:
+                questions.append(question)
+            else:
+                results.append(self.answered(question, finding))
+        return results, questions
+
+    def answered(self, question: Question, finding: Finding, spent: Spent | None = None) -> Result:
+        """The result of a question. What the provider or the budget kept from being answered has an id of its own, so
+        that an answer at a later try is a new result."""
+        metric, judge = question.metric, self.settings.judge
+        assert judge is not None
+        id_, spent = question.id, spent or Spent()
+        if isinstance(finding, Unscored) and finding.why in PASSING:
+            depends = {**self._depends_on(metric, question.threshold), "why": finding.why.value}
+            id_ = result_id(question.unit, metric.key, metric.version, question.model, depends)
+        share = {"inclusion_probability": judge.sample}
+        return Result(
+            id=id_,
+            metric=metric.name,
+            unit=question.unit,
+            finding=replace(finding, metadata={**finding.metadata, **share}),
+            evaluator=By(metric.kind, metric.version, question.model),
+            threshold=question.threshold,
+            revision=question.unit.revision,
+            final=True,
+            duration_ms=round(spent.seconds * 1e3, 3),
+            time=now(),
+            cost_usd=spent.cost_usd,
+            tokens=spent.tokens,
+        )
+
+    def _before_asking(self, metric: TraceMetric, trace: Trace, sampled: bool) -> Finding | None:
+        if not sampled:
+            return Unscored(Why.NOT_SAMPLED, "this session is not in the sample (judge.sample)")
+        refusal = self._refusal(trace)
+        if refusal is None and trace.forced:
+            refusal = Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
+        if refusal is not None:
+            return refusal
+        texts = Texts({}, frozenset(), self.embedder.id, self.embedder.bands)
+        return _ask(metric, trace, TraceContext(texts, self._threshold(metric)), None)
+
+    def _question(self, metric: TraceMetric, unit: Unit, judge: JudgeSettings) -> Question:
+        model, threshold = judge.model_of(metric.key), self._threshold(metric)
+        id_ = result_id(unit, metric.key, metric.version, model, self._depends_on(metric, threshold))
+        return Question(id_, metric, unit, model, threshold)
 
     def in_session(self, trace: Trace, texts: Texts, earlier: tuple[EarlierOutput, ...], evidence: str) -> list[Result]:
         """Results of the metrics that compare a trace with its session; ``evidence`` covers the traces compared."""
@@ -118,9 +215,7 @@ class Evaluator:
     ) -> list[Result]:
         results = []
         for metric in metrics:
-            threshold = self.settings.thresholds.get(metric.key)
-            if threshold is None:
-                threshold = metric.threshold_for(self.embedder.bands)
+            threshold = self._threshold(metric)
             started = time.perf_counter()
             finding = _ask(metric, subject, context(threshold), refusal)
             if finding is not None:
@@ -145,11 +240,20 @@ class Evaluator:
             time=now(),
         )
 
+    def _threshold(self, metric: Metric[Any, Any]) -> float:
+        configured = self.settings.thresholds.get(metric.key)
+        return metric.threshold_for(self.embedder.bands) if configured is None else configured
+
     def _depends_on(self, metric: Metric[Any, Any], threshold: float) -> Mapping[str, Any]:
         """The settings that a result depends on, as they enter its id."""
         settings = self.settings
         depends: dict[str, Any] = {**metric.settings, "threshold": threshold, "fragments": settings.score_fragments}
+        judge = settings.judge
+        if metric.kind == "llm" and judge is not None:
+            depends |= {"prompt": PROMPT_VERSION, "secrets": judge.secrets}
         if metric.level == "session":
+            if judge is not None and self._judged:
+                depends["judge"] = sorted({judge.model_of(each.key) for each in self._judged})
             depends |= {
                 "weights": dict(settings.weights),
                 "extra_signals": sorted(settings.extra_signals),

@@ -17,13 +17,13 @@ import orjson
 
 from pandaeval_collector.embedding.plain import plain
 from pandaeval_collector.emission import Emitter
-from pandaeval_collector.evaluator import Evaluator
+from pandaeval_collector.evaluator import PASSING, Evaluator
 from pandaeval_collector.metric import EarlierOutput, SessionView, Signal, Texts, TraceSummary
 from pandaeval_collector.result import Result, Unit
-from pandaeval_collector.score import Score
+from pandaeval_collector.score import Score, Why
 from pandaeval_collector.stats.loops import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.stats.tokens import content_tokens
-from pandaeval_collector.store import ResultRow, SessionTraceRow, Store, TraceRow, WriteSet
+from pandaeval_collector.store import JobEnd, JobRow, ResultRow, SessionTraceRow, Store, TraceRow, WriteSet
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.evidence import gather
@@ -55,6 +55,17 @@ class _Member:
         return self.start_ns, self.trace_id
 
 
+_PENDING: dict[str, Any] = {"outcome": "pending", "value": None, "why": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How a job ended, and the result it gave; ``None`` for one that was cancelled."""
+
+    end: JobEnd
+    result: Result | None = None
+
+
 class Line:
     """The scoring of one store."""
 
@@ -68,7 +79,8 @@ class Line:
         traces = sorted((trace for trace in built if trace is not None), key=lambda t: (t.start_ns, t.trace_id))
         texts = self._evaluator.embed(traces)
         by_trace = {trace.trace_id: self._evaluator.trace(trace, texts) for trace in traces}
-        self._file_under_sessions(traces, by_trace, texts, decision)
+        pending = {trace.trace_id: self._judge(trace, by_trace[trace.trace_id], decision) for trace in traces}
+        self._file_under_sessions(traces, by_trace, pending, texts, decision)
         decision.traces = traces
         results = [result for trace in traces for result in by_trace[trace.trace_id]]
         self._add_results([*results, *decision.results], decision)
@@ -84,6 +96,51 @@ class Line:
             decision.changes.closed.add(session_id)
         self._add_results(decision.results, decision)
         return decision
+
+    def judged(self, judgements: Sequence[Judgement]) -> Decision:
+        """What judges said, and the ends of the jobs that asked them: filed under results and sessions like anything
+        that is decided. A judgement on evidence that has grown since is dropped; a job for the new one exists."""
+        decision = Decision()
+        for judgement in judgements:
+            result = judgement.result
+            held = None if result is None else self._store.held(bytes.fromhex(result.unit.trace_id))
+            if result is None or held is None or held[0] != result.unit.evidence:
+                end = judgement.end if result is None else JobEnd(judgement.end.id, "cancelled", "superseded")
+                decision.changes.ended.append(end)
+                continue
+            decision.changes.ended.append(judgement.end)
+            decision.results.append(result)
+        self._tell_sessions(decision)
+        self._add_results(decision.results, decision)
+        return decision
+
+    def _judge(self, trace: Trace, results: list[Result], decision: Decision) -> list[str]:
+        """Adds what judged metrics say without a judge, and jobs for all others, whose names are returned."""
+        found, questions = self._evaluator.judged(trace)
+        results.extend(found)
+        judge = self._evaluator.settings.judge
+        if judge is not None:
+            body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
+            decision.changes.jobs.extend(
+                JobRow(each.id, bytes.fromhex(trace.trace_id), each.metric.key, judge.delay, orjson.dumps(body))
+                for each in questions
+            )
+        return [question.metric.name for question in questions]
+
+    def _tell_sessions(self, decision: Decision) -> None:
+        """Puts judged results among the signals of their traces."""
+        rows: dict[str, tuple[SessionTraceRow, dict[str, Any]]] = {}
+        for result in decision.results:
+            trace_id = result.unit.trace_id
+            if trace_id not in rows:
+                row = self._store.session_trace(bytes.fromhex(trace_id))
+                if row is None:
+                    continue
+                rows[trace_id] = row, orjson.loads(row.body)
+            rows[trace_id][1]["signals"].update(self._signals([result]))
+        for row, body in rows.values():
+            decision.changes.session_traces.append(replace(row, body=orjson.dumps(body)))
+            decision.changes.touched.add(row.session_id)
 
     # -- traces --------------------------------------------------------------------------------------------------
 
@@ -101,7 +158,12 @@ class Line:
     # -- sessions ------------------------------------------------------------------------------------------------
 
     def _file_under_sessions(
-        self, traces: Sequence[Trace], by_trace: dict[str, list[Result]], texts: Texts, decision: Decision
+        self,
+        traces: Sequence[Trace],
+        by_trace: dict[str, list[Result]],
+        pending: dict[str, list[str]],
+        texts: Texts,
+        decision: Decision,
     ) -> None:
         """Puts traces into their sessions, and compares again every answer whose predecessors changed."""
         before = self._store.session_of(bytes.fromhex(trace.trace_id) for trace in traces)
@@ -118,10 +180,11 @@ class Line:
         new_ids = {trace.trace_id for trace in traces}
         for session_id in sorted({*sessions, *left}):
             members = [_from_row(row) for row in self._store.session_traces(session_id)]
+            older = {member.trace_id: member.body["signals"] for member in members if member.trace_id in new_ids}
             members = [member for member in members if member.trace_id not in new_ids]
-            members += [
-                _member(trace, texts, self._signals(by_trace[trace.trace_id])) for trace in sessions.get(session_id, [])
-            ]
+            for trace in sessions.get(session_id, []):
+                signals = _waiting(pending[trace.trace_id], older.get(trace.trace_id, {}))
+                members.append(_member(trace, texts, signals | self._signals(by_trace[trace.trace_id])))
             members.sort(key=lambda member: member.order)
             self._compare(members, by_trace, texts, decision)
             decision.changes.session_traces.extend(
@@ -202,6 +265,7 @@ class Line:
         evidence = hashlib.blake2b(digest_size=16)
         for member in members:
             evidence.update(f"{member.trace_id}:{member.body['digest']};".encode())
+            evidence.update("".join(f"{missing};" for missing in _missing(member)).encode())
         unit = Unit(
             level="session",
             id=session_id,
@@ -235,7 +299,11 @@ class Line:
         standing = self._store.newest_results({result.unit.id for result in results})
         decision.results = []
         counted: set[str] = set()
+        unsampled = [result for result in results if result.why == Why.NOT_SAMPLED]
+        self._emitter.count(unsampled, decision.changes)
         for result in results:
+            if result.why == Why.NOT_SAMPLED:
+                continue
             key = f"{result.unit.level}.{result.metric}"
             known = standing.get((result.unit.id, key))
             if known is not None and known.id == result.id:
@@ -250,6 +318,22 @@ class Line:
                 ResultRow(numbered.id, result.unit.id, key, revision, numbered.to_json(), has_counted)
             )
         self._emitter.add(decision.results, counted, decision.changes)
+
+
+def _waiting(names: Iterable[str], older: dict[str, Any]) -> dict[str, Any]:
+    """The signals of metrics whose judge has yet to be asked: the older revision's stands meanwhile."""
+    return {name: older.get(name, _PENDING) for name in names}
+
+
+def _missing(member: _Member) -> list[str]:
+    """The signals that may still come, as they enter a session's evidence: a session that was scored without them is
+    another one than the same with them, and the latter is the same by every door."""
+    signals = sorted(member.body["signals"].items())
+    return [f"{name}={each['why'] or each['outcome']}" for name, each in signals if _may_come(each)]
+
+
+def _may_come(signal: dict[str, Any]) -> bool:
+    return signal["outcome"] == "pending" or signal["why"] in PASSING
 
 
 def _member(trace: Trace, texts: Texts, signals: dict[str, dict[str, Any]]) -> _Member:

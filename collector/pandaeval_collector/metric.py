@@ -6,7 +6,7 @@ because it stands, under the name ``METRIC``, in a module below ``pandaeval_coll
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.embedding import Bands
+from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.score import Finding
 from pandaeval_otel.discovery import find
 from pandaeval_otel.model import Trace
@@ -101,6 +102,9 @@ class Metric(Generic[S, C]):
     ``kind``: ``embedding | llm | code | math``. ``threshold``: the default, or a function of the embedder's bands.
     ``texts``: what has to be embedded before ``evaluate`` is called. ``needs`` and ``question`` are for people.
     ``evaluate`` is pure, runs on the line's thread, and may raise: that becomes ``unscored(metric_error)``.
+
+    Kind ``llm``: ``evaluate`` says what needs no model (nothing was captured, say), and ``None`` means that ``ask`` is
+    awaited later, with a judge that has read the trace. ``ask`` runs on an event loop and must not block it.
     """
 
     level: str
@@ -114,6 +118,7 @@ class Metric(Generic[S, C]):
     texts: Callable[[S], Sequence[str]] | None = None
     needs_session: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
+    ask: Callable[[S, Judge], Awaitable[Finding | None]] | None = None
 
     @property
     def key(self) -> str:

@@ -32,7 +32,18 @@ EVALUATIONS = Instrument(
 REVISIONS = Instrument(
     "pandaeval.revisions", "counter", "{revision}", "Results that replace an earlier one of the same unit and metric"
 )
-INSTRUMENTS: Mapping[str, Instrument] = {each.name: each for each in (SCORE, EVALUATIONS, REVISIONS)}
+JUDGE_DURATION = Instrument(
+    "pandaeval.judge.duration",
+    "histogram",
+    "s",
+    "How long a judged result waited for its model",
+    (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0),
+)
+JUDGE_TOKENS = Instrument("pandaeval.judge.tokens", "counter", "{token}", "Tokens that judged results took")
+JUDGE_COST = Instrument("pandaeval.judge.cost", "counter", "{USD}", "US dollars that judged results did cost")
+INSTRUMENTS: Mapping[str, Instrument] = {
+    each.name: each for each in (SCORE, EVALUATIONS, REVISIONS, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +138,13 @@ def increments(results: Iterable[Result], counted: Collection[str], labels: Labe
             at(SCORE, _filled(base)).observe(result.finding.value, exemplar)
         if result.revision > 1:
             at(REVISIONS, _filled((name, level, service))).observe(1.0, exemplar)
+        if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
+            model = ("gen_ai.request.model", labels.admit("model", result.evaluator.model or ""))
+            about = _filled((name, model, ("pandaeval.outcome", result.outcome)))
+            seconds = result.duration_ms / 1e3
+            at(JUDGE_DURATION, about).observe(seconds, replace(exemplar, value=seconds) if exemplar else None)
+            at(JUDGE_TOKENS, about).observe(float(result.tokens), None)
+            at(JUDGE_COST, about).observe(result.cost_usd, None)
     return list(found.values())
 
 

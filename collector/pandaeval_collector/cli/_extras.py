@@ -7,7 +7,7 @@ _EXTRAS = {
         *("annotated_doc", "click", "grpc", "httptools", "numpy", "orjson", "pydantic", "pydantic_core", "rich"),
         *("shellingham", "starlette", "typer", "uvicorn", "uvloop", "yaml", "zstandard"),
     ),
-    "judge": ("litellm",),
+    "judge": ("aiolimiter", "litellm"),
     "model2vec": ("model2vec",),
     "onnx": ("onnxruntime", "tokenizers"),
 }

@@ -28,6 +28,11 @@ def neutral(text: str) -> str:
     return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs", "Co") else " " for c in text)
 
 
+def visible(text: str) -> str:
+    """The text without characters that people do not see."""
+    return _INVISIBLE.sub("", text)
+
+
 def elided(text: str, limit: int) -> str:
     """At most about ``limit`` characters: the beginning and the end, and in between how much is missing."""
     if len(text) <= limit:

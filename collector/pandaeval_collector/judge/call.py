@@ -1,0 +1,72 @@
+"""One call of a model, its answer, and the ways in which it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+
+class Failure(StrEnum):
+    """What kept a call from being answered, after the retries that one call gets."""
+
+    TIMEOUT = "timeout"
+    RATE_LIMIT = "rate_limit"
+    COOLDOWN = "cooldown"
+    """Not even tried: the provider failed too often just now."""
+    UNAVAILABLE = "unavailable"
+    DENIED = "denied"
+    """Key, permission or model name: trying again helps once somebody has put it right."""
+    REFUSED = "refused"
+    """This prompt will never be answered: too long, or against the provider's policy."""
+    CRASHED = "crashed"
+    """The worker died while it had the call."""
+
+
+class CallFailedError(Exception):
+    """``retry_after``: seconds that the provider asked to wait, if it did."""
+
+    def __init__(self, failure: Failure, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.failure, self.retry_after = failure, retry_after
+
+
+class OverBudgetError(Exception):
+    """The day's money does not suffice for this call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is asked. ``response_format``: as OpenAI spells it; dropped where a provider does not know it."""
+
+    model: str
+    messages: Sequence[Mapping[str, str]]
+    max_tokens: int
+    response_format: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``text`` is cut where no verdict could be that long; ``cost_usd`` is 0 for models without a known price."""
+
+    text: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+    retries: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+class Caller(Protocol):
+    """Something that answers calls. On one event loop."""
+
+    async def complete(self, call: Call) -> Answer:
+        """Raises :class:`CallFailedError` or :class:`OverBudgetError`."""
+        ...

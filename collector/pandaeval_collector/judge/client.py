@@ -1,0 +1,169 @@
+"""The collector's side of the worker process: started at the first call, and again after it died."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure
+
+_log = logging.getLogger(__name__)
+
+_START_S = 120.0
+_LINE_BYTES = 4 << 20
+_STOP_S = 3.0
+_ROOT = Path(__file__).resolve().parents[2]
+_OWN_ENVIRONMENT = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else a price list is fetched from the net at import
+    "OTEL_SDK_DISABLED": "true",  # the judge's own calls are nobody's traces
+    "LITELLM_LOG": "CRITICAL",  # its messages quote prompts
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the worker is told at its start. ``api_key_env``: the name of a variable, never the key itself."""
+
+    models: tuple[str, ...]
+    api_base: str | None = None
+    api_key_env: str | None = None
+    timeout: float = 60.0
+    retries: int = 2
+    cooldown: float = 30.0
+
+
+class WorkerProcess:
+    """Implements :class:`pandaeval_collector.judge.call.Caller`. On one event loop."""
+
+    def __init__(self, setup: Setup, environ: Mapping[str, str] | None = None) -> None:
+        self._setup = setup
+        self._environ = dict(os.environ if environ is None else environ)
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self.prices: dict[str, tuple[float, float]] = {}
+        """US dollars per token in and out, known after the start."""
+        self.starts = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The process that runs, if one does."""
+        return None if self._process is None else self._process.pid
+
+    async def start(self) -> None:
+        """Starts the process unless it runs. Raises :class:`CallFailedError` when it does not come up."""
+        async with self._starting:
+            if self._process is None:
+                await self._start()
+
+    async def complete(self, call: Call) -> Answer:
+        """Raises :class:`CallFailedError`; ``CRASHED`` when the process died over it."""
+        await self.start()
+        process = self._process
+        if process is None or process.stdin is None:
+            raise CallFailedError(Failure.UNAVAILABLE, "the judge's process ended at its start")
+        number = next(self._ids)
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        try:
+            process.stdin.write(json.dumps({"id": number, "call": call.to_dict()}).encode() + b"\n")
+            with contextlib.suppress(ConnectionError):  # the reader notices that it died, and fails the future
+                await process.stdin.drain()
+            reply = await asyncio.wait_for(future, self._setup.timeout * (self._setup.retries + 1) + 30.0)
+        except TimeoutError as error:
+            raise CallFailedError(Failure.TIMEOUT, "the judge's process did not answer in time") from error
+        finally:
+            self._waiting.pop(number, None)
+        return _answer(reply)
+
+    async def close(self) -> None:
+        """Ends the process. Safe to call when none runs."""
+        process, self._process = self._process, None
+        if process is not None:
+            if process.stdin is not None:
+                process.stdin.close()
+            try:
+                await asyncio.wait_for(process.wait(), _STOP_S)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+        if self._reader is not None:
+            await self._reader
+            self._reader = None
+
+    async def _start(self) -> None:
+        self.starts += 1
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",  # a file in the working directory must not pass for a package
+            "-m",
+            "pandaeval_collector.judge.worker",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=self._child_environment(),
+            limit=_LINE_BYTES,
+            start_new_session=True,  # an interrupt at the terminal is the collector's to handle
+        )
+        into, out = process.stdin, process.stdout
+        assert into is not None
+        assert out is not None
+        into.write(json.dumps(asdict(self._setup)).encode() + b"\n")
+        try:
+            line = await asyncio.wait_for(out.readline(), _START_S)
+            ready = json.loads(line or b"{}")
+        except (TimeoutError, ValueError) as error:
+            ready = {"message": f"{type(error).__name__}"}
+        if not ready.get("ready"):
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            message = ready.get("message") or "it ended without a word"
+            raise CallFailedError(Failure.UNAVAILABLE, f"the judge's process does not start: {message}")
+        self.prices = {model: (prices[0], prices[1]) for model, prices in ready.get("prices", {}).items()}
+        self._process = process
+        self._reader = asyncio.create_task(self._read(process, out), name="pandaeval-judge-reader")
+
+    def _child_environment(self) -> dict[str, str]:
+        path = os.pathsep.join(filter(None, [str(_ROOT), self._environ.get("PYTHONPATH")]))
+        return {**self._environ, **_OWN_ENVIRONMENT, "PYTHONPATH": path}
+
+    async def _read(self, process: asyncio.subprocess.Process, stream: asyncio.StreamReader) -> None:
+        try:
+            while line := await stream.readline():
+                reply = json.loads(line)
+                future = self._waiting.get(reply["id"])
+                if future is not None and not future.done():
+                    future.set_result(reply)
+        except (ValueError, KeyError):  # not the protocol: this process cannot be trusted any more
+            process.kill()
+        code = await process.wait()
+        if self._process is process:
+            self._process = None
+            _log.error("the judge's process ended (exit code %d) with %d calls under way", code, len(self._waiting))
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_result({"ok": False, "failure": "crashed", "message": "the judge's process died"})
+
+
+def _answer(reply: Mapping[str, Any]) -> Answer:
+    if not reply["ok"]:
+        raise CallFailedError(Failure(reply["failure"]), reply["message"], reply.get("retry_after"))
+    return Answer(
+        text=reply["text"],
+        prompt_tokens=reply["prompt_tokens"],
+        completion_tokens=reply["completion_tokens"],
+        cost_usd=reply["cost_usd"],
+        retries=reply["retries"],
+    )

@@ -1,0 +1,157 @@
+"""Where metrics ask: each question about a trace is put to a model once, however many metrics want the answer.
+
+Verdicts are remembered under the hash of all that they depend on: model, parameters, prompt version, pack without its
+nonce, rubric and what was given with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from pydantic import ValidationError
+
+from pandaeval_collector.judge.call import Answer, Call, Caller
+from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.prompt import PROMPT_VERSION, echo_code, messages, response_format
+from pandaeval_collector.judge.redact import redact_value
+from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
+from pandaeval_collector.judge.rubric import Rubric, Verdict
+from pandaeval_collector.score import Why
+
+_log = logging.getLogger(__name__)
+_SHOWN_AGAIN = 4000
+"""Characters of an invalid reply that its author gets to see again."""
+
+V = TypeVar("V", bound=Verdict)
+
+
+class NoVerdictError(Exception):
+    """The judge answered, and there is no verdict in it; ``why`` tells what the result says."""
+
+    def __init__(self, why: Why, message: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+
+class Memory(Protocol):
+    """Verdicts that were given before. May block for the time of a look-up; any thread."""
+
+    def recall(self, key: str) -> bytes | None: ...
+    async def keep(self, key: str, body: bytes) -> None: ...
+
+
+@dataclass(slots=True)
+class Spent:
+    """What one metric's answers did cost: calls, tokens, US dollars, seconds of waiting for the model."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, answer: Answer, seconds: float) -> None:
+        self.calls += 1
+        self.tokens += answer.tokens
+        self.cost_usd += answer.cost_usd
+        self.seconds += seconds
+
+
+class Desk:
+    """Asks through one caller and one memory. On one event loop."""
+
+    def __init__(self, caller: Caller, memory: Memory) -> None:
+        self._caller, self._memory = caller, memory
+        self._asking: dict[str, asyncio.Task[Verdict]] = {}
+
+    async def ask(self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent) -> V:
+        """The verdict; a question that is being asked already is waited for. The costs go to whom asked first."""
+        key = _key(pack, model, rubric, given)
+        task = self._asking.get(key)
+        if task is None:
+            task = asyncio.create_task(self._verdict(key, pack, model, rubric, given, spent))
+            self._asking[key] = task
+            task.add_done_callback(lambda done: self._done(key, done))
+        verdict = await asyncio.shield(task)
+        if not isinstance(verdict, rubric.verdict):
+            raise TypeError(f"two rubrics are called {rubric.name} {rubric.version}")
+        return verdict
+
+    def _done(self, key: str, task: asyncio.Task[Verdict]) -> None:
+        self._asking.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # whoever waits has it; without this the loop complains if nobody waits any more
+
+    async def _verdict(
+        self, key: str, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent
+    ) -> V:
+        remembered = self._memory.recall(key)
+        if remembered is not None:
+            try:
+                return rubric.verdict.model_validate_json(remembered)
+            except ValidationError:
+                _log.warning("a remembered verdict of %s does not hold any more; the judge is asked again", rubric.name)
+        verdict = await self._asked(pack, model, rubric, given, spent)
+        await self._memory.keep(key, verdict.model_dump_json().encode())
+        return verdict
+
+    async def _asked(self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent) -> V:
+        """Asks, and once more with what is wrong with the answer."""
+        said = messages(pack, rubric, given)
+        echo = echo_code(pack, rubric)
+        answer = await self._call(Call(model, said, rubric.max_tokens, response_format(rubric)), spent)
+        try:
+            return read_reply(answer.text, rubric, echo)
+        except InvalidReplyError as error:
+            said += [
+                {"role": "assistant", "content": answer.text[:_SHOWN_AGAIN] or "(nothing)"},
+                {"role": "user", "content": f"That does not hold ({error}). Answer the question again, {_ONLY}"},
+            ]
+        answer = await self._call(Call(model, said, rubric.max_tokens, response_format(rubric)), spent)
+        try:
+            return read_reply(answer.text, rubric, echo)
+        except InvalidReplyError as error:
+            raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {error}") from error
+
+    async def _call(self, call: Call, spent: Spent) -> Answer:
+        started = time.perf_counter()
+        answer = await self._caller.complete(call)
+        spent.add(answer, time.perf_counter() - started)
+        return answer
+
+
+_ONLY = "with one JSON object of the requested shape and nothing else."
+
+
+class Judge:
+    """What a metric asks about one trace."""
+
+    def __init__(self, desk: Desk, pack: Pack, model: str, secrets: bool = True) -> None:
+        self._desk, self._pack, self._model, self._secrets = desk, pack, model, secrets
+        self.spent = Spent()
+
+    async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
+        """The verdict on the trace. ``given``: facts that code or an earlier extraction found; fenced like the trace.
+
+        Raises :class:`NoVerdictError` when the reply is none, or when the trace tries to instruct the judge: such
+        verdicts are worth nothing, good or bad.
+        """
+        facts = dict(given or {})
+        if self._secrets:
+            facts = {name: redact_value(value) for name, value in facts.items()}
+        verdict = await self._desk.ask(self._pack, self._model, rubric, facts, self.spent)
+        if verdict.instructed:
+            raise NoVerdictError(Why.INJECTION_SUSPECTED, "the trace tries to tell the judge how to judge")
+        return verdict
+
+
+def _key(pack: Pack, model: str, rubric: Rubric[Any], given: Mapping[str, Any]) -> str:
+    facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
+    parts = [model, "temperature=0", str(rubric.max_tokens), PROMPT_VERSION, pack.digest, rubric.name, rubric.version]
+    return hashlib.blake2b(json.dumps([*parts, facts]).encode(), digest_size=16).hexdigest()

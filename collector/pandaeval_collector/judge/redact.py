@@ -1,0 +1,134 @@
+"""Secrets taken out of text before a model sees it, by the shapes that providers give them.
+
+Typed patterns only: entropy would take span ids, call ids and UUIDs for secrets, and a judge that cannot tell two call
+ids apart is a worse judge. What is found is replaced by ``[secret: kind]``. Nothing here knows secrets without a shape
+of their own, such as a password in the middle of a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pandaeval_collector.judge.neutral import visible
+from pandaeval_otel.model import ToolCall, Trace
+
+_NAMES = (
+    r"(?:pass(?:word|wd|phrase)?|pwd|secret(?:[_-]?(?:key|access[_-]?key))?|client[_-]?secret|api[_-]?key|apikey|"
+    r"access[_-]?key|private[_-]?key|(?:access|auth|bearer|refresh|session|id)[_-]?token|credentials?|"
+    r"aws[_-]?secret[_-]?access[_-]?key|account[_-]?key|shared[_-]?access[_-]?key|token)"
+)
+_FIELD = re.compile(rf"(?:^|[_-]){_NAMES}$", re.IGNORECASE)
+_BOUNDARY = r"(?<![A-Za-z0-9_-])"
+
+_PATTERNS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
+    (kind, re.compile(pattern, flags), put)
+    for kind, pattern, flags, put in (
+        (
+            "private key",
+            r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+            0,
+            "",
+        ),
+        ("jwt", _BOUNDARY + r"eyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}", 0, ""),
+        ("aws key", _BOUNDARY + r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z0-9]{16}(?![A-Za-z0-9])", 0, ""),
+        ("gcp key", _BOUNDARY + r"AIza[A-Za-z0-9_-]{35}", 0, ""),
+        ("gcp token", _BOUNDARY + r"ya29\.[A-Za-z0-9_-]{20,}", 0, ""),
+        ("github token", _BOUNDARY + r"(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255})", 0, ""),
+        ("gitlab token", _BOUNDARY + r"glpat-[A-Za-z0-9_-]{20,}", 0, ""),
+        ("slack token", _BOUNDARY + r"xox[abeoprs]-[A-Za-z0-9-]{10,}", 0, ""),
+        ("slack webhook", r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}", 0, ""),
+        ("anthropic key", _BOUNDARY + r"sk-ant-[A-Za-z0-9_-]{20,}", 0, ""),
+        ("openai key", _BOUNDARY + r"sk-(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{20,}", 0, ""),
+        ("stripe key", _BOUNDARY + r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}", 0, ""),
+        ("hugging face token", _BOUNDARY + r"hf_[A-Za-z0-9]{30,}", 0, ""),
+        ("npm token", _BOUNDARY + r"npm_[A-Za-z0-9]{36}", 0, ""),
+        ("pypi token", _BOUNDARY + r"pypi-[A-Za-z0-9_-]{40,}", 0, ""),
+        ("sendgrid key", _BOUNDARY + r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", 0, ""),
+        ("azure key", r"((?:AccountKey|SharedAccessKey|SharedAccessSignature)\s*=\s*)[A-Za-z0-9+/%=]{20,}", 0, r"\1"),
+        ("azure signature", r"([?&]sig=)[A-Za-z0-9%+/=_-]{20,}", 0, r"\1"),
+        (
+            "authorization",
+            r"(\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token|digest)\s+)[^\s\"',;]{6,}",
+            re.IGNORECASE,
+            r"\1",
+        ),
+        ("bearer token", r"(\bbearer\s+)(?=[A-Za-z0-9._~+/-]*[0-9])[A-Za-z0-9._~+/-]{16,}=*", re.IGNORECASE, r"\1"),
+        ("password", r"([a-z][a-z0-9+.-]*://[^\s:/@\"'<>]*:)[^\s/@\"'<>\[]+(?=@)", re.IGNORECASE, r"\1"),
+        # `neutral` writes links without their scheme.
+        ("password", r"(\[link [^\s:/@\"'<>]+:)[^\s/@\"'<>\[]+(?=@)", re.IGNORECASE, r"\1"),
+        (
+            "password",
+            rf"([\"'](?:[A-Za-z0-9]+[_-])*{_NAMES}\\?[\"']\s*:\s*\\?[\"'])(?!\[secret)(?:[^\"'\\]|\\[^\"'])+",
+            re.IGNORECASE,
+            r"\1",
+        ),
+        (
+            "password",
+            rf"(\b(?:[A-Za-z0-9]+[_-])*{_NAMES}\s*=\s*[\"']?)(?!\[secret)(?![\"'])[^\s\"',;&\])}}]{{4,}}",
+            re.IGNORECASE,
+            r"\1",
+        ),
+    )
+)
+
+
+def redact(text: str) -> str:
+    """The text with every secret that has a known shape replaced by its kind; characters that nobody sees, which could
+    hide one, are taken out first."""
+    text = visible(text)
+    for kind, pattern, put in _PATTERNS:
+        text = pattern.sub(f"{put}[secret: {kind}]", text)
+    return text
+
+
+def redact_value(value: Any) -> Any:
+    """A JSON value with its texts redacted, and whatever stands in a field that is named like a secret."""
+    match value:
+        case str():
+            return redact(value)
+        case Mapping():
+            return {redact(str(key)): _field(str(key), each) for key, each in value.items()}
+        case list() | tuple():
+            return [redact_value(each) for each in value]
+        case _:
+            return value
+
+
+def _field(name: str, value: Any) -> Any:
+    if isinstance(value, str) and value and _FIELD.search(_snake(name)) and not value.startswith("[secret"):
+        return "[secret: password]"
+    return redact_value(value)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+
+
+def redacted(trace: Trace) -> Trace:
+    """The trace with the secrets taken out of all that a pack shows of it."""
+    return replace(
+        trace,
+        error=_or_none(trace.error),
+        turns=tuple(
+            replace(turn, user=_or_none(turn.user), assistant=_or_none(turn.assistant)) for turn in trace.turns
+        ),
+        tool_calls=tuple(_call(call) for call in trace.tool_calls),
+        tools=tuple(replace(tool, description=redact(tool.description)) for tool in trace.tools),
+        reasoning=tuple(redact(text) for text in trace.reasoning),
+    )
+
+
+def _or_none(text: str | None) -> str | None:
+    return None if text is None else redact(text)
+
+
+def _call(call: ToolCall) -> ToolCall:
+    return replace(
+        call,
+        arguments=redact_value(call.arguments),
+        result=redact_value(call.result),
+        error=_or_none(call.error),
+    )
