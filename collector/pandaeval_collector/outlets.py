@@ -55,6 +55,7 @@ class Outlets:
         self._outlets: list[Outbox | Repeater] = [*self._outboxes]
         self._outlets += [Repeater(exporter, around.telemetry) for exporter in repeat]
         self._waiting: Counter[str] = Counter()
+        self._tidied: Counter[str] = Counter()
         for signal in self.signals:
             read = functools.partial(self._waiting.__getitem__, signal)
             self._telemetry.gauge("pandaeval.queue.size", read, queue=f"outbox.{signal}")
@@ -102,8 +103,9 @@ class Outlets:
         """Drops what every exporter of a signal is done with."""
         for signal, seq in self._cursors().items():
             dropped = limit = 5000
-            while dropped == limit:
+            while dropped == limit and self._tidied[signal] != seq:
                 dropped = await asyncio.wrap_future(self._store.forget_sent(signal, seq, limit))
+            self._tidied[signal] = seq
             self._waiting[signal] = await asyncio.to_thread(self._store.outbox_waiting, signal, seq)
 
     def _cursors(self) -> Mapping[str, int]:

@@ -58,8 +58,9 @@ class MetricsExporter:
     async def _send(self, points: Sequence[Point], now: float) -> None:
         while points and not self._sink.left_alone:
             batch = points[: self._max_points]
+            request = await asyncio.to_thread(self._encoded, batch, now)
             try:
-                response = await self._transport.send(self._envelope.request(metrics(batch, int(now * 1e9))))
+                response = await self._transport.send(request)
             except RefusedError as error:
                 if isinstance(error, TooLargeError) and len(batch) > 1:
                     self._max_points = len(batch) // 2
@@ -72,6 +73,9 @@ class MetricsExporter:
                 if noted is not None:
                     await asyncio.wrap_future(noted)
             points = points[len(batch) :]
+
+    def _encoded(self, batch: Sequence[Point], now: float) -> bytes:
+        return self._envelope.request(metrics(batch, int(now * 1e9)))
 
     def _count_dropped(self, points: int, reason: str) -> None:
         self._telemetry.add("pandaeval.exporter.items", "dropped", points, reason, exporter="otlp", signal="metrics")
