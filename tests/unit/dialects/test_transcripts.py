@@ -1,0 +1,79 @@
+"""The transcript of a run, split into what was asked and what came of it."""
+
+from __future__ import annotations
+
+import json
+
+from pandaeval_otel.dialects._transcripts import split_run, told_in_list, with_answer, without_carriers
+from pandaeval_otel.model import NOT_CAPTURED, Message, Text, ToolRequest, ToolResponse
+from tests.unit.dialects.composed import ANSWER, ASK, BRIEF, CALL, FOUND, SAID, texts
+
+CALLED = Message("assistant", (CALL,))
+GIVEN = Message("tool", (FOUND,))
+AGAIN = Message("user", (Text("And in Rome?"),))
+
+
+def test_the_question_is_the_last_thing_a_user_says() -> None:
+    assert split_run((BRIEF, ASK, CALLED, GIVEN, ANSWER)) == ((BRIEF, ASK), (CALLED, GIVEN, ANSWER))
+    assert split_run((ASK, ANSWER, AGAIN, CALLED)) == ((ASK, ANSWER, AGAIN), (CALLED,))
+
+
+def test_results_in_a_users_message_are_no_question() -> None:
+    results = Message("user", (FOUND,))
+    assert split_run((ASK, CALLED, results, ANSWER)) == ((ASK,), (CALLED, results, ANSWER))
+
+
+def test_earlier_requests_and_responses_are_no_part_of_the_run() -> None:
+    """Two of them: what was asked first in one go, and its answer."""
+    said = (BRIEF, ASK, ANSWER, AGAIN, CALLED, GIVEN, AGAIN, ANSWER)
+    assert split_run(said, 2) == (said[:4], said[4:])
+
+
+def test_more_earlier_ones_than_there_are_count_for_nothing() -> None:
+    assert split_run((ASK, ANSWER), 9) == ((ASK,), (ANSWER,))
+
+
+def test_a_transcript_without_a_user_came_all_of_the_run() -> None:
+    assert split_run((ANSWER,)) == ((), (ANSWER,))
+
+
+def test_an_answer_that_is_there_is_not_said_twice() -> None:
+    assert with_answer((CALLED, ANSWER), SAID) == (CALLED, ANSWER)
+    assert with_answer((CALLED,), SAID) == (CALLED, ANSWER)
+
+
+def test_the_same_object_written_otherwise_is_the_same_answer() -> None:
+    made = (Message("assistant", (Text('{"temp_c":4}'),)),)
+    assert with_answer(made, '{"temp_c": 4}') == made
+
+
+def test_what_a_carrier_carries_is_said() -> None:
+    carried = Message("assistant", (ToolRequest("final_result", {"temp_c": 4}, "c1"),))
+    back = Message("tool", (ToolResponse("Final result processed.", "c1", "final_result"),))
+    found = without_carriers((CALLED, GIVEN, carried, back), lambda name: name == "final_result")
+    assert found[:2] == (CALLED, GIVEN)
+    assert texts(found[2:]) == [("assistant", '{"temp_c": 4}')]
+
+
+def test_an_answer_in_a_wrapper_is_unwrapped() -> None:
+    carried = Message("assistant", (ToolRequest("final_result", {"response": SAID}, "c1"),))
+    assert without_carriers((carried,), lambda name: True) == (ANSWER,)
+
+
+def test_what_a_carrier_hides_is_hidden() -> None:
+    carried = Message("assistant", (ToolRequest("final_result", None, "c1"),))
+    assert without_carriers((carried,), lambda name: True) == (Message("assistant", (NOT_CAPTURED,)),)
+
+
+def test_events_in_a_list() -> None:
+    events = [
+        {"event.name": "gen_ai.user.message", "content": "Weather in Oslo?", "role": "user"},
+        {"event.name": "gen_ai.choice", "message": {"role": "assistant", "content": SAID}},
+        "no event",
+    ]
+    given, made = told_in_list(json.dumps(events))
+    assert (given, texts(made)) == ((ASK,), [("assistant", SAID)])
+
+
+def test_events_without_content_are_nothing_captured() -> None:
+    assert told_in_list([{"event.name": "gen_ai.user.message", "role": "user"}]) == (None, None)

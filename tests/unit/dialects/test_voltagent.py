@@ -1,0 +1,89 @@
+"""VoltAgent's agents, models and tools."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pandaeval_otel.model import Captured, Kind, ToolDefinition, Usage
+from tests.unit.dialects.composed import ASK, BRIEF, SAID, seen, texts
+
+AGENT = {"entity.type": "agent", "entity.name": "trip_bot", "entity.id": "a-1"}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "kind"),
+    [
+        ({"entity.type": "agent"}, Kind.AGENT),
+        ({"entity.type": "agent", "span.type": "llm"}, Kind.LLM),
+        ({"entity.type": "agent", "span.type": "tool"}, Kind.TOOL),
+        ({"entity.type": "agent", "span.type": "retriever"}, Kind.RETRIEVAL),
+        ({"entity.type": "agent", "span.type": "memory"}, Kind.STEP),
+        ({"entity.type": "workflow"}, Kind.WORKFLOW),
+    ],
+)
+def test_the_narrowest_type_tells_the_kind(attributes: dict[str, Any], kind: Kind) -> None:
+    assert seen(attributes).kind is kind
+
+
+def test_an_agent() -> None:
+    attributes = {
+        **AGENT,
+        "voltagent.conversation_id": "chat-1",
+        "input": "Weather in Oslo?",
+        "output": SAID,
+        "agent.instructions": "Be brief.",
+        "ai.model.name": "gpt-x",
+        "usage.prompt_tokens": 30,
+        "usage.completion_tokens": 9,
+        "usage.cached_tokens": 5,
+    }
+    span = seen(attributes)
+    assert (span.agent_name, span.system, span.request_model) == ("trip_bot", "Be brief.", "gpt-x")
+    assert (span.input, texts(span.output)) == ((ASK,), [("assistant", SAID)])
+    assert [name for _, name in span.session_ids] == ["chat-1"]
+    assert span.usage == Usage(input=30, output=9, cache_read=5)
+
+
+def test_an_agent_inside_of_another_has_its_own_name() -> None:
+    assert seen({**AGENT, "subagent.name": "clerk"}).agent_name == "clerk"
+
+
+def test_a_model_call() -> None:
+    said = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Weather in Oslo?"}]
+    attributes = {
+        **AGENT,
+        "span.type": "llm",
+        "llm.model": "gpt-x",
+        "llm.messages": json.dumps(said),
+        "llm.tools": "get_weather,get_time",
+        "llm.usage.prompt_tokens": 12,
+        "llm.usage.completion_tokens": 3,
+        "llm.usage.reasoning_tokens": 2,
+        "output": SAID,
+    }
+    span = seen(attributes)
+    assert (span.input, span.system) == ((BRIEF, ASK), "Be brief.")
+    assert texts(span.output) == [("assistant", SAID)]
+    assert span.tools == (ToolDefinition("get_weather"), ToolDefinition("get_time"))
+    assert span.usage == Usage(input=12, output=3, reasoning=2)
+
+
+def test_a_tool() -> None:
+    attributes = {
+        **AGENT,
+        "span.type": "tool",
+        "tool.name": "get_weather",
+        "tool.call.id": "c9",
+        "input": '{"city": "Oslo"}',
+        "output": '{"temp_c": 4}',
+    }
+    span = seen(attributes)
+    assert (span.tool_name, span.tool_call_id) == ("get_weather", "c9")
+    assert (span.arguments, span.result) == (Captured({"city": "Oslo"}), Captured({"temp_c": 4}))
+
+
+def test_types_of_other_peoples_spans_are_not_read() -> None:
+    assert "voltagent" not in seen({"span.type": "llm"}).dialects
