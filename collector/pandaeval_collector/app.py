@@ -13,10 +13,12 @@ from pandaeval_collector.accounting import publish
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.drain import drain
 from pandaeval_collector.emission import Emitter
+from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.hints import Hints
+from pandaeval_collector.judging import Runner, open_caller
 from pandaeval_collector.line import Line
 from pandaeval_collector.outlets import Outlets, instance_id
 from pandaeval_collector.pipeline import Pipeline
@@ -26,8 +28,9 @@ from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.receivers.server import HttpServer
+from pandaeval_collector.receivers.submit_grpc import SubmitHandler
 from pandaeval_collector.series import Labels
-from pandaeval_collector.settings import evaluator, timing
+from pandaeval_collector.settings import evaluator, judge, timing
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
 
@@ -88,6 +91,7 @@ class Collector:
         scorer = await asyncio.to_thread(evaluator, config)
         store = Store(Path(config.store.path), config.store.durability, config.store.max_bytes)
         parts.callback(store.close)
+        self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
         if config.store.on_shutdown == "forward" and config.store.drain_to is not None:
             parts.push_async_callback(drain, store, config.store.drain_to)
         self._ready["store"] = True
@@ -99,6 +103,7 @@ class Collector:
         await pipeline.start()
         self._pipeline = pipeline
         parts.push_async_callback(pipeline.stop, config.store.on_shutdown == "decide")
+        await self._start_judge(store, line, scorer, pipeline)
         self._ready["pipeline"] = True
         grpc = OtlpGrpcServer(
             pipeline,
@@ -107,6 +112,7 @@ class Collector:
             max_request_bytes=config.server.max_request_bytes,
             token=self._token,
             tls=self._tls,
+            handlers=[SubmitHandler(pipeline, self._admission, self.telemetry).handler],
             telemetry=self.telemetry,
         )
         http = HttpServer(
@@ -128,6 +134,27 @@ class Collector:
         self._admission.draining = False
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc_address, http_address, health_address)
+
+    async def _start_judge(self, store: Store, line: Line, scorer: Evaluator, pipeline: Pipeline) -> None:
+        configured = judge(self._config)
+        if configured is None:
+            return
+        secret(self._config.judge.api_key_env, self._environ)
+        process, caller = open_caller(store, configured, self._environ)
+        self._parts.push_async_callback(process.close)
+        runner = Runner(
+            store,
+            line,
+            scorer,
+            caller,
+            pipeline.settle,
+            self.telemetry,
+            over_budget=configured.over_budget,
+            slots=2 * configured.limits.concurrency,
+        )
+        await runner.start()
+        self._parts.push_async_callback(runner.stop)
+        self.telemetry.gauge("pandaeval.queue.size", store.jobs.waiting, queue="judge")
 
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config

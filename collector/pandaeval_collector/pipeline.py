@@ -17,8 +17,9 @@ from typing import TypeVar
 
 from pandaeval_collector import failpoints
 from pandaeval_collector.line import Decision, Line
-from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded
+from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded, Submitted
 from pandaeval_collector.store import Chunk, ResultRow, Store, StoreFullError, TraceRow, WriteSet
+from pandaeval_collector.submitted import SessionEndings, TakenApart, added_up, take_apart
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import CloseRules, Decided, DueTrace, SessionAssembler, TraceAssembler
 from pandaeval_otel.model import Trace, Trigger
@@ -67,10 +68,12 @@ class Pipeline:
         self._on_results = on_results or (lambda rows: None)
         self._on_traces = on_traces or (lambda traces: None)
         self._traces = TraceAssembler(self.timing.close)
+        self._endings = SessionEndings()
         self._sessions = SessionAssembler(self.timing.session_idle, self.timing.session_max_age)
         self._just_decided: OrderedDict[bytes, None] = OrderedDict()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-line")
         self._task: asyncio.Task[None] | None = None
+        self._settling = asyncio.Lock()
         self._stopping = False
         self._closing = 0
         self.rounds = 0
@@ -115,23 +118,75 @@ class Pipeline:
         except MalformedOtlpError as error:
             raise Malformed(str(error)) from error
         failpoints.reach("after_decode")
+        ((stored, known, late),) = await self._keep(split.fragments)
+        self._count(instrument, split, stored, known, late)
+        failpoints.reach_soon("after_ack")
+        return _answer(split, late)
+
+    async def submit(self, traces: Sequence[Submitted]) -> list[str]:
+        """Stores completed traces in one commit, and closes those that are no fragments; see
+        :class:`pandaeval_collector.receivers.SubmissionIngest`."""
+        if self._stopping:
+            raise Draining("the collector is shutting down")
+        taken = [take_apart(each) for each in traces]
+        failpoints.reach("after_decode")
+        good = [each for each in taken if not each.problem]
+        signals = (("pandaeval.spans", "spans"), ("pandaeval.logs", "logs"))
+        splits = [(instrument, [getattr(each, signal) for each in good]) for instrument, signal in signals]
+        groups = ([fragment for split in group for fragment in split.fragments] for _, group in splits)
+        kept = await self._keep(*groups)
+        for (instrument, group), (stored, known, late) in zip(splits, kept, strict=True):
+            self._count(instrument, added_up(group), stored, known, late)
+        self._count_refused(taken)
+        any_late = any(late for _, _, late in kept)
+        for each in good:
+            self._close_submitted(each.submitted)
+        failpoints.reach_soon("after_ack")
+        return [each.problem or (self._too_late(each) if any_late else "") for each in taken]
+
+    def _close_submitted(self, trace: Submitted) -> None:
+        if self._traces.knows(trace.trace_id):
+            self._endings.opened(trace.trace_id, trace.session_id)
+            if not trace.fragment:
+                self._traces.close(trace.trace_id)
+        if trace.session_end and trace.session_id and self._endings.end(trace.session_id):
+            self.end_session(trace.session_id)
+
+    def _count_refused(self, taken: Sequence[TakenApart]) -> None:
+        for each in taken:
+            if each.problem:
+                for instrument, split in (("pandaeval.spans", each.spans), ("pandaeval.logs", each.logs)):
+                    self.telemetry.add(instrument, "decoded", split.decoded)
+                    self.telemetry.add(instrument, "rejected", split.decoded, "invalid")
+
+    def _too_late(self, taken: TakenApart) -> str:
+        """Why a trace was not kept although nothing is wrong with it."""
+        trace_id = taken.submitted.trace_id
+        decided = None if self._traces.knows(trace_id) else self._store.decided([trace_id]).get(trace_id)
+        if decided is None or not self._traces.is_final(decided):
+            return ""
+        items = [item for split in (taken.spans, taken.logs) for fragment in split.fragments for item in fragment.items]
+        return "late: the trace was scored for good" if any(item.id not in decided.known for item in items) else ""
+
+    async def _keep(self, *groups: Sequence[Fragment]) -> list[tuple[int, int, int]]:
+        """Stores groups of fragments in one commit; for each group, how many items are stored, known and too late."""
         try:
-            remembered = self._remembered(split.fragments)
-            wanted, known, late = self._sort_out(split.fragments, remembered)
-            chunks = [self._chunk(fragment) for fragment in wanted]
-            if chunks:
-                await asyncio.wrap_future(self._store.append(chunks))
-            stored, repeated, too_late = self._assemble(wanted, chunks, remembered)
+            remembered = self._remembered([fragment for group in groups for fragment in group])
+            sorted_out = [self._sort_out(group, remembered) for group in groups]
+            chunks = [[self._chunk(fragment) for fragment in wanted] for wanted, _, _ in sorted_out]
+            if any(chunks):
+                await asyncio.wrap_future(self._store.append([chunk for group in chunks for chunk in group]))
+            kept = []
+            for (wanted, known, late), group in zip(sorted_out, chunks, strict=True):
+                stored, repeated, too_late = self._assemble(wanted, group, remembered)
+                kept.append((stored, known + repeated, late + too_late))
         except StoreFullError as error:
             raise Overloaded(str(error)) from error
         except sqlite3.Error as error:
             _log.error("a request could not be stored (%s); its sender is asked to come back", error)
             self.telemetry.add("pandaeval.store.errors", "refused")
             raise Overloaded("the store cannot be written to just now") from error
-        late += too_late
-        self._count(instrument, split, stored, known + repeated, late)
-        failpoints.reach_soon("after_ack")
-        return _answer(split, late)
+        return kept
 
     def _remembered(self, fragments: Sequence[Fragment]) -> dict[bytes, Decided]:
         unknown = [fragment.trace_id for fragment in fragments if not self._traces.knows(fragment.trace_id)]
@@ -261,7 +316,7 @@ class Pipeline:
     async def _decide(self, due: Sequence[DueTrace]) -> None:
         failpoints.reach("before_decide")
         try:
-            await self._settle(lambda: self._line.decide(due))
+            await self.settle(lambda: self._line.decide(due))
         except Exception as error:
             if self._stopping:
                 raise
@@ -270,18 +325,21 @@ class Pipeline:
                     await self._decide([each])
                 return
             _log.exception("trace %s could not be decided", due[0].trace_id.hex())
-            await self._settle(lambda: _given_up(due[0]))
+            await self.settle(lambda: _given_up(due[0]))
             self.telemetry.add("pandaeval.traces", "failed", 1, type(error).__name__)
         for each in due:
             self._traces.decided(each.trace_id)
             self._remember(each.trace_id)
             self.telemetry.add("pandaeval.traces", "decided", 1, each.trigger.value)
             self.telemetry.add("pandaeval.items", "decided", each.new_items)
+            ended = self._endings.decided(each.trace_id)
+            if ended is not None:
+                self.end_session(ended)
 
     async def _close_sessions(self, sessions: dict[str, Trigger]) -> None:
         self._closing += len(sessions)
         try:
-            await self._settle(lambda: self._line.close_sessions(sorted(sessions), sessions.__getitem__))
+            await self.settle(lambda: self._line.close_sessions(sorted(sessions), sessions.__getitem__))
         except Exception as error:
             if self._stopping:
                 raise
@@ -290,13 +348,18 @@ class Pipeline:
                     await self._close_sessions({session_id: trigger})
                 return
             _log.exception("a session could not be scored")
-            await self._settle(lambda: Decision(WriteSet(closed=set(sessions))))
+            await self.settle(lambda: Decision(WriteSet(closed=set(sessions))))
             self.telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
         finally:
             self._closing -= len(sessions)
 
+    async def settle(self, decide: Callable[[], Decision]) -> None:
+        """Decides on the worker and commits, one decision at a time: each reads what the one before it left behind.
+        Neither is given up because the disk is full or failing just now."""
+        async with self._settling:
+            await self._settle(decide)
+
     async def _settle(self, decide: Callable[[], Decision]) -> None:
-        """Decides on the worker and commits. Neither is given up because the disk is full or failing just now."""
         loop = asyncio.get_running_loop()
         decision = await self._patiently(lambda: loop.run_in_executor(self._worker, decide))
         failpoints.reach("after_decide")

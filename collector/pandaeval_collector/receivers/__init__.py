@@ -7,7 +7,8 @@ from pandaeval_collector.receivers._protocol import (
     Malformed,
     Overloaded,
     Refusal,
+    Submitted,
     TooLarge,
 )
 
-__all__ = ["Accepted", "Draining", "Ingest", "Malformed", "Overloaded", "Refusal", "TooLarge"]
+__all__ = ["Accepted", "Draining", "Ingest", "Malformed", "Overloaded", "Refusal", "Submitted", "TooLarge"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,4 +49,26 @@ class Ingest(Protocol):
 
     async def logs(self, request: bytes) -> Accepted:
         """Store an ``ExportLogsServiceRequest`` likewise."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A trace from a span processor, or a ``fragment`` of one. ``spans`` and ``logs``: OTLP requests, or empty.
+    ``session_end``: ``session_id`` is over; then a submission may consist of nothing else."""
+
+    trace_id: bytes
+    spans: bytes = b""
+    logs: bytes = b""
+    fragment: bool = False
+    session_id: str = ""
+    session_end: bool = False
+
+
+class SubmissionIngest(Protocol):
+    """Where completed traces go. Called on the event loop."""
+
+    async def submit(self, traces: Sequence[Submitted]) -> list[str]:
+        """Store them, all in one commit; returns after it. For each an empty string, or why it was not accepted.
+        Raises a :class:`Refusal`."""
         ...

@@ -118,7 +118,7 @@ class OtlpGrpcServer:
         try:
             accepted = await self._stored(signal, request)
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            await _abort(context, self._outcomes, error)
+            await abort(context, self._outcomes, error)
         self._outcomes.accepted(accepted)
         return signal.respond(accepted).SerializeToString()
 
@@ -151,10 +151,11 @@ class _BearerAuth(_Interceptor):
         return self._refusal
 
     async def _refuse(self, _: object, context: _Context) -> None:
-        await _abort(context, self._outcomes, Unauthenticated(UNAUTHENTICATED_MESSAGE))
+        await abort(context, self._outcomes, Unauthenticated(UNAUTHENTICATED_MESSAGE))
 
 
-async def _abort(context: _Context, outcomes: Outcomes, error: Exception) -> NoReturn:
+async def abort(context: _Context, outcomes: Outcomes, error: Exception) -> NoReturn:
+    """Ends a call with the answer to ``error``, counted."""
     answer = outcomes.refused(error)
     await context.abort(answer.grpc, answer.message[:_MESSAGE_CHARS], trailers_of(answer))
 

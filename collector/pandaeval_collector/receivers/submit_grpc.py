@@ -1,0 +1,67 @@
+"""Completed traces over gRPC: ``pandaeval.v1.TraceService``, on the port of OTLP, under the same admission."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from pandaeval_collector.receivers._answers import Outcomes
+from pandaeval_collector.receivers._protocol import Accepted, Malformed, SubmissionIngest, Submitted
+from pandaeval_collector.receivers.admission import Admission
+from pandaeval_collector.receivers.otlp_grpc import abort
+from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
+from pandaeval_otel._proto.trace_service_pb2 import Rejection, SubmitTracesRequest, SubmitTracesResponse
+
+if TYPE_CHECKING:
+    _Context = grpc.aio.ServicerContext[bytes, bytes]
+
+_REASON_CHARS = 300
+
+
+class SubmitHandler:
+    """Takes ``SubmitTraces``. ``handler`` goes to the server's ``handlers``; all of it on the running event loop."""
+
+    def __init__(
+        self, ingest: SubmissionIngest, admission: Admission, telemetry: ReceiverTelemetry | None = None
+    ) -> None:
+        self._ingest, self._admission = ingest, admission
+        self._outcomes = Outcomes("submit", telemetry or NoTelemetry())
+        self._storing: set[asyncio.Task[SubmitTracesResponse]] = set()
+        method = grpc.unary_unary_rpc_method_handler(self._submit)
+        self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
+            "pandaeval.v1.TraceService", {"SubmitTraces": method}
+        )
+
+    async def _submit(self, request: bytes, context: _Context) -> bytes:
+        # A task of its own: a sender that hangs up must neither cut a commit short nor free its bytes before.
+        task = asyncio.create_task(self._store(request))
+        self._storing.add(task)
+        task.add_done_callback(self._storing.discard)
+        try:
+            response = await asyncio.shield(task)
+        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
+            await abort(context, self._outcomes, error)
+        self._outcomes.accepted(Accepted(len(response.rejected)))
+        return response.SerializeToString()
+
+    async def _store(self, request: bytes) -> SubmitTracesResponse:
+        async with self._admission.reserve(len(request)):
+            try:
+                traces = SubmitTracesRequest.FromString(request).traces
+            except DecodeError as error:
+                raise Malformed(f"not a protobuf SubmitTracesRequest: {error}") from error
+            reasons = await self._ingest.submit(
+                [
+                    Submitted(t.trace_id, t.spans, t.logs, t.fragment, t.session_id, t.session_end)
+                    for t in traces
+                ]
+            )  # fmt: skip
+            rejected = [
+                Rejection(trace_id=trace.trace_id, reason=reason[:_REASON_CHARS])
+                for trace, reason in zip(traces, reasons, strict=True)
+                if reason
+            ]
+            return SubmitTracesResponse(accepted=len(traces) - len(rejected), rejected=rejected)

@@ -1,0 +1,90 @@
+"""What a span processor submitted, checked and taken apart; and which sessions end with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pandaeval_collector.receivers import Submitted
+from pandaeval_otel.wire import MalformedOtlpError, Split, split_logs, split_traces
+
+
+@dataclass(frozen=True, slots=True)
+class TakenApart:
+    """A submission as the requests that it holds; ``problem``: why it cannot be accepted, ``""`` if it can."""
+
+    submitted: Submitted
+    spans: Split
+    logs: Split
+    problem: str = ""
+
+
+def take_apart(submitted: Submitted) -> TakenApart:
+    """Never raises: a trace that cannot be read must not cost those beside it. A trace is taken whole or not at all."""
+    try:
+        spans = split_traces(submitted.spans) if submitted.spans else Split([])
+        logs = split_logs(submitted.logs) if submitted.logs else Split([])
+    except MalformedOtlpError as error:
+        return TakenApart(submitted, Split([]), Split([]), f"malformed: {error}")
+    return TakenApart(submitted, spans, logs, _problem(submitted, spans, logs))
+
+
+def _problem(submitted: Submitted, spans: Split, logs: Split) -> str:
+    rejected = spans.message if spans.rejected else logs.message if logs.rejected else ""
+    if rejected:
+        return f"invalid: {rejected}"
+    fragments = (*spans.fragments, *logs.fragments)
+    if any(fragment.trace_id != submitted.trace_id for fragment in fragments):
+        return "invalid: it holds items of another trace"
+    if not fragments and not submitted.session_end and not (spans.own_output or logs.own_output or logs.ignored):
+        return "invalid: it holds nothing"
+    return ""
+
+
+def added_up(splits: Iterable[Split]) -> Split:
+    """Their counts as one."""
+    whole = Split([])
+    for split in splits:
+        whole.decoded += split.decoded
+        whole.own_output += split.own_output
+        whole.ignored += split.ignored
+    return whole
+
+
+class SessionEndings:
+    """Sessions that applications ended, while traces of theirs wait for their decision. Not kept over a restart: a
+    session whose end is forgotten closes when it was idle."""
+
+    def __init__(self) -> None:
+        self._session_of: dict[bytes, str] = {}
+        self._undecided: dict[str, set[bytes]] = {}
+        self._ending: set[str] = set()
+
+    def opened(self, trace_id: bytes, session: str) -> None:
+        """A trace of this session is to be decided."""
+        if session:
+            self.decided(trace_id)
+            self._session_of[trace_id] = session
+            self._undecided.setdefault(session, set()).add(trace_id)
+
+    def end(self, session: str) -> bool:
+        """Whether the session may end now; if not, :meth:`decided` will say when."""
+        if self._undecided.get(session):
+            self._ending.add(session)
+            return False
+        return True
+
+    def decided(self, trace_id: bytes) -> str | None:
+        """The session that ends with this decision."""
+        session = self._session_of.pop(trace_id, None)
+        if session is None:
+            return None
+        undecided = self._undecided[session]
+        undecided.discard(trace_id)
+        if undecided:
+            return None
+        del self._undecided[session]
+        if session not in self._ending:
+            return None
+        self._ending.discard(session)
+        return session
