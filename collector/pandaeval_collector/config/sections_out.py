@@ -33,7 +33,11 @@ class Otlp(Section):
     traces: OtlpSignal = group(OtlpSignal, "Evaluation spans.")
     metrics: OtlpSignal = group(OtlpSignal, "Score histograms and counters.")
     logs: OtlpSignal = group(OtlpSignal, "Events named gen_ai.evaluation.result.")
-    metrics_interval: PositiveDuration = Field(default=15.0, description="Time between two exports of metrics.")
+    metrics_interval: PositiveDuration = Field(
+        default=15.0,
+        description="Time between two exports of metrics. A new series is scraped as 0 for that long, so make it no "
+        "shorter than the scrape interval.",
+    )
 
     def endpoint_of(self, signal: Literal["traces", "metrics", "logs"]) -> str | None:
         """Where ``signal`` is sent; ``None`` when it is switched off or has no endpoint."""
