@@ -7,16 +7,18 @@ matter. Memory does not grow with the input: spans wait on disk.
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.files import BadLine, Request
-from pandaeval_collector.line import Line
+from pandaeval_collector.judging import JudgeConfig, Patience, Runner, open_caller
+from pandaeval_collector.line import Decision, Line
 from pandaeval_collector.result import Result
 from pandaeval_collector.store import Chunk, Store
 from pandaeval_collector.telemetry import Telemetry
@@ -53,13 +55,20 @@ class FileRun:
         self,
         evaluator: Evaluator | None,
         rules: CloseRules | None = None,
+        judge: JudgeConfig | None = None,
+        environ: Mapping[str, str] | None = None,
+        on_judged: Callable[[int, int], None] | None = None,
     ) -> None:
+        """``judge``: asked after all else is scored, with secrets from ``environ``; ``on_judged`` hears how many of how
+        many judgements are done."""
         self.read = Read()
         self.telemetry = Telemetry()
         self._rules = rules or CloseRules()
         self._folder = tempfile.TemporaryDirectory(prefix="pandaeval-")
         self._store = Store(Path(self._folder.name), durability="off", max_bytes=1 << 40)
         self._evaluator = evaluator
+        self._judge, self._environ = judge, environ or {}
+        self._on_judged = on_judged or (lambda done, total: None)
         self._waiting: list[Chunk] = []
 
     def __enter__(self) -> FileRun:
@@ -99,7 +108,8 @@ class FileRun:
             self._flush()
 
     def results(self) -> Iterator[Result]:
-        """Every result: those of the traces by start time, then those of the sessions."""
+        """Every result: those of the traces by start time, those of the judge as they come, then those of the
+        sessions. Not to be called on an event loop when there is a judge."""
         if self._evaluator is None:
             raise ValueError("results need an evaluator")
         self._flush()
@@ -107,13 +117,51 @@ class FileRun:
         touched: set[str] = set()
         for batch in _batches(self._due(), _BATCH):
             decision = line.decide(batch)
+            decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
             self._store.commit(decision.changes).result()
             touched |= decision.changes.touched
             yield from decision.results
+        if self._judge is not None:
+            yield from asyncio.run(self._judged(line, self._evaluator, self._judge))
         for session_ids in _batches(iter(sorted(touched)), _BATCH):
             decision = line.close_sessions(session_ids, lambda _: Trigger.FILE)
             self._store.commit(decision.changes).result()
             yield from decision.results
+
+    async def _judged(self, line: Line, evaluator: Evaluator, judge: JudgeConfig) -> list[Result]:
+        """Runs all jobs, one decision at a time."""
+        results: list[Result] = []
+        turn = asyncio.Lock()
+
+        async def settle(decide: Callable[[], Decision]) -> None:
+            async with turn:
+                decision = decide()
+                await asyncio.wrap_future(self._store.commit(decision.changes))
+                results.extend(decision.results)
+
+        process, caller = open_caller(self._store, judge, self._environ)
+        runner = Runner(
+            self._store,
+            line,
+            evaluator,
+            caller,
+            settle,
+            self.telemetry,
+            Patience(attempts=3, first=1.0, longest=5.0, interactive=True),
+            slots=2 * judge.limits.concurrency,
+        )
+        total, done = self._store.jobs.waiting(), 0
+
+        def ended() -> None:
+            nonlocal done
+            done = total - self._store.jobs.waiting()
+            self._on_judged(done, total)
+
+        try:
+            await runner.drain(ended)
+        finally:
+            await process.close()
+        return results
 
     def traces(self) -> Iterator[Trace]:
         """Every trace in normal form by start time, unscored; those without agents too."""

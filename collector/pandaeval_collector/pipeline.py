@@ -272,6 +272,12 @@ class Pipeline:
             await self._decide(due)
         await self._close_sessions({session.session_id: trigger for session in self._sessions.take_all(trigger)})
 
+    async def session_now(self, session_id: str) -> list[bytes]:
+        """The results that a session would have if it ended now, as JSON objects; none of them is stored."""
+        loop = asyncio.get_running_loop()
+        results = await loop.run_in_executor(self._worker, self._line.session_now, session_id)
+        return [result.to_json() for result in results]
+
     def end_session(self, session_id: str) -> None:
         """The application says that a session is over."""
         self._sessions.end(session_id, self._clock())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pandaeval_collector.config import Config, enabled_metrics, metric_thresholds
-from pandaeval_collector.evaluator import Evaluator, Settings
+from pandaeval_collector.config import Config, enabled_metrics, judge_models, metric_thresholds
+from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
 from pandaeval_collector.metric import registry
 from pandaeval_otel.assembly import CloseRules
 
 if TYPE_CHECKING:
+    from pandaeval_collector.judging import JudgeConfig
     from pandaeval_collector.pipeline import Timing
 
 
@@ -29,6 +30,32 @@ def scoring(config: Config) -> Settings:
         extra_signals=tuple(config.session.extra_signals),
         coherence_signal=config.session.coherence_signal,
         score_fragments=config.close.score_fragments,
+        judge=_judge(config, names),
+    )
+
+
+def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None:
+    judge = config.judge
+    if judge.model is None:
+        return None
+    models = judge_models(config, names)
+    return JudgeSettings(judge.model, models, judge.sample, judge.delay, config.redact.secrets)
+
+
+def judge(config: Config) -> JudgeConfig | None:
+    """How the judge is reached, and how far it may go; ``None`` when there is none."""
+    settings = scoring(config).judge
+    if settings is None:
+        return None
+    from pandaeval_collector.judge.client import Setup
+    from pandaeval_collector.judging import JudgeConfig, Limits
+
+    given = config.judge
+    models = tuple(sorted({settings.model, *settings.models.values()}))
+    return JudgeConfig(
+        Setup(models, given.api_base, given.api_key_env, given.timeout),
+        Limits(given.concurrency, given.rpm, given.tpm, given.daily_usd),
+        given.over_budget,
     )
 
 

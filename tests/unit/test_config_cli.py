@@ -111,7 +111,6 @@ def test_show_prints_what_is_in_force(run: Run, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        ("judge: {model: openai/gpt-4o}", "judge.model"),
         ("sessions: {forward_to: 'other:4327'}", "sessions.forward_to"),
         ("metrics: {modules: [mine]}", "metrics.modules"),
         ("redact: {pii: true}", "redact.pii"),

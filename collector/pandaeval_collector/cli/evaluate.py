@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -33,6 +34,9 @@ def evaluate(
     ],
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
     metrics: Annotated[str | None, typer.Option(help="Only these metrics, comma-separated.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Judge with this model, as litellm spells it, such as openai/gpt-4o.")
+    ] = None,
     format_: Annotated[Format, typer.Option("--format", help="table is for people, json one result a line.")] = (
         Format.table
     ),
@@ -44,16 +48,24 @@ def evaluate(
     """
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console
+    from pandaeval_collector.cli._progress import progress
     from pandaeval_collector.cli._reading import requests
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.cli._tables import print_problems, print_summary
     from pandaeval_collector.filerun import FileRun
-    from pandaeval_collector.settings import close_rules, evaluator
+    from pandaeval_collector.settings import close_rules, evaluator, judge
 
     enabled = [name.strip() for name in metrics.split(",") if name.strip()] if metrics else None
-    settings = resolve_config(config, {"metrics.enabled": enabled}).config
+    settings = resolve_config(config, {"metrics.enabled": enabled, "judge.model": model}).config
     summary = Summary()
-    with FileRun(evaluator(settings), close_rules(settings)) as run, _target(output) as target:
+    judging = judge(settings)
+    if judging is not None:
+        _check_judge(settings)
+    with (
+        progress(console(stderr=True)) as judged,
+        FileRun(evaluator(settings), close_rules(settings), judging, os.environ, judged) as run,
+        _target(output) as target,
+    ):
         for request in requests(files):
             run.add(request)
         for result in run.results():
@@ -70,6 +82,15 @@ def evaluate(
         typer.echo(line, err=True)
     if missed:
         raise typer.Exit(1)
+
+
+def _check_judge(config: Config) -> None:
+    """What keeps the judge from being asked is said before anything is read."""
+    from pandaeval_collector.config import secret
+    from pandaeval_collector.judging import check_installed
+
+    check_installed()
+    secret(config.judge.api_key_env, os.environ)
 
 
 def gate(config: Config, summary: Summary) -> list[str]:

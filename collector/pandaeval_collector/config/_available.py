@@ -11,7 +11,6 @@ from pandaeval_collector.config._tree import Config
 def check_available(config: Config) -> Iterator[Problem]:
     """One problem per key that is set and would do nothing."""
     asked_for = {
-        "judge.model": config.judge.model is not None,
         "sessions.forward_to": config.sessions.forward_to is not None,
         "metrics.modules": bool(config.metrics.modules),
         "redact.pii": config.redact.pii,

@@ -88,6 +88,10 @@ class Judge(Section):
     daily_usd: Amount | None = Field(
         default=None, description="US dollars per day (UTC) after which judging rests; null: no limit."
     )
+    over_budget: Literal["unscored", "wait"] = Field(
+        default="unscored",
+        description="What becomes of judgements that the day has no money for: unscored, or wait for the next day.",
+    )
     delay: Duration = Field(default=30.0, description="Time after a trace closed before it is judged, for late spans.")
     sample: Share = Field(
         default=1.0, description="Share of sessions that are judged, 0 to 1; each whole or not at all."

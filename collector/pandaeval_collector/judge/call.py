@@ -51,13 +51,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``text`` is cut where no verdict could be that long; ``cost_usd`` is 0 for models without a known price."""
+    """``text`` is cut where no verdict could be that long; ``cost_usd`` is 0 for models without a known price;
+    ``seconds``: how long the provider took, retries included."""
 
     text: str
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float = 0.0
     retries: int = 0
+    seconds: float = 0.0
 
     @property
     def tokens(self) -> int:

@@ -10,7 +10,6 @@ import asyncio
 import hashlib
 import json
 import logging
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -56,11 +55,11 @@ class Spent:
     cost_usd: float = 0.0
     seconds: float = 0.0
 
-    def add(self, answer: Answer, seconds: float) -> None:
+    def add(self, answer: Answer) -> None:
         self.calls += 1
         self.tokens += answer.tokens
         self.cost_usd += answer.cost_usd
-        self.seconds += seconds
+        self.seconds += answer.seconds
 
 
 class Desk:
@@ -120,9 +119,8 @@ class Desk:
             raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {error}") from error
 
     async def _call(self, call: Call, spent: Spent) -> Answer:
-        started = time.perf_counter()
         answer = await self._caller.complete(call)
-        spent.add(answer, time.perf_counter() - started)
+        spent.add(answer)
         return answer
 
 

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Protocol
 
 from aiolimiter import AsyncLimiter
@@ -160,7 +161,7 @@ class LimitedCaller:
                 self.gate.congested(began, time.monotonic())
             raise
         self.gate.succeeded()
-        return answer
+        return replace(answer, seconds=time.monotonic() - began)
 
 
 def _price(prices: Mapping[str, tuple[float, float]], call: Call, expected: int) -> float:

@@ -76,6 +76,11 @@ class Jobs:
         """How many jobs there are in each state."""
         return dict(self._reader().execute("SELECT state, count(*) FROM jobs GROUP BY state"))
 
+    def waiting(self) -> int:
+        """How many jobs are due or leased."""
+        states = "state IN ('due', 'leased')"
+        return int(self._reader().execute(f"SELECT count(*) FROM jobs WHERE {states}").fetchone()[0])  # noqa: S608
+
     def next_due(self) -> float | None:
         """When the next job is due, Unix seconds."""
         row = self._reader().execute("SELECT min(due_at) FROM jobs WHERE state = 'due'").fetchone()

@@ -1,0 +1,90 @@
+"""What becomes of a job when its metric was asked: a result, another try, or the end."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from pandaeval_collector.judge.call import CallFailedError, Failure
+from pandaeval_collector.score import Unscored, Why
+from pandaeval_collector.store import Job
+
+_MAX_CRASHES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often and how long a job is tried. Waits have full jitter below ``first`` x 2^n, at most ``longest``
+    seconds. ``interactive``: somebody waits for it, so that what only a person can put right is not tried again."""
+
+    attempts: int = 8
+    max_age: float = 86_400.0
+    first: float = 5.0
+    longest: float = 900.0
+    interactive: bool = False
+
+    def wait(self, attempts: int) -> float:
+        """Seconds until the next try, after this many."""
+        return random.uniform(0.0, min(self.longest, self.first * 2.0 ** (attempts - 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Try again at ``due_at``. ``free``: this try does not count; ``pause``: nobody else should try before either."""
+
+    due_at: float
+    error: str
+    crashed: bool = False
+    free: bool = False
+    pause: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """No more tries: the job is dead, and its result says why."""
+
+    finding: Unscored
+    error: str
+
+
+def after_failure(job: Job, error: CallFailedError, patience: Patience) -> Later | GivenUp:
+    """What to do about a call that failed after the retries that one call gets."""
+    now, message = time.time(), str(error)
+    given_up = GivenUp(Unscored(_why(error.failure), _told(job, error)), message)
+    match error.failure:
+        case Failure.REFUSED:
+            return given_up
+        case Failure.CRASHED:
+            if job.crashes + 1 >= _MAX_CRASHES:
+                return given_up
+            return Later(now, message, crashed=True)
+        case Failure.COOLDOWN:
+            return Later(now + (error.retry_after or patience.longest), message, free=True, pause=True)
+        case Failure.DENIED if patience.interactive:
+            return given_up
+        case _:
+            if job.attempts >= patience.attempts or now - job.created_at > patience.max_age:
+                return given_up
+            return Later(now + max(error.retry_after or 0.0, patience.wait(job.attempts)), message)
+
+
+def next_day(now: float) -> float:
+    """When the next day begins (UTC), Unix seconds."""
+    today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return (today + timedelta(days=1)).timestamp()
+
+
+def _why(failure: Failure) -> Why:
+    return Why.TIMEOUT if failure is Failure.TIMEOUT else Why.JUDGE_FAILED
+
+
+def _told(job: Job, error: CallFailedError) -> str:
+    what = {
+        Failure.TIMEOUT: "the judge did not answer in time",
+        Failure.CRASHED: "the judge's process died over it, twice",
+        Failure.REFUSED: "the provider refuses this prompt",
+        Failure.DENIED: "the provider does not let us in (key, permission or name of the model)",
+    }.get(error.failure, "the judge could not be reached")
+    return f"{what}; tried {job.attempts} times, last: {error}"[:600]

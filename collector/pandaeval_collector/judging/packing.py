@@ -1,0 +1,81 @@
+"""Traces of jobs, rebuilt from the store and packed for a judge; jobs of one trace share the work."""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.judge.pack import Pack, pack
+from pandaeval_collector.judge.redact import redacted
+from pandaeval_collector.store import Job, Store
+from pandaeval_otel.model import Trace, Trigger
+from pandaeval_otel.normal.evidence import gather
+from pandaeval_otel.normal.trace import Closing, build_trace
+
+_REMEMBER = 32
+
+
+class GoneError(Exception):
+    """The trace of a job cannot be read any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """``digest``: of the evidence as it is decided now."""
+
+    trace: Trace
+    pack: Pack
+    digest: str
+
+
+class Packer:
+    """One thread of its own; the last traces are remembered."""
+
+    def __init__(self, store: Store, hide_secrets: bool, budget: int = 12_000) -> None:
+        self._store, self._hide, self._budget = store, hide_secrets, budget
+        self._recent: OrderedDict[tuple[bytes, str], Packed] = OrderedDict()
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-pack")
+        self._secret = _secret(store)
+
+    def __call__(self, job: Job) -> Packed:
+        """Raises :class:`GoneError`. On :attr:`thread`."""
+        held = self._store.held(job.trace_id)
+        if held is None or not held[1]:
+            raise GoneError("its spans are not kept any more")
+        digest, chunks = held
+        key = job.trace_id, digest
+        found = self._recent.get(key)
+        if found is None:
+            found = self._recent[key] = self._packed(job, chunks, digest)
+            while len(self._recent) > _REMEMBER:
+                self._recent.popitem(last=False)
+        return found
+
+    def close(self) -> None:
+        self.thread.shutdown()
+
+    def _packed(self, job: Job, chunks: tuple[int, ...], digest: str) -> Packed:
+        about: dict[str, Any] = orjson.loads(job.body)
+        closing = Closing(Trigger(about["trigger"]), about["revision"], about["late_spans"])
+        try:
+            trace = build_trace(gather(self._store.read_chunks(chunks)), closing)
+        except LookupError as error:
+            raise GoneError(str(error)) from error
+        if trace is None:
+            raise GoneError("there is no trace in its spans")
+        shown = redacted(trace) if self._hide else trace
+        return Packed(trace, pack(shown, self._secret, self._budget), digest)
+
+
+def _secret(store: Store) -> bytes:
+    """The secret that fences of this store are made with; created once."""
+    kept = store.get("judge.secret")
+    if kept is None:
+        kept = secrets.token_hex(32)
+        store.put("judge.secret", kept).result()
+    return bytes.fromhex(kept)

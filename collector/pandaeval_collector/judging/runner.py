@@ -1,0 +1,236 @@
+"""Takes due jobs from the store, asks, and hands the results to the line, as long as there is something to do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+from pandaeval_collector.evaluator import Evaluator, Question
+from pandaeval_collector.judge.call import Caller, CallFailedError, Failure, OverBudgetError
+from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judging.outcome import GivenUp, Later, Patience, after_failure, next_day
+from pandaeval_collector.judging.packing import GoneError, Packed, Packer
+from pandaeval_collector.judging.setup import StoredMemory
+from pandaeval_collector.line import Decision, Judgement, Line
+from pandaeval_collector.score import Finding, Unscored, Why
+from pandaeval_collector.store import Job, JobEnd, Store
+from pandaeval_collector.telemetry import Telemetry
+
+_log = logging.getLogger(__name__)
+
+_TICK_S = 0.2
+_PAUSE_S = 2.0
+_LEASE_S = 3600.0
+"""Only a backstop: whoever opens the store releases all leases, and nobody else can hold one."""
+
+_SAME_PAUSE_S = 1.0
+_IN_VAIN = 2
+"""After so many pauses in a row without an answer, a run that somebody waits for asks no more."""
+
+Settle = Callable[[Callable[[], Decision]], Awaitable[None]]
+
+
+class Runner:
+    """The jobs of one store. ``settle`` runs a decision where decisions are made and commits it. One event loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        line: Line,
+        evaluator: Evaluator,
+        caller: Caller,
+        settle: Settle,
+        telemetry: Telemetry,
+        patience: Patience | None = None,
+        over_budget: Literal["unscored", "wait"] = "unscored",
+        slots: int = 16,
+    ) -> None:
+        self._store, self._line, self._evaluator, self._settle = store, line, evaluator, settle
+        self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
+        self._desk = Desk(caller, StoredMemory(store))
+        judge = evaluator.settings.judge
+        self._hide = judge is None or judge.secrets
+        self._packer = Packer(store, self._hide)
+        self._slots = slots
+        self._running: set[asyncio.Task[None]] = set()
+        self._suspects: list[Job] = []
+        self._paused_until = 0.0
+        self._in_vain = 0
+        """Pauses since a judge answered last."""
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+        self._same_model: set[str] = set()
+
+    async def start(self) -> None:
+        """Takes over what an earlier process left behind, and begins."""
+        await self._take_over()
+        self._task = asyncio.create_task(self._run(), name="pandaeval-judge")
+
+    async def stop(self) -> None:
+        """Drops what is under way: those jobs are due again at the next start."""
+        self._stopping.set()
+        if self._task is not None:
+            await self._task
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        self._packer.close()
+
+    async def drain(self, ended: Callable[[], None] | None = None) -> None:
+        """Runs until no job is left; ``ended`` is called after each. For files: jobs that are due later are waited
+        for."""
+        await self._take_over()
+        try:
+            while True:
+                started = await self._round(ended)
+                if self._running:
+                    await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+                elif not started and not self._suspects:
+                    due = self._store.jobs.next_due()
+                    if due is None:
+                        return
+                    await asyncio.sleep(max(0.01, due - time.time()))
+        finally:
+            for task in self._running:
+                task.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
+            self._packer.close()
+
+    async def _take_over(self) -> None:
+        await asyncio.wrap_future(self._store.jobs.release_all())
+        await asyncio.wrap_future(self._store.jobs.settle_all())
+
+    async def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                await self._round(None)
+            except sqlite3.Error as error:
+                _log.error("jobs cannot be taken from the store (%s)", error)
+                await asyncio.sleep(_PAUSE_S)
+            try:
+                await asyncio.wait_for(self._stopping.wait(), _TICK_S)
+            except TimeoutError:
+                continue
+
+    async def _round(self, ended: Callable[[], None] | None) -> int:
+        """Starts as many jobs as there is room for. A job that the worker died over before runs alone: if it dies
+        again, there is no doubt which one it was."""
+        now = time.time()
+        if now < self._paused_until:
+            return 0
+        if self._suspects:
+            if not self._running:
+                self._begin(self._suspects.pop(), ended)
+            return 0
+        free = self._slots - len(self._running)
+        if free <= 0:
+            return 0
+        jobs = await asyncio.wrap_future(self._store.jobs.lease(now, free, _LEASE_S))
+        for job in jobs:
+            if job.crashes:
+                self._suspects.append(job)
+            else:
+                self._begin(job, ended)
+        return len(jobs)
+
+    def _begin(self, job: Job, ended: Callable[[], None] | None) -> None:
+        task = asyncio.create_task(self._job(job))
+        self._running.add(task)
+
+        def done(task: asyncio.Task[None]) -> None:
+            self._running.discard(task)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                _log.error("job %s could not be finished", job.id, exc_info=error)
+            if ended is not None:
+                ended()
+
+        task.add_done_callback(done)
+
+    # -- one job -------------------------------------------------------------------------------------------------
+
+    async def _job(self, job: Job) -> None:
+        try:
+            packed = await asyncio.get_running_loop().run_in_executor(self._packer.thread, self._packer, job)
+        except GoneError as error:
+            return await self._end(Judgement(JobEnd(job.id, "cancelled", "gone", str(error))))
+        except Exception as error:  # noqa: BLE001 - what one trace holds must not stop the judge
+            _log.exception("trace %s could not be packed for a judge", job.trace_id.hex())
+            return await self._end(Judgement(JobEnd(job.id, "cancelled", "unreadable", repr(error))))
+        question = self._question(job, packed)
+        if question is None:
+            return await self._end(Judgement(JobEnd(job.id, "cancelled", "not_wanted")))
+        self._warn_of_itself(question.model, packed)
+        judge = Judge(self._desk, packed.pack, question.model, self._hide)
+        finding = await self._finding(job, question, packed, judge)
+        match finding:
+            case Later():
+                await self._put_back(job, finding)
+            case GivenUp():
+                result = self._evaluator.answered(question, finding.finding, judge.spent)
+                end = JobEnd(job.id, "dead", finding.finding.why.value, finding.error)
+                await self._end(Judgement(end, result))
+            case None:
+                await self._end(Judgement(JobEnd(job.id, "done", "not_applicable")))
+            case _:
+                result = self._evaluator.answered(question, finding, judge.spent)
+                await self._end(Judgement(JobEnd(job.id, "done", result.why or ""), result))
+
+    def _question(self, job: Job, packed: Packed) -> Question | None:
+        """The job's question as it is asked now; ``None`` when nobody wants it any more."""
+        _, questions = self._evaluator.judged(packed.trace)
+        return next((each for each in questions if each.metric.key == job.metric), None)
+
+    async def _finding(
+        self, job: Job, question: Question, packed: Packed, judge: Judge
+    ) -> Finding | Later | GivenUp | None:
+        ask = question.metric.ask
+        if self._patience.interactive and self._in_vain > _IN_VAIN:
+            return GivenUp(Unscored(Why.JUDGE_FAILED, "the judge could not be reached for too long"), "not asked")
+        try:
+            finding = None if ask is None else await ask(packed.trace, judge)
+            self._in_vain = 0
+            return finding
+        except NoVerdictError as error:
+            return Unscored(error.why, str(error))
+        except OverBudgetError:
+            if self._over_budget == "wait":
+                return Later(next_day(time.time()), "the day's budget is used up (judge.daily_usd)", free=True)
+            return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
+        except CallFailedError as error:
+            return after_failure(job, error, self._patience)
+        except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the judge
+            _log.exception("metric %s failed", job.metric)
+            return Unscored(Why.METRIC_ERROR, f"{type(error).__name__}: {error}"[:500])
+
+    async def _put_back(self, job: Job, later: Later) -> None:
+        if later.pause and later.due_at > self._paused_until + _SAME_PAUSE_S:
+            self._paused_until = later.due_at
+            self._in_vain += 1
+        self._telemetry.add("pandaeval.jobs", "put_back", 1, _reason(later))
+        await asyncio.wrap_future(
+            self._store.jobs.put_back(job.id, later.due_at, later.error, crashed=later.crashed, free=later.free)
+        )
+
+    async def _end(self, judgement: Judgement) -> None:
+        self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
+        await self._settle(lambda: self._line.judged([judgement]))
+
+    def _warn_of_itself(self, model: str, packed: Packed) -> None:
+        bare = model.rpartition("/")[2]
+        if bare in packed.trace.models and bare not in self._same_model:
+            self._same_model.add(bare)
+            _log.warning(
+                "the judge %s judges runs of the same model: models rate their own work too high; set another "
+                "judge.model",
+                model,
+            )
+
+
+def _reason(later: Later) -> str:
+    if later.crashed:
+        return Failure.CRASHED.value
+    return "waiting" if later.free else "failed"

@@ -1,0 +1,209 @@
+"""A judge by script: an OpenAI-compatible chat endpoint on loopback that answers verdicts, or fails in every way that
+providers do.
+
+Base URL ``http://127.0.0.1:PORT/v1``. What is answered depends on ``behave``, a function of the request's number
+(0-based) and its body; nothing else is kept but the times and bodies of the requests.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self, cast
+
+_ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
+_FENCED = re.compile(r"<<([0-9a-f]{32})>>.*?<</\1>>", re.DOTALL)
+_ORDER = re.compile(r"(?:set|give|answer with|return)[^.\n]{0,40}\b(?:confidence|score)\b\D{0,20}([01]\.\d+)", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """One HTTP answer. ``text``: the model's words; ``raw``: the whole body instead. ``drip_s``: seconds between bytes
+    of the body; ``hang_s``: seconds before anything; ``reset``: the connection is reset after the head."""
+
+    text: str = ""
+    status: int = 200
+    raw: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    hang_s: float = 0.0
+    drip_s: float = 0.0
+    reset: bool = False
+
+
+Behave = Callable[[int, dict[str, Any]], Say]
+
+
+def question_of(body: Mapping[str, Any]) -> str:
+    """The last message that holds the code to be repeated."""
+    asked = [m["content"] for m in body["messages"] if m["role"] == "user" and _ECHO.search(m["content"])]
+    return str(asked[-1])
+
+
+def verdict(body: Mapping[str, Any], **fields: Any) -> str:
+    """A verdict that holds, unless ``fields`` spoil it."""
+    found = _ECHO.search(question_of(body))
+    assert found, "our question names a code"
+    answer = {"instructed": False, "echo": found[1], "reason": "It went straight to the answer.", "confidence": 0.8}
+    return json.dumps({**answer, **fields})
+
+
+def good(number: int, body: dict[str, Any]) -> Say:
+    """Always a verdict."""
+    return Say(verdict(body))
+
+
+def parrot(number: int, body: dict[str, Any]) -> Say:
+    """Obeys any order about the score that stands outside the fences of the record: what it says shows whether
+    content got out."""
+    outside = "\n".join(_FENCED.sub("", m["content"]) for m in body["messages"] if m["role"] != "assistant")
+    ordered = _ORDER.search(outside)
+    return Say(verdict(body, confidence=float(ordered[1]) if ordered else 0.31))
+
+
+def always(say: Say | Callable[[dict[str, Any]], Say]) -> Behave:
+    """The same for every request."""
+    return lambda number, body: say(body) if callable(say) else say
+
+
+FAULTS: Mapping[str, Behave] = {
+    "429": always(Say(status=429)),
+    "429 with Retry-After": always(Say(status=429, headers={"Retry-After": "1"})),
+    "500": always(Say(status=500)),
+    "529": always(Say(status=529)),
+    "401": always(Say(status=401)),
+    "404": always(Say(status=404)),
+    "hang": always(Say(hang_s=6.0)),
+    "drip": always(lambda body: Say(verdict(body), drip_s=0.5)),
+    "reset": always(Say("half", reset=True)),
+    "not http json": always(Say(raw=b"<html>busy</html>")),
+    "cut body": always(Say(raw=b'{"id": "x", "object": "chat.completion", "choices": [{"ind')),
+    "no choices": always(
+        Say(raw=b'{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}')
+    ),
+    "empty": always(Say("")),
+    "cut JSON": always(lambda body: Say(verdict(body)[:-12])),
+    "prose": always(Say("I would say 0.9.")),
+    "a bare colon": always(Say(":")),
+    "thought process": always(Say("Thought process: let us solve this step by step.")),
+    "wrong shape": always(lambda body: Say(json.dumps({"score": 1.0}))),
+    "a list": always(lambda body: Say(f"[{verdict(body)}]")),
+    "one field more": always(lambda body: Say(verdict(body, score=1.0))),
+    "out of range": always(lambda body: Say(verdict(body, confidence=1.01))),
+    "far out of range": always(lambda body: Say(verdict(body, confidence=95))),
+    "not a number": always(lambda body: Say(verdict(body, confidence="high"))),
+    "NaN": always(lambda body: Say(verdict(body).replace("0.8", "NaN"))),
+    "null": always(lambda body: Say(verdict(body, confidence=None))),
+    "wrong echo": always(lambda body: Say(verdict(body, echo="00000000"))),
+    "instructed": always(lambda body: Say(verdict(body, instructed=True, confidence=1.0))),
+    "10 MB": always(lambda body: Say(verdict(body, reason="x" * 10_000_000))),
+    "deep": always(Say("[" * 60_000)),
+}
+"""Each of them for good: none may ever lead to a score."""
+
+
+class JudgeServer:
+    """The server on a thread of its own, as a context manager. ``requests``: (monotonic time, body) in order."""
+
+    def __init__(self, behave: Behave = good) -> None:
+        self.behave = behave
+        self.requests: list[tuple[float, dict[str, Any]]] = []
+        self.most_at_once = 0
+        self._inside = 0
+        self._lock = threading.Lock()
+        self._http = _Http(("127.0.0.1", 0), _Handler)
+        self._http.owner = self
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_port}/v1"
+
+    def took(self, body: dict[str, Any]) -> Say:
+        """Counts a request and says what is answered."""
+        with self._lock:
+            number = len(self.requests)
+            self.requests.append((time.monotonic(), body))
+            self._inside += 1
+            self.most_at_once = max(self.most_at_once, self._inside)
+        return self.behave(number, body)
+
+    def left(self) -> None:
+        with self._lock:
+            self._inside -= 1
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+    owner: JudgeServer
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+        owner = cast(_Http, self.server).owner
+        say = owner.took(body)
+        try:
+            self._say(say, body)
+        except OSError:
+            self.close_connection = True  # whoever asked has gone: that is what some faults are about
+        finally:
+            owner.left()
+
+    def _say(self, say: Say, body: dict[str, Any]) -> None:
+        time.sleep(say.hang_s)
+        content = say.raw if say.raw is not None else json.dumps(_completion(say, body)).encode()
+        self.send_response(say.status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(content)))
+        for name, value in say.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if say.reset:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+            return
+        if not say.drip_s:
+            self.wfile.write(content)
+            return
+        for byte in content:
+            self.wfile.write(bytes((byte,)))
+            self.wfile.flush()
+            time.sleep(say.drip_s)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: the requests are in :attr:`JudgeServer.requests`."""
+
+
+def _completion(say: Say, body: Mapping[str, Any]) -> dict[str, Any]:
+    if say.status != 200:
+        return {"error": {"message": "scripted fault", "type": "server_error", "param": None, "code": None}}
+    taken = sum(len(message["content"]) // 4 for message in body["messages"])
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": body["model"],
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": say.text}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": taken, "completion_tokens": 40, "total_tokens": taken + 40},
+    }
