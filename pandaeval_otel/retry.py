@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
@@ -11,10 +12,10 @@ _TRAILER = "google.rpc.retryinfo-bin"
 _FIELD_1, _MAX_SHORT = 0x0A, 0x7F
 
 
-def retry_after_s(trailers: Iterable[tuple[str, str | bytes]] | None) -> float | None:
+def retry_after_s(trailers: Iterable[Any] | None) -> float | None:
     """Seconds that a ``google.rpc.RetryInfo`` in gRPC trailers asks for; ``None``: there is none, do not come back.
 
-    The message is one duration in field 1; read by hand, it takes no package of Google's into applications.
+    ``trailers``: pairs of key and value. The message is one duration in field 1; read by hand, it takes no package of Google's into applications.
     """
     for key, value in trailers or ():
         if key == _TRAILER and isinstance(value, bytes):

@@ -27,12 +27,14 @@ from pandaeval_collector.receivers.bind import Address, check_bind, parse_addres
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
+from pandaeval_collector.receivers.results_grpc import ResultsHandler
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.receivers.submit_grpc import SubmitHandler
 from pandaeval_collector.series import Labels
 from pandaeval_collector.settings import evaluator, judge, timing
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.watching import Watching
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +100,13 @@ class Collector:
         outlets = await self._open_outlets(store)
         line = Line(store, scorer, Emitter(outlets.signals, Labels(store.labels())))
         hints = Hints(config.judge.model is not None)
-        pipeline = Pipeline(store, line, timing(config), self.telemetry, lambda _: outlets.wake(), on_traces=hints.look)
+        pipeline = Pipeline(store, line, timing(config), self.telemetry, lambda _: wake(), on_traces=hints.look)
+        watching = Watching(store, pipeline)
+
+        def wake() -> None:
+            outlets.wake()
+            watching.wake()
+
         publish(self.telemetry, store, pipeline)
         await pipeline.start()
         self._pipeline = pipeline
@@ -112,7 +120,10 @@ class Collector:
             max_request_bytes=config.server.max_request_bytes,
             token=self._token,
             tls=self._tls,
-            handlers=[SubmitHandler(pipeline, self._admission, self.telemetry).handler],
+            handlers=[
+                SubmitHandler(pipeline, self._admission, self.telemetry).handler,
+                ResultsHandler(watching, self.telemetry).handler,
+            ],
             telemetry=self.telemetry,
         )
         http = HttpServer(
@@ -131,6 +142,7 @@ class Collector:
         parts.push_async_callback(http.stop)
         grpc_address = await grpc.start()
         parts.push_async_callback(grpc.stop, 5.0)
+        parts.push_async_callback(watching.close)
         self._admission.draining = False
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc_address, http_address, health_address)

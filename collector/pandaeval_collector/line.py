@@ -97,6 +97,12 @@ class Line:
         self._add_results(decision.results, decision)
         return decision
 
+    def session_now(self, session_id: str) -> list[Result]:
+        """What a session's scores would be if it ended now. Nothing of it is to be stored."""
+        rows = self._store.session_traces(session_id)
+        found = self._score_session(session_id, rows, Trigger.SESSION_CHANGED) if rows else []
+        return [replace(result, final=False) for result in found]
+
     def judged(self, judgements: Sequence[Judgement]) -> Decision:
         """What judges said, and the ends of the jobs that asked them: filed under results and sessions like anything
         that is decided. A judgement on evidence that has grown since is dropped; a job for the new one exists."""

@@ -190,6 +190,10 @@ class Store:
         )
         return [ResultRow(*row) for row in rows]
 
+    def newest_seq(self) -> int:
+        """The ``seq`` of the newest result; 0 when there is none."""
+        return int(self._reader().execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()[0])
+
     # -- sessions ------------------------------------------------------------------------------------------------
 
     def session_traces(self, session_id: str) -> list[SessionTraceRow]:
@@ -229,6 +233,11 @@ class Store:
     def open_sessions(self) -> Iterator[str]:
         """Sessions that were not scored for good yet."""
         yield from (row[0] for row in self._reader().execute("SELECT session_id FROM sessions WHERE open = 1"))
+
+    def session_is_open(self, session_id: str) -> bool | None:
+        """Whether a session waits to be scored for good; ``None`` for one that is not known."""
+        row = self._reader().execute("SELECT open FROM sessions WHERE session_id = ?", (session_id,)).fetchone()
+        return None if row is None else bool(row[0])
 
     # -- cursors and small facts ---------------------------------------------------------------------------------
 

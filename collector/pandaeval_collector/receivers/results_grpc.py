@@ -1,0 +1,138 @@
+"""Results back to applications over gRPC: ``pandaeval.v1.ResultService``, on the port of OTLP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import grpc
+import orjson
+from google.protobuf.message import DecodeError
+
+from pandaeval_collector.receivers._answers import Outcomes
+from pandaeval_collector.receivers._protocol import Accepted, Draining, Malformed, Overloaded
+from pandaeval_collector.receivers.otlp_grpc import abort
+from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
+from pandaeval_otel._proto.result_service_pb2 import (
+    GetSessionRequest,
+    GetSessionResponse,
+    WatchResultsRequest,
+    WatchResultsResponse,
+)
+
+if TYPE_CHECKING:
+    _Context = grpc.aio.ServicerContext[bytes, bytes]
+
+MAX_WATCHERS = 256
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """``results``: JSON objects, final where ``closed``."""
+
+    closed: bool
+    traces: int
+    results: Sequence[bytes]
+
+
+class ResultSource(Protocol):
+    """Where results lie. Called on the event loop."""
+
+    @property
+    def closing(self) -> bool:
+        """The collector is shutting down: watchers have to go."""
+        ...
+
+    def changed(self) -> AsyncIterator[None]:
+        """Yields at once, and then again whenever results may have been added, or ``closing`` has become true."""
+        ...
+
+    async def newest(self) -> int:
+        """The cursor of the newest result; 0 when there is none."""
+        ...
+
+    async def after(self, cursor: int, limit: int) -> Sequence[tuple[int, bytes]]:
+        """Results behind a cursor in order of commitment: (cursor, JSON object)."""
+        ...
+
+    async def session(self, session_id: str) -> SessionState | None:
+        """A session as it stands; ``None`` if nothing of it was decided."""
+        ...
+
+
+class ResultsHandler:
+    """Serves ``WatchResults`` and ``GetSession``. ``handler`` goes to the server's ``handlers``."""
+
+    def __init__(self, source: ResultSource, telemetry: ReceiverTelemetry | None = None) -> None:
+        self._source = source
+        self._outcomes = Outcomes("results", telemetry or NoTelemetry())
+        self._watchers = 0
+        self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
+            "pandaeval.v1.ResultService",
+            {
+                "WatchResults": grpc.unary_stream_rpc_method_handler(self._watch),
+                "GetSession": grpc.unary_unary_rpc_method_handler(self._session),
+            },
+        )
+
+    async def _watch(self, request: bytes, context: _Context) -> AsyncIterator[bytes]:
+        self._watchers += 1
+        try:
+            wanted = _parsed(WatchResultsRequest, request)
+            if self._watchers > MAX_WATCHERS:
+                raise Overloaded(f"{MAX_WATCHERS} watchers are enough")
+            self._outcomes.accepted(Accepted())
+            async for found in self._found(wanted):
+                yield found.SerializeToString()
+            raise Draining("the collector is shutting down")
+        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
+            await abort(context, self._outcomes, error)
+        finally:
+            self._watchers -= 1
+
+    async def _found(self, wanted: WatchResultsRequest) -> AsyncIterator[WatchResultsResponse]:
+        cursor = wanted.after if wanted.after >= 0 else await self._source.newest()
+        async for _ in self._source.changed():
+            while rows := await self._source.after(cursor, _PAGE):
+                for cursor, body in rows:
+                    if _matches(wanted, body):
+                        yield WatchResultsResponse(cursor=cursor, result_json=body.decode())
+                if self._source.closing:
+                    return
+
+    async def _session(self, request: bytes, context: _Context) -> bytes:
+        try:
+            found = await self._source.session(_parsed(GetSessionRequest, request).session_id)
+        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
+            await abort(context, self._outcomes, error)
+        self._outcomes.accepted(Accepted())
+        if found is None:
+            return GetSessionResponse().SerializeToString()
+        texts = [body.decode() for body in found.results]
+        return GetSessionResponse(
+            found=True, closed=found.closed, traces=found.traces, result_json=texts
+        ).SerializeToString()
+
+
+def _parsed(kind: Any, request: bytes) -> Any:
+    try:
+        return kind.FromString(request)
+    except DecodeError as error:
+        raise Malformed(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
+
+
+def _matches(wanted: WatchResultsRequest, body: bytes) -> bool:
+    texts = (wanted.session_id, wanted.trace_id, wanted.agent)
+    if any(text and orjson.dumps(text) not in body for text in texts):
+        return False  # nearly all that does not match ends here, unread
+    if not (any(texts) or wanted.metric):
+        return True
+    result = orjson.loads(body)
+    return (
+        wanted.session_id in ("", result["session_id"])
+        and wanted.trace_id in ("", result["trace_id"])
+        and wanted.agent in ("", result["agent"])
+        and wanted.metric in ("", result["metric"], f"{result['level']}.{result['metric']}")
+    )

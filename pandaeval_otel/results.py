@@ -1,0 +1,106 @@
+"""Results back in the application: for guardrails, tests and notebooks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+from opentelemetry.trace import Span
+
+from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchResultsResponse
+from pandaeval_otel.retry import retry_after_s
+from pandaeval_otel.settings import Settings, settings
+
+_METHOD = "/pandaeval.v1.ResultService/WatchResults"
+_AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED, grpc.StatusCode.CANCELLED)
+_BACKOFF_S, _MAX_BACKOFF_S = 0.1, 5.0
+_ALIVE = (("grpc.keepalive_time_ms", 30_000), ("grpc.max_reconnect_backoff_ms", 2000))
+
+Result = dict[str, Any]
+"""A result as ``pandaeval evaluate --format json`` prints it, and ``cursor``: as ``after`` it begins behind this one."""
+
+
+async def watch_results(
+    *,
+    session: str = "",
+    trace: str | int | Span = "",
+    agent: str = "",
+    metric: str = "",
+    after: int = 0,
+    endpoint: str | None = None,
+    token: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> AsyncIterator[Result]:
+    """Yields the results that are stored already, oldest first, then new ones as they are committed, without end.
+
+    ``trace``: a span, or a trace id as number or 32 hex digits. ``metric`` with or without its level
+    (``trace.coherence``). ``after``: only those behind this cursor; -1: only those from now on. A collector that goes
+    away is waited for, and nothing is missed or repeated. Raises ``grpc.aio.AioRpcError`` when it refuses.
+    """
+    where = settings(endpoint=endpoint, token=token, headers=headers)
+    request = WatchResultsRequest(
+        session_id=session, trace_id=trace_id(trace), agent=agent, metric=metric, after=after
+    )  # fmt: skip
+    failures = 0
+    async with _channel(where) as channel:
+        watch = channel.unary_stream(
+            _METHOD, WatchResultsRequest.SerializeToString, WatchResultsResponse.FromString
+        )  # fmt: skip
+        while True:
+            try:
+                async for found in watch(request, metadata=where.metadata):
+                    failures = 0
+                    request.after = found.cursor
+                    yield {**json.loads(found.result_json), "cursor": found.cursor}
+            except grpc.aio.AioRpcError as error:
+                delay = retry_after_s(error.trailing_metadata())
+                if error.code() not in _AGAIN and delay is None:
+                    raise
+                failures += 1
+                backoff = min(_MAX_BACKOFF_S, _BACKOFF_S * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
+                await asyncio.sleep(backoff if delay is None else delay)
+
+
+def wait_for_result(
+    trace: str | int | Span,
+    metric: str,
+    timeout: float = 30.0,
+    *,
+    endpoint: str | None = None,
+    token: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Result:
+    """Blocks until a trace has a result of ``metric``, and returns the first one. Raises :class:`TimeoutError` after
+    ``timeout`` seconds. In a coroutine use :func:`watch_results` instead: this would hold up its loop."""
+
+    async def first() -> Result:
+        async with asyncio.timeout(timeout):
+            results = watch_results(trace=trace, metric=metric, endpoint=endpoint, token=token, headers=headers)
+            async for result in results:
+                return result
+            raise AssertionError("watching ends only with an error")
+
+    # On a thread of its own: a caller with a running loop (a notebook) can have no second one on the same thread.
+    with ThreadPoolExecutor(1, thread_name_prefix="pandaeval-results") as thread:
+        return thread.submit(asyncio.run, first()).result()
+
+
+def trace_id(trace: str | int | Span) -> str:
+    """32 hex digits."""
+    if isinstance(trace, Span):
+        trace = trace.get_span_context().trace_id
+    return f"{trace:032x}" if isinstance(trace, int) else trace.lower()
+
+
+def _channel(where: Settings) -> grpc.aio.Channel:
+    if not where.secure:
+        return grpc.aio.insecure_channel(where.target, options=_ALIVE)
+    authority = Path(where.certificate).read_bytes() if where.certificate else None
+    return grpc.aio.secure_channel(where.target, grpc.ssl_channel_credentials(authority), options=_ALIVE)
