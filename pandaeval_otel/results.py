@@ -24,7 +24,7 @@ _BACKOFF_S, _MAX_BACKOFF_S = 0.1, 5.0
 _ALIVE = (("grpc.keepalive_time_ms", 30_000), ("grpc.max_reconnect_backoff_ms", 2000))
 
 Result = dict[str, Any]
-"""A result as ``pandaeval evaluate --format json`` prints it, and ``cursor``: as ``after`` it begins behind this one."""
+"""A result as ``pandaeval evaluate --format json`` prints it, and ``cursor``: as ``after`` it begins behind it."""
 
 
 async def watch_results(

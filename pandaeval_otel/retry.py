@@ -15,7 +15,8 @@ _FIELD_1, _MAX_SHORT = 0x0A, 0x7F
 def retry_after_s(trailers: Iterable[Any] | None) -> float | None:
     """Seconds that a ``google.rpc.RetryInfo`` in gRPC trailers asks for; ``None``: there is none, do not come back.
 
-    ``trailers``: pairs of key and value. The message is one duration in field 1; read by hand, it takes no package of Google's into applications.
+    ``trailers``: pairs of key and value. The message is one duration in field 1; read by hand, it takes no package of
+    Google's into applications.
     """
     for key, value in trailers or ():
         if key == _TRAILER and isinstance(value, bytes):
