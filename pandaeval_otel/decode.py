@@ -8,27 +8,28 @@ from typing import Any
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from pandaeval_otel.raw import RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
-from pandaeval_otel.skeleton import Fields, Request
+from pandaeval_otel.skeleton import Spans
 from pandaeval_otel.wire import hash_and_strip
 
 MAX_VALUE_CHARS = 1 << 20
 """Longer strings are cut here, with the length that they had: nothing that we compute needs more."""
 
+_UNSET = Status()
 _STRING, _INT = 0x0A, 0x18  # first byte of an AnyValue: field number and wire type of string_value, int_value
 
 
 def decode_spans(chunk: bytes) -> Iterator[tuple[RawSpan, bytes]]:
     """Each span of an OTLP trace request, with the hash of its content."""
-    for resourced in Request.FromString(chunk).resourced:
+    for resourced in Spans.FromString(chunk).resourced:
         resource = Resource(attributes(ResourceMessage.FromString(resourced.resource).attributes))
         for scoped in resourced.scoped:
             message = InstrumentationScope.FromString(scoped.scope)
             scope = Scope(message.name, message.version)
-            for raw in scoped.items:
-                yield _span(Fields.FromString(raw), resource, scope), hash_and_strip(Span.FromString(raw))
+            for span in scoped.spans:
+                yield _span(span, resource, scope), hash_and_strip(span)
 
 
 def decode_logs(chunk: bytes) -> Iterator[tuple[RawLog, bytes]]:
@@ -44,6 +45,7 @@ def decode_logs(chunk: bytes) -> Iterator[tuple[RawLog, bytes]]:
 def _span(span: Any, resource: Resource, scope: Scope) -> RawSpan:
     parent = span.parent_span_id
     events, links = span.events, span.links
+    status = span.status if span.HasField("status") else _UNSET
     return RawSpan(
         trace_id=span.trace_id.hex(),
         span_id=span.span_id.hex(),
@@ -52,8 +54,8 @@ def _span(span: Any, resource: Resource, scope: Scope) -> RawSpan:
         kind=span.kind,
         start_ns=span.start_time_unix_nano,
         end_ns=span.end_time_unix_nano,
-        status_code=span.status.code,
-        status_message=span.status.message,
+        status_code=status.code,
+        status_message=status.message,
         attributes=_values(span.attributes),
         events=tuple(RawEvent(e.name, e.time_unix_nano, _values(e.attributes)) for e in events) if events else (),
         links=tuple(RawLink(link.trace_id.hex(), link.span_id.hex()) for link in links) if links else (),
@@ -82,28 +84,25 @@ def _log(record: Any, resource: Resource, scope: Scope) -> RawLog:
 def _values(encoded: Mapping[str, bytes]) -> dict[str, Any]:
     """Attributes from a map of encoded values; strings and small integers, nearly all there are, without a message."""
     decoded: dict[str, Any] = {}
-    for key, data in encoded.items():
-        if data:
-            first, size = data[0], len(data)
-            if first == _STRING and size > 1:
-                at = 2 if data[1] < 0x80 else 3 if data[2] < 0x80 else 4 if data[3] < 0x80 else 5
-                if at < 5 and size <= MAX_VALUE_CHARS and size == at + _length(data, at):
-                    decoded[key] = data[at:].decode()
+    for key in encoded:
+        data = encoded[key]
+        size = len(data)
+        if size > 1:
+            first, length = data[0], data[1]
+            if first == _STRING:
+                # One string and nothing else: its length in one or two bytes (a varint), then itself.
+                if length < 0x80:
+                    if size == length + 2:
+                        decoded[key] = data[2:].decode()
+                        continue
+                elif data[2] < 0x80 and size == (length & 0x7F | data[2] << 7) + 3:
+                    decoded[key] = data[3:].decode()
                     continue
             elif first == _INT and size == 2:
-                decoded[key] = data[1]
+                decoded[key] = length
                 continue
         decoded[key] = value(AnyValue.FromString(data))
     return decoded
-
-
-def _length(data: bytes, at: int) -> int:
-    """The length that a string of an AnyValue claims, in the varint that ends before ``at``."""
-    if at == 2:
-        return data[1]
-    if at == 3:
-        return (data[1] & 0x7F) | data[2] << 7
-    return (data[1] & 0x7F) | (data[2] & 0x7F) << 7 | data[3] << 14
 
 
 def attributes(pairs: Iterable[Any]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 ``Request`` declares resources, scopes, spans and log records as ``bytes``: raw slices from C. ``Fields`` declares a
 span's attributes as ``map<string, bytes>`` (a map entry is a key-value pair on the wire), so that a value is decoded
-only when somebody wants it; of a key that stands twice the last value is kept, as everywhere.
+only when somebody wants it; of a key that stands twice the last value is kept, as everywhere. It names every field of
+OTLP's span, so that what it serialises is the same for one content, whoever encoded it.
 
 Built at import from descriptors in a pool of its own: no generated code, so it runs on every protobuf version.
 """
@@ -30,12 +31,28 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "Scoped": {"scope": (1, "bytes"), "items": (2, "+bytes"), "schema_url": (3, "bytes")},
     "Resourced": {"resource": (1, "bytes"), "scoped": (2, "+Scoped"), "schema_url": (3, "bytes")},
     "Request": {"resourced": (1, "+Resourced")},
+    "SpansScoped": {"scope": (1, "bytes"), "spans": (2, "+Fields")},
+    "SpansResourced": {"resource": (1, "bytes"), "scoped": (2, "+SpansScoped")},
+    "Spans": {"resourced": (1, "+SpansResourced")},
     "Status": {"message": (2, "string"), "code": (3, "int32")},
-    "Event": {"time_unix_nano": (1, "fixed64"), "name": (2, "string"), "attributes": (3, "map")},
-    "Link": {"trace_id": (1, "bytes"), "span_id": (2, "bytes")},
+    "Event": {
+        "time_unix_nano": (1, "fixed64"),
+        "name": (2, "string"),
+        "attributes": (3, "map"),
+        "dropped_attributes_count": (4, "uint32"),
+    },
+    "Link": {
+        "trace_id": (1, "bytes"),
+        "span_id": (2, "bytes"),
+        "trace_state": (3, "string"),
+        "attributes": (4, "map"),
+        "dropped_attributes_count": (5, "uint32"),
+        "flags": (6, "fixed32"),
+    },
     "Fields": {
         "trace_id": (1, "bytes"),
         "span_id": (2, "bytes"),
+        "trace_state": (3, "string"),
         "parent_span_id": (4, "bytes"),
         "name": (5, "string"),
         "kind": (6, "int32"),
@@ -44,7 +61,9 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "attributes": (9, "map"),
         "dropped_attributes_count": (10, "uint32"),
         "events": (11, "+Event"),
+        "dropped_events_count": (12, "uint32"),
         "links": (13, "+Link"),
+        "dropped_links_count": (14, "uint32"),
         "status": (15, "Status"),
         "flags": (16, "fixed32"),
     },
@@ -83,4 +102,4 @@ def _add_field(message: Any, name: str, number: int, kind: str) -> None:
 
 
 _classes = _build()
-Request, Fields = _classes["Request"], _classes["Fields"]
+Request, Spans = _classes["Request"], _classes["Spans"]
