@@ -73,7 +73,9 @@ def teacher_folder() -> Path:
 def main(out: Path) -> None:
     teacher = Teacher(teacher_folder())
     pieces = teacher.tokenizer.get_vocab_size()
-    (out / "vocabulary.txt").write_text("\n".join(teacher.tokenizer.id_to_token(i) for i in range(pieces)), "utf-8")
+    (out / "vocabulary.txt").write_text(
+        "\n".join(str(teacher.tokenizer.id_to_token(i)) for i in range(pieces)), "utf-8"
+    )
     np.save(out / "tokens.npy", teacher.embed([[START, i, END] for i in range(pieces)]))
     texts = [json.loads(line)["text"] for line in (out / "corpus.jsonl").open(encoding="utf-8")]
     ids = [encoding.ids for encoding in teacher.tokenizer.encode_batch(texts)]
