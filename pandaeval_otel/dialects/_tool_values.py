@@ -21,7 +21,7 @@ _CALL = frozenset({"args", "kwargs"})
 _CALL_NOISE = _CALL | {"sanitize_inputs_outputs", "self", "ctx", "context", "run_context", "tool_context"}
 _FUNCTION_RESPONSE = frozenset({"id", "name", "response", "will_continue", "scheduling", "parts"})
 _MCP_CALL = frozenset({"tool_name", "arguments"})
-_FAILED = frozenset({"error", "failed", "failure"})
+_FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
 _ENVELOPES = ('"lc"', '"type": "tool"', '"type":"tool"', '"tool_call_id"', '"output"', '"blocks"')
 _MAX_NESTING = 4
 
