@@ -32,6 +32,8 @@ _BATCH = 128
 _REMEMBER = 50_000
 _FORGET = 2000
 _RETRY_S = 1.0
+_CROWDED, _FULL = 0.7, 0.9
+"""Parts of the disk budget between which the retention goes down to nothing but the late window."""
 T = TypeVar("T")
 
 
@@ -395,6 +397,13 @@ class Pipeline:
         while len(self._just_decided) > _REMEMBER:
             self._just_decided.popitem(last=False)
 
+    def _retention(self) -> float:
+        """What is configured, and less while the disk budget runs out: old results go before new spans are refused."""
+        timing = self.timing
+        fill = self._store.size_bytes() / self._store.max_bytes
+        spare = (_FULL - fill) / (_FULL - _CROWDED)
+        return max(timing.late_window, timing.retention * min(1.0, max(0.0, spare)))
+
     async def _upkeep(self) -> None:
         timing = self.timing
         forgotten = _FORGET
@@ -402,7 +411,7 @@ class Pipeline:
             while forgotten == _FORGET:
                 forgotten = await asyncio.wrap_future(
                     self._store.forget(
-                        timing.late_window, timing.retention, time.time(), self._traces.reopened(), limit=_FORGET
+                        timing.late_window, self._retention(), time.time(), self._traces.reopened(), limit=_FORGET
                     )
                 )
             await asyncio.get_running_loop().run_in_executor(self._worker, self._store.checkpoint)

@@ -21,12 +21,13 @@ class Sink:
 
     ``trouble``: how likely a request fails. Half of those are taken nevertheless, and only the answer is lost: that is
     when a sender repeats itself. ``copies``: how often each result's log event and each span came; ``changed``: those
-    that came again with other bytes.
+    that came again with other bytes; ``requests``: all requests for spans and log records, as they came.
     """
 
     def __init__(self, seed: int = 0, trouble: float = 0.0) -> None:
         self._chance, self._trouble, self._lock = random.Random(seed), trouble, threading.Lock()
         self._bodies: dict[str, bytes] = {}
+        self.requests: list[Any] = []
         self.copies: Counter[str] = Counter()
         self.changed: set[str] = set()
         self.metric_requests = 0
@@ -56,11 +57,13 @@ class Sink:
             return sum(1 for count in self.copies.values() if count > 1)
 
     def _take_spans(self, request: Any, context: grpc.ServicerContext) -> Any:
+        self._remember(request)
         spans = (span for block in request.resource_spans for scope in block.scope_spans for span in scope.spans)
         self._keep(((f"span {span.span_id.hex()} {_revisions(span)}", span) for span in spans), context)
         return trace_service_pb2.ExportTraceServiceResponse()
 
     def _take_logs(self, request: Any, context: grpc.ServicerContext) -> Any:
+        self._remember(request)
         records = (each for block in request.resource_logs for scope in block.scope_logs for each in scope.log_records)
         self._keep(
             ((f"log {_attribute(each, RESULT_ID)} {_attribute(each, REVISION)}", each) for each in records), context
@@ -71,6 +74,10 @@ class Sink:
         with self._lock:
             self.metric_requests += 1
         return metrics_service_pb2.ExportMetricsServiceResponse()
+
+    def _remember(self, request: Any) -> None:
+        with self._lock:
+            self.requests.append(request)
 
     def _keep(self, items: Any, context: grpc.ServicerContext) -> None:
         with self._lock:

@@ -59,7 +59,10 @@ def _new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 async def _serve(config: Config) -> None:
+    import sqlite3
+
     from pandaeval_collector.app import Collector
+    from pandaeval_collector.errors import UserError
 
     log = logging.getLogger("pandaeval_collector")
     stop = asyncio.Event()
@@ -67,7 +70,10 @@ async def _serve(config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     running = Collector(config, os.environ)
-    listening = await running.start()
+    try:
+        listening = await running.start()
+    except (OSError, sqlite3.OperationalError) as error:
+        raise UserError(f"the collector cannot start with its data in {config.store.path}: {error}") from error
     log.info(
         "ready: OTLP/gRPC on %s, OTLP/HTTP on http://%s, health on http://%s, data in %s",
         listening.grpc,

@@ -13,6 +13,18 @@ from pandaeval_collector.store import jobs
 from pandaeval_collector.store.rows import ResultRow, SeriesRow, WriteSet, pack_ids
 
 _VACUUM_PAGES = 256
+_EXPIRE = (
+    """DELETE FROM traces WHERE trace_id IN
+       (SELECT trace_id FROM traces WHERE decided_at < ? AND size = 0 ORDER BY decided_at LIMIT ?)""",
+    "DELETE FROM results WHERE seq IN (SELECT seq FROM results WHERE created_at < ? ORDER BY created_at LIMIT ?)",
+    """DELETE FROM session_traces WHERE trace_id IN
+       (SELECT trace_id FROM sessions JOIN session_traces USING (session_id)
+        WHERE open = 0 AND touched_at < ? LIMIT ?)""",
+    """DELETE FROM sessions WHERE session_id IN
+       (SELECT session_id FROM sessions WHERE open = 0 AND touched_at < ?
+        AND NOT EXISTS (SELECT 1 FROM session_traces WHERE session_traces.session_id = sessions.session_id) LIMIT ?)""",
+)
+"""What goes after the retention, so many rows at a time: senders wait while the writer deletes."""
 _IDS = 500
 
 
@@ -160,17 +172,10 @@ def forget(
         "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE trace_id = ?", [(row[0],) for row in rows]
     )
     old = now - retention_s
-    connection.execute("DELETE FROM traces WHERE decided_at < ? AND size = 0", (old,))
-    connection.execute("DELETE FROM results WHERE created_at < ?", (old,))
-    connection.execute(
-        """DELETE FROM session_traces WHERE session_id IN
-           (SELECT session_id FROM sessions WHERE open = 0 AND touched_at < ?)""",
-        (old,),
-    )
-    connection.execute("DELETE FROM sessions WHERE open = 0 AND touched_at < ?", (old,))
+    expired = [connection.execute(statement, (old, limit)).rowcount for statement in _EXPIRE]
     jobs.forget(connection, old)
     _give_back_pages(connection)
-    return len(rows)
+    return max(len(rows), *expired)
 
 
 def _give_back_pages(connection: sqlite3.Connection) -> None:

@@ -313,8 +313,8 @@ class Store:
         self, late_window_s: float, retention_s: float, now: float, keep: Collection[bytes] = (), limit: int = 2000
     ) -> Future[int]:
         """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, ``keep`` excepted, and results,
-        tombstones and closed sessions older than ``retention_s``; looks at no more than ``limit`` traces. The future
-        holds how many traces gave up their chunks; call again while it is ``limit``."""
+        tombstones and closed sessions older than ``retention_s``; of each kind no more than ``limit``. The future
+        holds how many went of the kind that had most; call again while it is ``limit``."""
         return self._writer.submit(lambda connection: forget(connection, now, late_window_s, retention_s, keep, limit))
 
     @property
