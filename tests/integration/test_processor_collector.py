@@ -1,0 +1,280 @@
+"""The span processor and a collector in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from support.agents import run_agent, scored
+from support.collector import CollectorProcess
+from support.processors import Recording, processor, provider, until
+
+from pandaeval_otel import session_end, using_session, wait_for_result, watch_results
+from pandaeval_otel._proto.result_service_pb2 import GetSessionRequest, GetSessionResponse
+from pandaeval_otel.submission import Submission
+
+_FORKING = Path(__file__).parents[1] / "support" / "forking.py"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    # So long that only an application's word closes traces and sessions here.
+    waits = {"PANDAEVAL_CLOSE__QUIET": "60s", "PANDAEVAL_CLOSE__IDLE": "60s", "PANDAEVAL_SESSION__IDLE": "60s"}
+    with CollectorProcess(tmp_path_factory.mktemp("collector"), waits) as collector:
+        yield collector.start()
+
+
+@pytest.fixture
+def telemetry() -> Recording:
+    return Recording()
+
+
+@pytest.fixture
+def tracing(running: CollectorProcess, telemetry: Recording) -> Iterator[TracerProvider]:
+    made = provider(processor(running.grpc, telemetry))
+    yield made
+    made.shutdown()
+
+
+def all_scored(collector: CollectorProcess, trace_ids: set[str]) -> None:
+    collector.until(lambda: trace_ids <= scored(collector.results()), "done with all traces")
+    triggers = {each["trigger"] for each in collector.results() if each["trace_id"] in trace_ids}
+    assert triggers == {"explicit"}
+
+
+class TestWays:
+    def test_sync(self, running: CollectorProcess, tracing: TracerProvider, telemetry: Recording) -> None:
+        sent = {run_agent(tracing.get_tracer("t"), seed) for seed in range(10)}
+        assert tracing.force_flush()
+        assert telemetry["traces", "acknowledged", ""] == len(sent) == 10
+        all_scored(running, sent)
+
+    async def test_asyncio(self, running: CollectorProcess, tracing: TracerProvider) -> None:
+        async def one(seed: int) -> str:
+            with using_session(f"task {seed}"):
+                await asyncio.sleep(0)
+                return run_agent(tracing.get_tracer("t"), seed)
+
+        sent = set(await asyncio.gather(*map(one, range(10))))
+        assert await asyncio.to_thread(tracing.force_flush)
+        await asyncio.to_thread(all_scored, running, sent)
+        sessions = {each["session_id"] for each in running.results() if each["trace_id"] in sent}
+        assert sessions == {f"task {seed}" for seed in range(10)}
+
+    def test_threads(self, running: CollectorProcess, tracing: TracerProvider, telemetry: Recording) -> None:
+        with ThreadPoolExecutor(8) as pool:
+            sent = set(pool.map(lambda seed: run_agent(tracing.get_tracer("t"), seed), range(80)))
+        assert tracing.force_flush()
+        assert telemetry["traces", "acknowledged", ""] == len(sent) == 80
+        all_scored(running, sent)
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+    def test_fork(self, running: CollectorProcess, tmp_path: Path) -> None:
+        """Parent and children trace before and after forks, also with a span open across one."""
+        done = subprocess.run(
+            [sys.executable, str(_FORKING), running.grpc],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr.decode()[-3000:]
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(lines) == 4
+        for line in lines:
+            assert line["balance"] == line["dropped"] == 0
+            assert line["acknowledged"] > 0
+        assert len({line["pid"] for line in lines}) == 4
+        running.until(
+            lambda: {id_ for line in lines for id_ in line["traces"]} <= scored(running.results()), "done with all"
+        )
+
+
+class TestSameResults:
+    def test_by_both_doors(self, tmp_path: Path, telemetry: Recording) -> None:
+        with CollectorProcess(tmp_path / "a") as by_otlp, CollectorProcess(tmp_path / "b") as by_us:
+            by_otlp.start()
+            by_us.start()
+            exporter = OTLPSpanExporter(by_otlp.grpc, insecure=True)
+            tracing = provider(BatchSpanProcessor(exporter), processor(by_us.grpc, telemetry))
+            for session in ("one", "two"):
+                with using_session(session):
+                    sent = {run_agent(tracing.get_tracer("t"), seed) for seed in range(4)}
+            tracing.shutdown()
+            for collector in (by_otlp, by_us):
+                collector.until(lambda each=collector: sent <= scored(each.results()), "done")
+                collector.until(collector.at_rest, "at rest")
+            ours, theirs = by_us.standing(), by_otlp.standing()
+            assert {key: (each["id"], each["score"], each["why"]) for key, each in ours.items()} == {
+                key: (each["id"], each["score"], each["why"]) for key, each in theirs.items()
+            }
+            assert {level.partition(".")[0] for _, level in ours} == {"trace", "session"}
+
+    def test_one_trace_where_both_lead_to_one_collector(self, tmp_path: Path, telemetry: Recording) -> None:
+        with CollectorProcess(tmp_path) as collector:
+            collector.start()
+            exporter = OTLPSpanExporter(collector.grpc, insecure=True)
+            tracing = provider(BatchSpanProcessor(exporter), processor(collector.grpc, telemetry))
+            sent = {run_agent(tracing.get_tracer("t"), seed) for seed in range(5)}
+            tracing.shutdown()
+            collector.until(lambda: sent <= scored(collector.results()), "done")
+            collector.until(collector.at_rest, "at rest")
+            assert {each["revision"] for each in collector.results()} == {1}
+            counts = collector.counts()
+            assert counts["spans", "stored", ""] == counts["spans", "duplicate", ""] == 20
+
+
+class TestResults:
+    def test_they_come_back(self, running: CollectorProcess, tracing: TracerProvider) -> None:
+        trace_id = run_agent(tracing.get_tracer("t"), 1)
+        found = wait_for_result(trace_id, "coherence", 30, endpoint=running.grpc)
+        assert (found["trace_id"], found["metric"]) == (trace_id, "coherence")
+        assert wait_for_result(int(trace_id, 16), "trace.coherence", 30, endpoint=running.grpc) == found
+
+    def test_waiting_ends(self, running: CollectorProcess) -> None:
+        with pytest.raises(TimeoutError):
+            wait_for_result(1, "coherence", 0.3, endpoint=running.grpc)
+
+    async def test_a_session_ends_when_it_is_told_to(self, running: CollectorProcess, tracing: TracerProvider) -> None:
+        """Results before and after, live; what the session would score meanwhile; and its end after its last trace."""
+        tracer = tracing.get_tracer("t")
+        found: list[dict[str, Any]] = []
+        ready = asyncio.Event()
+
+        async def watch() -> None:
+            async for result in watch_results(session="ends", endpoint=running.grpc):
+                found.append(result)
+                ready.set()
+                if result["level"] == "session":
+                    return
+
+        watching = asyncio.create_task(watch())
+        with using_session("ends"):
+            run_agent(tracer, 1)
+        await asyncio.wait_for(ready.wait(), 30)
+        interim = _session(running, "ends")
+        assert (interim.found, interim.closed, interim.traces) == (True, False, 1)
+        assert {json.loads(each)["final"] for each in interim.result_json} == {False}
+        with using_session("ends"):
+            run_agent(tracer, 2)
+            session_end()
+        await asyncio.wait_for(watching, 30)
+        assert [each["cursor"] for each in found] == sorted(each["cursor"] for each in found)
+        assert found[-1]["metadata"]["total_traces_in_session"] == 2
+        assert found[-1]["trigger"] == "explicit"
+        final = _session(running, "ends")
+        assert (final.closed, final.traces) == (True, 2)
+        assert json.loads(final.result_json[0])["final"] is True
+        behind = watch_results(session="ends", after=found[-2]["cursor"], endpoint=running.grpc)
+        assert (await anext(behind))["id"] == found[-1]["id"]
+        await behind.aclose()  # type: ignore[attr-defined]
+
+    def test_an_unknown_session(self, running: CollectorProcess) -> None:
+        assert not _session(running, "nobody's").found
+
+    async def test_a_watcher_outlives_the_collector(self, tmp_path: Path, telemetry: Recording) -> None:
+        with CollectorProcess(tmp_path) as collector:
+            await asyncio.to_thread(collector.start)
+            tracing = provider(processor(collector.grpc, telemetry))
+            seen: list[int] = []
+
+            async def watch() -> None:
+                async for result in watch_results(metric="coherence", endpoint=collector.grpc):
+                    seen.append(result["cursor"])
+                    if len(seen) == 2:
+                        return
+
+            watching = asyncio.create_task(watch())
+            run_agent(tracing.get_tracer("t"), 1)
+            await asyncio.to_thread(until, lambda: seen)
+            assert await asyncio.to_thread(collector.stop) == 0
+            await asyncio.to_thread(collector.start)
+            run_agent(tracing.get_tracer("t"), 2)
+            await asyncio.wait_for(watching, 60)
+            assert seen == sorted(set(seen))
+            await asyncio.to_thread(tracing.shutdown)
+
+
+class _Witness(Submission):
+    """Remembers which traces the collector took."""
+
+    taken: set[str]
+
+    def _tell(self, waiting: Any, outcome: str, reason: str = "") -> None:
+        super()._tell(waiting, outcome, reason)
+        if outcome == "acknowledged":
+            self.taken.add(waiting.trace_id.hex())
+
+
+class TestTrouble:
+    def test_a_collector_that_is_killed_again_and_again(self, tmp_path: Path, telemetry: Recording) -> None:
+        """Every trace whose submission was acknowledged is scored, every other one is counted as dropped."""
+        with CollectorProcess(tmp_path) as collector:
+            collector.start()
+            ours = processor(collector.grpc, telemetry, buffer_bytes=60_000, shutdown_timeout=20.0)
+            taken: set[str] = set()
+            forwarder = ours._forwarder
+            assert forwarder is not None
+            forwarder._submission.__class__ = _Witness
+            forwarder._submission.taken = taken  # type: ignore[attr-defined]
+            tracing = provider(ours)
+            sent: list[str] = []
+            stop = threading.Event()
+
+            def application() -> None:
+                while not stop.wait(0.01):
+                    sent.append(run_agent(tracing.get_tracer("t"), len(sent)))
+
+            running = threading.Thread(target=application)
+            running.start()
+            try:
+                for _ in range(3):
+                    time.sleep(0.5)
+                    collector.kill()
+                    time.sleep(0.5)
+                    collector.start()
+            finally:
+                stop.set()
+                running.join()
+            tracing.shutdown()
+            assert telemetry["spans", "ended", ""] == 4 * len(sent)
+            assert telemetry.balance() == 0
+            assert telemetry.of("traces", "acknowledged") == len(taken)
+            assert len(sent) == len(taken) + telemetry.of("traces", "dropped")
+            assert telemetry["traces", "dropped", "buffer_full"] > 0
+            assert taken < set(sent)
+            collector.until(lambda: taken <= scored(collector.results()), "done with what it acknowledged")
+
+    def test_an_overloaded_store_is_waited_for(self, tmp_path: Path, telemetry: Recording) -> None:
+        with CollectorProcess(tmp_path, {"PANDAEVAL_STORE__MAX_BYTES": "1KiB"}) as collector:
+            collector.start()
+            tracing = provider(processor(collector.grpc, telemetry, shutdown_timeout=0.5))
+            run_agent(tracing.get_tracer("t"))
+            assert not tracing.force_flush(1500)
+            assert telemetry.of("traces", "dropped") == 0
+            tracing.shutdown()
+            assert telemetry["traces", "dropped", "shutdown"] == 1
+
+
+def _session(collector: CollectorProcess, session_id: str) -> GetSessionResponse:
+    with grpc.insecure_channel(collector.grpc) as channel:
+        ask = channel.unary_unary(
+            "/pandaeval.v1.ResultService/GetSession", GetSessionRequest.SerializeToString, GetSessionResponse.FromString
+        )
+        answer = ask(GetSessionRequest(session_id=session_id), timeout=10)
+        assert isinstance(answer, GetSessionResponse)
+        return answer
