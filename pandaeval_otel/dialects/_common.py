@@ -7,11 +7,13 @@ from typing import Any
 
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._events import log_name
+from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
 from pandaeval_otel.model import ToolDefinition, Usage
 from pandaeval_otel.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan
 
 _USAGE_KEYS = frozenset(semconv.USAGE_INPUT + semconv.USAGE_OUTPUT)
+_DETAIL_KEYS = frozenset(semconv.USAGE_CACHE_READ + semconv.USAGE_CACHE_WRITE + semconv.USAGE_REASONING)
 
 MAX_ERROR = 500
 """Characters of an error text: enough to tell what failed, too little to carry a conversation."""
@@ -47,6 +49,8 @@ def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
     made = _tokens(attributes, semconv.USAGE_OUTPUT)
     if spent is None and made is None:
         return None
+    if _DETAIL_KEYS.isdisjoint(attributes):
+        return Usage(spent or 0, made or 0)
     return Usage(
         input=spent or 0,
         output=made or 0,
@@ -93,6 +97,10 @@ def _exception(span: RawSpan, logs: Sequence[RawLog]) -> str:
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
     """The tools in ``value``: a list (or JSON text of one) of definitions in OTel, OpenAI, Anthropic, Gemini or MCP
     form, of JSON strings, or of names. ``None`` when it is absent or cannot be read, ``()`` when the list is empty."""
+    return _TOOLS(value) if type(value) is str else _tool_definitions(value)
+
+
+def _tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
     value = parsed(value)
     if type(value) is dict:
         value = value.get("tools") or value.get("function_declarations") or [value]
@@ -100,6 +108,9 @@ def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
         return None
     found = tuple(_definitions(value))
     return found if found or not value else None
+
+
+_TOOLS = Recent(_tool_definitions)
 
 
 def _definitions(items: Iterable[Any]) -> Iterable[ToolDefinition]:

@@ -8,9 +8,11 @@ around them; each as JSON text (also encoded twice, or cut short) or already str
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from pandaeval_otel.dialects._parts import blocks_of, part_of, parts_of, request_of, result_value, text_part
+from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._salvage import salvage, starts_like_json, without_cut_values
 from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Message, OtherPart, Part, Reasoning, Text, ToolResponse
@@ -55,6 +57,10 @@ def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
     """As :func:`messages_of`, and whether the text had been cut short (its last message is then incomplete)."""
     if value is None:
         return None, False
+    return _READ[role](value) if type(value) is str and role in _READ else _read(value, role)
+
+
+def _read(value: Any, role: str) -> tuple[Messages | None, bool]:
     value, cut = _structure(value)
     if value is None:
         return None, cut
@@ -95,12 +101,15 @@ def message_of(item: dict[str, Any], role: str) -> Message:
 def _otel_message(item: dict[str, Any], role: str) -> Message:
     """Today's form, which most messages have: nothing but a role and parts."""
     parts = [part_of(part) if type(part) is dict else text_part(part) for part in item["parts"]]
-    return Message(_true_role(role_of(item, role), parts), tuple(parts), _finish_reason(item))
+    reason = "" if len(item) == 2 and "role" in item else _finish_reason(item)
+    return Message(_true_role(role_of(item, role), parts), tuple(parts), reason)
 
 
 def _true_role(role: str, parts: list[Part]) -> str:
     """Tool results come with the role ``user`` from several frameworks; no user wrote them."""
-    return "tool" if role == "user" and parts and all(type(part) is ToolResponse for part in parts) else role
+    if role != "user" or not parts or type(parts[0]) is not ToolResponse:
+        return role
+    return "tool" if all(type(part) is ToolResponse for part in parts) else role
 
 
 def role_of(item: dict[str, Any], default: str) -> str:
@@ -118,11 +127,15 @@ def role_of(item: dict[str, Any], default: str) -> str:
 
 def system_text(value: Any) -> str | None:
     """The text of system instructions: plain text, a JSON array of parts, or messages; ``None`` if not captured."""
-    if value is None:
-        return None
+    return _SYSTEM(value) if type(value) is str else _system_text(value)
+
+
+def _system_text(value: Any) -> str | None:
     value = parsed(value)
     if hidden(value) or value in ("", {}):
         return None
+    if type(value) is str and not starts_like_json(value):
+        return value
     if type(value) is dict and "role" not in value and "parts" not in value:
         value = [value]
     found = [text for message in messages_of(value, "system") or () if (text := message.text)]
@@ -143,7 +156,9 @@ def _from_list(items: list[Any] | tuple[Any, ...], role: str, nesting: int) -> l
     found: list[Message] = []
     loose: list[Part] = []
     for item in items:
-        if type(item) is dict and _is_block(item):
+        if type(item) is dict and type(item.get("parts")) is list and "role" in item:
+            found.append(_otel_message(item, role))
+        elif type(item) is dict and _is_block(item):
             loose.append(part_of(item))
         elif nesting < _MAX_NESTING:
             found += _messages(item, role, nesting + 1)
@@ -247,3 +262,7 @@ def _list(value: Any) -> list[Any]:
 
 def _is_langchain_pair(value: list[Any] | tuple[Any, ...]) -> bool:
     return len(value) == 2 and type(value[0]) is str and value[0] in _ROLES and type(value[1]) is str
+
+
+_READ = {role: Recent(partial(_read, role=role)) for role in ("user", "assistant")}
+_SYSTEM = Recent(_system_text)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pandaeval_otel.dialects._media import media_of
-from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import LONGEST_PLACEHOLDER, first, hidden, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, OtherPart, Part, Reasoning, Text, ToolRequest, ToolResponse
 
 _TEXT_KEYS = ("content", "text", "refusal")
@@ -64,6 +64,8 @@ def part_of(block: dict[str, Any]) -> Part:
 
 def text_part(value: Any) -> Part:
     """A text part, or the mark that its text was not captured."""
+    if type(value) is str and len(value) > LONGEST_PLACEHOLDER:
+        return Text(value)
     return NOT_CAPTURED if hidden(value) else Text(_flat(value))
 
 

@@ -10,7 +10,8 @@ import re
 from collections import deque
 from typing import Any
 
-from pandaeval_otel.dialects._values import MAX_DEPTH, MAX_JSON, load, too_deep
+from pandaeval_otel._json import loads
+from pandaeval_otel.dialects._values import MAX_DEPTH, MAX_JSON, too_deep
 from pandaeval_otel.model import NOT_CAPTURED, Message, Reasoning, Text, ToolRequest, ToolResponse
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|"|[\[\]{},:]', re.DOTALL)
@@ -41,7 +42,7 @@ def salvage(text: str) -> list[Any] | dict[str, Any] | None:
     candidates += [(text[:position], brackets) for position, brackets in reversed(places)]
     for head, brackets in candidates:
         try:
-            found = load(head + brackets[::-1])
+            found = loads(head + brackets[::-1])
         except (ValueError, RecursionError):
             continue
         if not isinstance(found, (list, dict)) or too_deep(found):

@@ -6,16 +6,18 @@ Nothing here raises, whatever the value is. What cannot be read stays as it stoo
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from pandaeval_otel._json import loads
 
 MAX_JSON = 8 << 20
 """Characters. A longer string is not parsed: a million-token conversation is about half of this."""
 MAX_REPR = 256 << 10
 """Characters of a Python repr that we parse; the parser needs far more memory per character than JSON does."""
 MAX_DEPTH = 64
+_LONG = 2048
 MAX_ENCODINGS = 3
 """How often a value may be a JSON string inside a JSON string (MLflow: 2, AgentCore: 3)."""
 MAX_ID = 256
@@ -28,6 +30,7 @@ HIDDEN = frozenset(
 NO_NAME = HIDDEN | {"", "unknown", "n/a", "none", "null", "{}", "[]", "not specified", "undefined"}
 """What they write where an id or a name is missing. In content these words may be meant, in an id they never are."""
 
+_LONGEST_NO_NAME = max(map(len, NO_NAME))
 LONGEST_PLACEHOLDER = 32
 """Characters. A longer text is compared with none of them."""
 
@@ -36,11 +39,6 @@ _REPR_PAIRS = {"{": "}", "[": "]", "(": ")"}
 # repr() writes no other escapes, and keeps digits and keywords apart: such text is no repr, and Python's parser would
 # print a warning about it into the user's terminal. Half a surrogate pair could not be written to a database.
 _NOT_REPR = re.compile(r"\\[^\\'\"abfnrtvxuUN0-7\n]|\d(?:and|else|for|if|in|is|not|or)\b|\\[uU](?:0000)?[dD][89a-fA-F]")
-_SURROGATES = re.compile(
-    r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
-)
-# NaN and Infinity are no JSON and no one after us could write them as such: they stay the words that they were.
-_decode = json.JSONDecoder(parse_constant=str).decode
 
 
 def parsed(value: Any) -> Any:
@@ -52,13 +50,12 @@ def parsed(value: Any) -> Any:
     """
     if type(value) is not str:
         return value if not isinstance(value, bytes) else parsed(text_of_bytes(value))
-    result: Any = value
     for _ in range(MAX_ENCODINGS):
-        step = _decoded(result)
-        if type(step) is not str or step == result:
+        step = _decoded(value)
+        if type(step) is not str or step == value:
             return step
-        result = step
-    return result
+        value = step
+    return value
 
 
 def _decoded(text: str) -> Any:
@@ -67,19 +64,17 @@ def _decoded(text: str) -> Any:
         return text
     if stripped[0] in _OPENERS:
         try:
-            found = load(stripped)
+            found = loads(stripped)
         except (ValueError, RecursionError):
             return _from_repr(stripped, text)
-        return text if too_deep(found) else found
+        return found if _is_flat(stripped) or not too_deep(found) else text
     return _from_repr(stripped, text) if stripped[0] == "(" else text
 
 
-def load(text: str) -> Any:
-    """JSON, read as everyone after us can write it again: no NaN, no half surrogate pairs. Raises ``ValueError`` or
-    ``RecursionError`` as :func:`json.loads` does."""
-    if "\\ud" in text or "\\uD" in text:
-        text = _SURROGATES.sub(lambda match: "\\ufffd" if len(match[0]) == 6 else match[0], text)
-    return _decode(text)
+def _is_flat(text: str) -> bool:
+    """Whether a look at the text alone tells that it nests no deeper than :data:`MAX_DEPTH`: of a long text, a look at
+    its structure is cheaper."""
+    return len(text) < _LONG and text.count("[") + text.count("{") <= MAX_DEPTH
 
 
 def _from_repr(stripped: str, text: str) -> Any:
@@ -142,10 +137,10 @@ def identifier(value: Any) -> str:
         return str(value)
     if type(value) is not str:
         return ""
-    if len(value) > LONGEST_PLACEHOLDER:
-        return value.strip()[:MAX_ID]
-    value = value.strip()
-    return "" if value.lower() in NO_NAME else value
+    name: str = value.strip()
+    if len(name) > _LONGEST_NO_NAME:
+        return name[:MAX_ID]
+    return "" if name.lower() in NO_NAME else name
 
 
 def count(value: Any) -> int | None:

@@ -164,17 +164,13 @@ def _response_id(value: Any) -> str:
 def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
     reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME)) or _tool_in_name(span.name)
     reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
-    arguments, result = tool_values(span) if span.events else (None, None)
-    reading.arguments = _captured(first(attributes, (semconv.TOOL_ARGUMENTS,)), arguments)
-    reading.result = _captured(first(attributes, (semconv.TOOL_RESULT,)), result)
-    if reading.arguments:
-        reading.arguments = Captured(parsed(reading.arguments.value))
-    if reading.result:
-        reading.result = Captured(result_value(reading.result.value))
-
-
-def _captured(*values: Any) -> Captured | None:
-    return next((Captured(value) for value in values if not hidden(value)), None)
+    arguments, result = attributes.get(semconv.TOOL_ARGUMENTS), attributes.get(semconv.TOOL_RESULT)
+    if span.events:
+        told_arguments, told_result = tool_values(span)
+        arguments = told_arguments if hidden(arguments) else arguments
+        result = told_result if hidden(result) else result
+    reading.arguments = None if hidden(arguments) else Captured(parsed(arguments))
+    reading.result = None if hidden(result) else Captured(result_value(result))
 
 
 def _tool_in_name(name: str) -> str:
@@ -204,7 +200,7 @@ def _content(attributes: Mapping[str, Any], key: str, old: str) -> Any:
 
 
 def _system_of(messages: Messages | None) -> str | None:
-    found = [message.text for message in messages or () if message.role == "system" and message.text]
+    found = [text for message in messages or () if message.role == "system" and (text := message.text)]
     return "\n".join(found) if found else None
 
 

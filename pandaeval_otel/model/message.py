@@ -5,22 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+# Nobody changes a message: several spans share one. They are not declared frozen because setting the fields of a frozen
+# object takes four times as long, and there are many.
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True, unsafe_hash=True)
 class Text:
     """Words for a reader."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Reasoning:
     """The model's own thinking: a claim, never evidence."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class ToolRequest:
     """A model asks for a tool. ``arguments`` is parsed JSON where it parses, else the string as it stood;
     ``None`` when it was not captured."""
@@ -30,7 +33,7 @@ class ToolRequest:
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class ToolResponse:
     """What a tool answered, as the next model call saw it; ``result`` is ``None`` when it was not captured.
     ``name`` is often unknown here (``""``)."""
@@ -40,7 +43,7 @@ class ToolResponse:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Media:
     """An image, sound, video or document. Content is never kept; ``uri`` is recorded and never fetched."""
 
@@ -49,7 +52,7 @@ class Media:
     mime_type: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class OtherPart:
     """A part of a type that we do not know, kept as it stood."""
 
@@ -63,7 +66,7 @@ NOT_CAPTURED = OtherPart("not_captured")
 """Stands where a message had text or thoughts that were not captured, or that a length limit cut off."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Message:
     """One message. ``role`` is ``system | user | assistant | tool`` (dialects map their own words to these)."""
 

@@ -8,6 +8,9 @@ from typing import Any
 
 from pandaeval_otel.model.message import Message
 
+# Nobody changes what stands here. It is not declared frozen because setting the fields of a frozen object takes four
+# times as long, and there are many.
+
 
 class Kind(StrEnum):
     """What a span did. ``STEP`` is an internal step of a framework; ``OTHER`` is not a GenAI span at all."""
@@ -24,7 +27,7 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Captured:
     """A value that was captured, ``None`` and ``""`` included; its absence is ``None`` where the type says
     ``Captured | None``. So "not captured" and "captured and empty" never look alike."""
@@ -32,7 +35,7 @@ class Captured:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class ToolDefinition:
     """A tool that the model could choose. ``parameters`` is its JSON schema, ``read_only`` its ``readOnlyHint``."""
 
@@ -42,7 +45,7 @@ class ToolDefinition:
     read_only: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Usage:
     """Tokens. ``input`` includes cached tokens and ``output`` includes reasoning, as the OTel conventions say."""
 
@@ -62,7 +65,7 @@ class Usage:
         )
 
 
-@dataclass(slots=True)  # not frozen: setting the fields of a frozen one takes four times as long, and there are many
+@dataclass(slots=True)
 class Span:
     """One step. Ids and times as in :class:`pandaeval_otel.raw.RawSpan`.
 

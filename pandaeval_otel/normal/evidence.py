@@ -27,7 +27,7 @@ def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
 
     Of differing copies of a span the one with most attributes, then most content, then the larger hash is kept.
     """
-    spans: dict[str, tuple[tuple[int, int, bytes], RawSpan]] = {}
+    spans: dict[str, tuple[bytes, RawSpan]] = {}
     logs: dict[bytes, RawLog] = {}
     for is_logs, chunk in chunks:
         if is_logs:
@@ -35,13 +35,11 @@ def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
             continue
         for span, digest in decode_spans(chunk):
             kept = spans.get(span.span_id)
-            if kept is None or kept[0][2] != digest:
-                rank = (len(span.attributes), _weight(span), digest)
-                if kept is None or rank > kept[0]:
-                    spans[span.span_id] = (rank, span)
+            if kept is None or (kept[0] != digest and _rank(span, digest) > _rank(kept[1], kept[0])):
+                spans[span.span_id] = (digest, span)
     hasher = hashlib.blake2b(digest_size=16)
     for span_id in sorted(spans):
-        hasher.update(bytes.fromhex(span_id) + spans[span_id][0][2])
+        hasher.update(bytes.fromhex(span_id) + spans[span_id][0])
     for digest in sorted(logs):
         hasher.update(b"log" + digest)
     return Evidence(
@@ -51,5 +49,6 @@ def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
     )
 
 
-def _weight(span: RawSpan) -> int:
-    return sum(len(str(value)) for value in span.attributes.values()) + len(span.events)
+def _rank(span: RawSpan, digest: bytes) -> tuple[int, int, bytes]:
+    content = sum(len(str(value)) for value in span.attributes.values()) + len(span.events)
+    return len(span.attributes), content, digest

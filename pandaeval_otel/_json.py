@@ -1,0 +1,54 @@
+"""JSON text to values that can be written as JSON again: by orjson where it is installed, else by Python's own parser.
+
+Both give the same values. What JSON has no word for stays the text that it was (``NaN``, numbers beyond a float), and
+half a surrogate pair becomes U+FFFD; whole numbers of more than 64 bits become floats.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+_SURROGATES = re.compile(
+    r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
+
+
+def loads(text: str) -> Any:
+    """The value of ``text``. Raises :class:`ValueError` where it is not JSON, or :class:`RecursionError`."""
+    try:
+        return _quick(text)
+    except ValueError:  # not JSON, or one of the words that only the slow way understands
+        return _thorough(text)
+
+
+def _thorough(text: str) -> Any:
+    if "\\u" in text:
+        text = _SURROGATES.sub(lambda match: "\\ufffd" if len(match[0]) == 6 else match[0], text)
+    return _decode(text)
+
+
+def _whole(digits: str) -> int | float | str:
+    return int(digits) if len(digits) < 19 or -(2**63) <= int(digits[:30]) < 2**64 else _fraction(digits)
+
+
+def _fraction(digits: str) -> float | str:
+    number = float(digits)
+    return number if math.isfinite(number) else digits
+
+
+_decode = json.JSONDecoder(parse_int=_whole, parse_float=_fraction, parse_constant=str).decode
+
+
+def _quickest() -> Callable[[str], Any]:
+    try:
+        from orjson import loads as quick
+    except ImportError:  # an application need not have it
+        return _thorough
+    return quick
+
+
+_quick = _quickest()
