@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f"
     "\ufeff\uffa0\U000e0000-\U000e0fff]"
 )
 """Zero-width, bidirectional, variation-selector and tag characters: invisible to people, readable to models."""
-_DATA_URI = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=\s]{40,}")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ue000-\uf8ff\U000f0000-\U0010ffff]")
+"""Control characters, lone surrogates and private use."""
+_DATA_URI = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=\r\n]{40,}")
 _BASE64 = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/]{200,}={0,2}(?![\w+/=-])")
 _URL = re.compile(r"\b(?:https?|ftp|file|s3|gs)://([^\s\"'<>)\]}]*)", re.IGNORECASE)
 _MAX_URL = 80
@@ -25,7 +26,7 @@ def neutral(text: str) -> str:
     text = _BASE64.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
     text = _URL.sub(lambda found: f"[link {found.group(1)[:_MAX_URL]}]", text)
     text = _INVISIBLE.sub("", text)
-    return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs", "Co") else " " for c in text)
+    return _UNPRINTABLE.sub(" ", text)
 
 
 def visible(text: str) -> str:
@@ -40,6 +41,21 @@ def elided(text: str, limit: int) -> str:
     head = max(1, limit * 2 // 3)
     tail = max(1, limit - head)
     return f"{text[:head]} […{len(text) - head - tail} of {len(text)} characters cut…] {text[-tail:]}"
+
+
+def fitting(text: str, most: int) -> str:
+    """At most ``most`` tokens of a text, from its beginning and its end."""
+    low, high = 0, len(text)
+    if tokens(text) <= most:
+        return text
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if tokens(elided(text, middle)) <= most else (low, middle - 1)
+    return elided(text, low) if low > _MARK else text[: max(0, most - 1)]
+
+
+_MARK = 60
+"""Below this many characters the words about what was cut would be longer than what is left."""
 
 
 def tokens(text: str) -> int:

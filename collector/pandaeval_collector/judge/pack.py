@@ -11,17 +11,22 @@ import hashlib
 import hmac
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pandaeval_collector.judge.neutral import elided, neutral, tokens
+from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
 from pandaeval_otel.model import ToolCall, Trace
 
 _VALUE_LIMITS = (6000, 2000, 700, 250, 100)
 """Longest argument or result, in characters: the first limit at which the whole pack fits is used."""
-_TEXT_SHARE = 0.35
-"""The share of the budget that task, final output and the errors may each take before their own middle is cut."""
+_TEXT_SHARE = 0.7
+"""Characters per token of the budget that each text of a turn and each error may take before its middle is cut."""
+_SHARES = (0.25, 0.05, 0.3, 0.1, 0.05, 0.25)
+"""How sections share a budget that is too small for all: task, steps and answer before the rest."""
 _MAX_TOOLS = 60
+_LONGEST = 20_000
+"""Characters of one text that are looked at: more than is ever shown."""
+_FAILED = "FAILED:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,42 +57,88 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000) -> Pack:
     if budget < 400:
         raise ValueError(f"a pack needs at least 400 tokens, not {budget}")
     fence = nonce(secret, trace.trace_id, trace.digest)
-    room = budget * 4
-    text_limit = max(200, int(room * _TEXT_SHARE / 4))
+    clean = cleaned(trace)
+    text_limit = max(200, int(budget * _TEXT_SHARE))
     for limit in _VALUE_LIMITS:
-        sections = _sections(trace, limit, text_limit)
+        sections = _sections(clean, limit, text_limit)
         text = _render(sections, fence)
         if tokens(text) <= budget:
-            return _finish(sections, text, fence, _said(limit, 0))
-    sections, dropped = _without_middle(trace, _VALUE_LIMITS[-1], text_limit, budget, fence)
-    return _finish(sections, _render(sections, fence), fence, _said(_VALUE_LIMITS[-1], dropped))
+            return _finish(sections, text, fence, _said(limit))
+    squeezed = _squeezed(sections, budget, fence)
+    return _finish(squeezed, _render(squeezed, fence), fence, (*_said(limit), "some of the record was left out"))
 
 
-def _without_middle(trace: Trace, limit: int, text_limit: int, budget: int, fence: str) -> tuple[list[_Section], int]:
-    """Steps are dropped from the middle, errors last; then the texts themselves are cut until all fits."""
-    calls = list(trace.tool_calls)
-    keep = len(calls)
-    while True:
-        sections = _sections(trace, limit, text_limit, keep)
-        if tokens(_render(sections, fence)) <= budget:
-            return sections, len(calls) - keep
-        if keep > 2:
-            keep = max(2, keep * 2 // 3)
-        elif text_limit > 40:
-            text_limit = text_limit * 2 // 3
-        else:
-            limit, keep = 40, 0
-            sections = [_sections(trace, limit, text_limit, keep)[0], *_sections(trace, limit, text_limit, keep)[-2:]]
-            return sections, len(calls)
+def cleaned(trace: Trace) -> Trace:
+    """A trace whose texts are neutral, and cut to what a pack can show of them at most."""
+    return replace(
+        trace,
+        agent=_clean(trace.agent),
+        error=None if trace.error is None else _clean(trace.error),
+        turns=tuple(
+            replace(t, user=t.user and _clean(t.user), assistant=t.assistant and _clean(t.assistant))
+            for t in trace.turns
+        ),
+        tool_calls=tuple(_clean_call(call) for call in trace.tool_calls),
+        tools=tuple(replace(t, name=_clean(t.name), description=_clean(t.description)) for t in trace.tools),
+        reasoning=tuple(_clean(text) for text in trace.reasoning),
+    )
 
 
-def _sections(trace: Trace, limit: int, text_limit: int, keep: int | None = None) -> list[_Section]:
+def _clean_call(call: ToolCall) -> ToolCall:
+    return replace(
+        call,
+        name=_clean(call.name),
+        agent=_clean(call.agent),
+        arguments=_clean(_text(call.arguments)),
+        result=None if call.result is None else _clean(_text(call.result)),
+        error=None if call.error is None else _clean(call.error),
+    )
+
+
+def _clean(text: str) -> str:
+    """Neutral; of a text that is far too long, the ends alone are looked at."""
+    return neutral(text) if len(text) <= 2 * _LONGEST else neutral(elided(text, _LONGEST))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def _squeezed(sections: Sequence[_Section], budget: int, fence: str) -> list[_Section]:
+    """One block a section, each within its share of what the fences leave."""
+    empty = [_Section(section.title, ("",)) for section in sections]
+    room = budget - tokens(_render(empty, fence)) - len(sections)
+    return [
+        _Section(section.title, (_within(section.blocks, int(room * share)),))
+        for section, share in zip(sections, _SHARES, strict=True)
+    ]
+
+
+def _within(blocks: Sequence[str], most: int) -> str:
+    """The first and the last block, and of the others as many as fit, failed calls first, then the latest."""
+    joined = "\n\n".join(blocks)
+    if len(blocks) < 3 or tokens(joined) <= most:
+        return fitting(joined, most)
+    last = fitting(blocks[-1], most // 2)
+    first = fitting(blocks[0], max(0, most - tokens(last) - 16))
+    room = most - tokens(first) - tokens(last) - 16
+    kept: set[int] = set()
+    middle = range(len(blocks) - 2, 0, -1)
+    for index in sorted(middle, key=lambda index: (_FAILED not in blocks[index], -index)):
+        size = tokens(blocks[index]) + 1
+        if size > room:
+            break
+        room -= size
+        kept.add(index)
+    shown = [blocks[index] for index in sorted(kept)]
+    return fitting("\n\n".join([first, f"(… {len(middle) - len(kept)} left out …)", *shown, last]), most)
+
+
+def _sections(trace: Trace, limit: int, text_limit: int) -> list[_Section]:
     return [
         _Section("WHAT THE USER ASKED", tuple(_texts((turn.user for turn in trace.turns), text_limit))),
         _Section("TOOLS THAT THE AGENT HAD", tuple(_tools(trace))),
-        _Section(
-            "WHAT HAPPENED, IN ORDER (recorded by the instrumentation)", tuple(_steps(trace, limit, text_limit, keep))
-        ),
+        _Section("WHAT HAPPENED, IN ORDER (recorded by the instrumentation)", tuple(_steps(trace, limit, text_limit))),
         _Section("FACTS COUNTED BY CODE", (_facts(trace),)),
         _Section("THE AGENT'S OWN THOUGHTS (claims, not evidence)", tuple(_texts(trace.reasoning, limit))),
         _Section("WHAT THE AGENT ANSWERED", tuple(_texts((turn.assistant for turn in trace.turns), text_limit))),
@@ -95,62 +146,37 @@ def _sections(trace: Trace, limit: int, text_limit: int, keep: int | None = None
 
 
 def _texts(texts: Iterable[str | None], limit: int) -> Iterable[str]:
-    said = [elided(neutral(text), limit) for text in texts if text]
+    said = [elided(text, limit) for text in texts if text]
     return said or ["(nothing was captured)"]
 
 
 def _tools(trace: Trace) -> Iterable[str]:
     if not trace.tools:
         return ["(no tool definitions were captured)"]
-    lines = [f"{neutral(tool.name)}: {elided(neutral(tool.description), 200)}" for tool in trace.tools[:_MAX_TOOLS]]
+    lines = [f"{elided(tool.name, 100)}: {elided(tool.description, 200)}" for tool in trace.tools[:_MAX_TOOLS]]
     if len(trace.tools) > _MAX_TOOLS:
         lines.append(f"(… and {len(trace.tools) - _MAX_TOOLS} more)")
     return ["\n".join(lines)]
 
 
-def _steps(trace: Trace, limit: int, text_limit: int, keep: int | None) -> Iterable[str]:
+def _steps(trace: Trace, limit: int, text_limit: int) -> Iterable[str]:
     calls = trace.tool_calls
-    if not calls:
-        return ["(no tool was called)"]
-    shown = _kept(calls, keep)
-    blocks: list[str] = []
-    gap = 0
-    for index, call in enumerate(calls):
-        if index not in shown:
-            gap += 1
-            continue
-        if gap:
-            blocks.append(f"(… {gap} calls are left out here …)")
-            gap = 0
-        blocks.append(_step(index, call, calls, limit, text_limit))
-    if gap:
-        blocks.append(f"(… {gap} calls are left out here …)")
-    return blocks
-
-
-def _kept(calls: Sequence[ToolCall], keep: int | None) -> set[int]:
-    """The first and last calls, and those that failed as far as there is room."""
-    count = len(calls)
-    if keep is None or keep >= count:
-        return set(range(count))
-    failed = [index for index, call in enumerate(calls) if call.error is not None][: keep // 2]
-    rest = max(0, keep - len(failed))
-    ends = [*range((rest + 1) // 2), *range(count - rest // 2, count)]
-    return {*failed, *ends}
+    steps = [_step(index, call, calls, limit, text_limit) for index, call in enumerate(calls)]
+    return steps or ["(no tool was called)"]
 
 
 def _step(index: int, call: ToolCall, calls: Sequence[ToolCall], limit: int, text_limit: int) -> str:
     parallel = any(o is not call and o.start_ns < call.end_ns and call.start_ns < o.end_ns for o in _near(calls, index))
-    head = f"call {index + 1}: {neutral(call.name)}"
+    head = f"call {index + 1}: {elided(call.name, 200)}"
     if call.agent:
-        head += f" by agent {neutral(call.agent)}"
+        head += f" by agent {elided(call.agent, 200)}"
     if parallel:
         head += " (in parallel with a neighbour)"
-    lines = [head, f"arguments: {_value(call.arguments, limit) if call.has_arguments else '(not captured)'}"]
+    lines = [head, f"arguments: {elided(call.arguments, limit) if call.has_arguments else '(not captured)'}"]
     if call.error is not None:
-        lines.append(f"FAILED: {elided(neutral(call.error), text_limit)}")
+        lines.append(f"{_FAILED} {elided(call.error, text_limit)}")
     if call.has_result and call.result is not None:
-        lines.append(f"result: {_value(call.result, limit)}")
+        lines.append(f"result: {elided(call.result, limit)}")
     elif call.error is None:
         lines.append("result: (not captured)")
     return "\n".join(lines)
@@ -158,11 +184,6 @@ def _step(index: int, call: ToolCall, calls: Sequence[ToolCall], limit: int, tex
 
 def _near(calls: Sequence[ToolCall], index: int) -> Sequence[ToolCall]:
     return calls[max(0, index - 2) : index + 3]
-
-
-def _value(value: Any, limit: int) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-    return elided(neutral(text), limit)
 
 
 def _facts(trace: Trace) -> str:
@@ -175,7 +196,7 @@ def _facts(trace: Trace) -> str:
         f"the trace is complete: {'yes' if trace.complete else 'no'}",
     ]
     if trace.error is not None:
-        lines.append(f"error of the run: {elided(neutral(trace.error), 500)}")
+        lines.append(f"error of the run: {elided(trace.error, 500)}")
     return "\n".join(lines)
 
 
@@ -183,7 +204,7 @@ def _render(sections: Sequence[_Section], fence: str) -> str:
     """Each block between two lines that hold the nonce; inside, the nonce cannot occur."""
     parts = []
     for number, section in enumerate(sections, 1):
-        blocks = "\n".join(f"<<{fence}>>\n{block.replace(fence, '')}\n<</{fence}>>" for block in section.blocks)
+        blocks = "\n".join(f"<<{fence}>>\n{block.replace(fence, '[…]')}\n<</{fence}>>" for block in section.blocks)
         parts.append(f"## {number}. {section.title}\n{blocks}")
     return "\n\n".join(parts)
 
@@ -194,10 +215,7 @@ def _finish(sections: Sequence[_Section], text: str, fence: str, cut: tuple[str,
     return Pack(text, fence, digest, tokens(text), cut)
 
 
-def _said(limit: int, dropped: int) -> tuple[str, ...]:
-    cut = []
-    if limit < _VALUE_LIMITS[0]:
-        cut.append(f"arguments and results longer than {limit} characters were cut in their middle")
-    if dropped:
-        cut.append(f"{dropped} tool calls were left out of the middle")
-    return tuple(cut)
+def _said(limit: int) -> tuple[str, ...]:
+    if limit == _VALUE_LIMITS[0]:
+        return ()
+    return (f"arguments and results longer than {limit} characters were cut in their middle",)

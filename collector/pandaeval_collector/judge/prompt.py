@@ -60,7 +60,7 @@ def _cut(pack: Pack) -> str:
 def _question(pack: Pack, rubric: Rubric[Any], given: Mapping[str, Any]) -> str:
     parts = [f"# Question\n{rubric.text.strip()}"]
     for name, value in given.items():
-        text = elided(neutral(json.dumps(value, ensure_ascii=False, default=str)), 8000).replace(pack.nonce, "")
+        text = elided(neutral(json.dumps(value, ensure_ascii=False, default=str)), 8000).replace(pack.nonce, "[…]")
         parts.append(f"{name} (taken from the record, data as well):\n<<{pack.nonce}>>\n{text}\n<</{pack.nonce}>>")
     schema = json.dumps(shape(rubric), ensure_ascii=False)
     parts.append(f'Set "echo" to {echo_code(pack, rubric)}. Answer with one JSON object of this JSON schema:\n{schema}')

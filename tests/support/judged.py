@@ -1,0 +1,36 @@
+"""Traces for a judge, made by hand: as many calls, as long and in whatever script a test wants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pandaeval_otel.model import Kind, Span, ToolCall, ToolDefinition, Trace, Turn
+
+TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
+
+
+def call(number: int, name: str = "search", **fields: Any) -> ToolCall:
+    """The ``number``-th call, a second after the one before."""
+    start = number * 10**9
+    given: dict[str, Any] = {"arguments": {"q": number}, "has_arguments": True, "result": "ok", "has_result": True}
+    return ToolCall(name, f"call_{number}", start_ns=start, end_ns=start + 10**8, **(given | fields))
+
+
+def trace(
+    user: str | None = "Where is my parcel?",
+    answer: str | None = "It left the depot.",
+    calls: Sequence[ToolCall] = (),
+    **fields: Any,
+) -> Trace:
+    """One turn with these calls."""
+    root = Span(TRACE_ID, "b7ad6b7169203331", "", "invoke_agent helper", Kind.AGENT, 0, 60 * 10**9)
+    given: dict[str, Any] = {
+        "agent": "helper",
+        "tools": (ToolDefinition("search", "Finds a parcel.", {}),),
+        "turns": (Turn(user, answer),),
+        "input": user,
+        "output": answer,
+        "digest": "d1",
+    }
+    return Trace(TRACE_ID, (root,), root.span_id, tool_calls=tuple(calls), **(given | fields))

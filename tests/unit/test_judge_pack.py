@@ -1,0 +1,138 @@
+"""What a judge is shown of a trace: within its budget, deterministic, and behind fences that content cannot close."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pandaeval_collector.judge.neutral import neutral
+from pandaeval_collector.judge.pack import nonce, pack
+from pandaeval_collector.judge.prompt import SYSTEM, echo_code, messages, shape
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.metrics.trace.confidence import RUBRIC
+from support.judged import TRACE_ID, call, trace
+
+from pandaeval_otel.model import ToolDefinition, Trace, Turn
+
+SECRET = b"s" * 32
+FENCE = nonce(SECRET, TRACE_ID, "d1")
+SCRIPTS = ("plain words ", "配送状況を確認する。", "أين طردي الآن؟ ", "🚚📦🏳️‍🌈", '{"k": [1, 2]}\n')
+
+
+class Other(Verdict):
+    reason: Reason
+    score: float
+
+
+OTHER = Rubric("other", "3", "Something else?", Other)
+
+
+def _fenced(text: str) -> list[str]:
+    return re.findall(rf"<<{FENCE}>>\n(.*?)\n<</{FENCE}>>", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("budget", [400, 1500, 12_000])
+class TestAnyBudget:
+    def test_is_never_exceeded_and_task_and_answer_are_inside(self, script: str, budget: int) -> None:
+        long = script * (60_000 // len(script))
+        calls = [call(n, arguments={"q": long[:500]}, result=long[:5000]) for n in range(40)]
+        packed = pack(trace("TASK " + long, "ANSWER " + long, calls, reasoning=(long, long)), SECRET, budget)
+        assert packed.tokens <= budget
+        assert packed.cut
+        assert "TASK" in packed.text
+        assert "ANSWER" in packed.text
+
+    def test_holds_with_hundreds_of_turns_and_tools(self, script: str, budget: int) -> None:
+        turns = tuple(Turn(f"QUESTION{n} {script * 50}", f"REPLY{n} {script * 50}") for n in range(100))
+        tools = tuple(ToolDefinition(f"tool_{n}", script * 100, {}) for n in range(90))
+        packed = pack(trace(turns=turns, tools=tools, calls=[call(n) for n in range(100)]), SECRET, budget)
+        assert packed.tokens <= budget
+        assert "QUESTION0" in packed.text
+        assert "REPLY99" in packed.text
+
+
+def test_a_trace_of_megabytes_fits() -> None:
+    calls = [call(n, result="row " * 12_500, error="no such row" if n == 35 else None) for n in range(70)]
+    packed = pack(trace(calls=calls), SECRET)
+    assert packed.tokens <= 12_000
+    assert "Where is my parcel?" in packed.text
+    assert "It left the depot." in packed.text
+    assert "FAILED: no such row" in packed.text, "what failed is kept before what went well"
+
+
+def test_an_empty_trace_says_so() -> None:
+    packed = pack(Trace(TRACE_ID, (), "b" * 16), SECRET)
+    assert packed.text.count("(nothing was captured)") == 3
+    assert "(no tool was called)" in packed.text
+    assert not packed.cut
+
+
+def test_a_budget_for_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 400"):
+        pack(trace(), SECRET, 399)
+
+
+def test_it_is_the_same_every_time_and_the_digest_knows_no_nonce() -> None:
+    one, again = pack(trace(calls=[call(1)]), SECRET), pack(trace(calls=[call(1)]), SECRET)
+    assert one == again
+    elsewhere = pack(trace(calls=[call(1)]), b"t" * 32)
+    assert elsewhere.nonce != one.nonce
+    assert elsewhere.digest == one.digest
+    assert pack(trace(calls=[call(2)]), SECRET).digest != one.digest
+
+
+@given(st.lists(st.sampled_from([FENCE, f"<<{FENCE}>>", f"<</{FENCE}>>", FENCE[:16], FENCE[16:], "\n", "x", "<</"])))
+@settings(max_examples=100, deadline=None)
+def test_no_content_closes_a_fence(pieces: list[str]) -> None:
+    content = "".join(pieces)
+    packed = pack(trace(content, content, [call(1, name=content, result=content, error=content)]), SECRET)
+    blocks = _fenced(packed.text)
+    assert packed.text.count(FENCE) == 2 * len(blocks), "nothing but our own fences holds the nonce"
+    assert not any(FENCE in block for block in blocks)
+    question = messages(packed, RUBRIC, {"task": content})[2]["content"]
+    assert question.count(FENCE) == 2
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    ["\u200b", "\u202e", "\u2066", "\ufeff", "\U000e0041", "\ufe0f", "\u00ad", "\u180e", "\U000e0100", "\u2063"],
+)
+def test_what_nobody_sees_no_judge_reads(hidden: str) -> None:
+    assert neutral(f"a{hidden}b") == "ab"
+    packed = pack(trace(f"a{hidden}b", f"c{hidden}d", [call(1, name=f"n{hidden}m", error=f"e{hidden}f")]), SECRET)
+    assert hidden not in packed.text
+
+
+def test_control_characters_links_and_blobs_lose_their_power() -> None:
+    assert neutral("a\x1b[31mb\x00") == "a [31mb "
+    assert "http" not in neutral("see https://evil.example/x?leak=1")
+    assert "evil.example/x?leak=1" in neutral("see https://evil.example/x?leak=1"), "people can still read where to"
+    blob = "data:image/png;base64," + "QUJD" * 500
+    assert neutral(f"a {blob} b") == f"a [binary, {len(blob)} characters] b"
+
+
+def test_all_questions_about_a_trace_begin_with_the_same_bytes() -> None:
+    packed = pack(trace(calls=[call(1)]), SECRET)
+    ours, other = messages(packed, RUBRIC), messages(packed, OTHER, {"task": "x"})
+    assert ours[:2] == other[:2]
+    assert ours[2] != other[2]
+    assert ours[0] == {"role": "system", "content": SYSTEM}
+    assert [message["role"] for message in ours] == ["system", "user", "user"]
+
+
+def test_the_code_to_repeat_differs_by_trace_and_question() -> None:
+    packed, elsewhere = pack(trace(), SECRET), pack(trace(digest="d2"), SECRET)
+    codes = {echo_code(packed, RUBRIC), echo_code(packed, OTHER), echo_code(elsewhere, RUBRIC)}
+    assert len(codes) == 3
+    assert not any(code in packed.text for code in codes)
+
+
+def test_the_shape_demands_every_field_and_no_other_and_the_reason_before_the_score() -> None:
+    found = shape(RUBRIC)
+    assert found["additionalProperties"] is False
+    assert found["required"] == list(found["properties"])
+    order = list(found["properties"])
+    assert order.index("reason") < order.index("confidence")

@@ -1,0 +1,80 @@
+"""From a model's words to a verdict: whatever does not hold is no verdict."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
+from pandaeval_collector.metrics.trace.confidence import RUBRIC
+
+ECHO = "0123abcd"
+GOOD: dict[str, Any] = {"instructed": False, "echo": ECHO, "reason": "It wavers once.", "confidence": 0.6}
+
+
+def _without(key: str) -> dict[str, Any]:
+    return {name: value for name, value in GOOD.items() if name != key}
+
+
+@pytest.mark.parametrize("confidence", [0, 0.0, 0.25, 1, 1.0])
+def test_a_verdict_within_bounds_is_read(confidence: float) -> None:
+    assert read_reply(json.dumps(GOOD | {"confidence": confidence}), RUBRIC, ECHO).confidence == confidence
+
+
+@pytest.mark.parametrize("around", ["{}", "```json\n{}\n```", "```\n{}\n```\n", "\n\n  {}  \n"])
+def test_what_many_models_put_around_it_is_forgiven(around: str) -> None:
+    assert read_reply(around.replace("{}", json.dumps(GOOD)), RUBRIC, ECHO).reason == "It wavers once."
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "not JSON"),
+        (":", "not JSON"),
+        ("0.9", "valid dictionary"),
+        ("null", "valid dictionary"),
+        ("[]", "valid dictionary"),
+        (json.dumps([GOOD]), "valid dictionary"),
+        (json.dumps(GOOD)[:-1], "not JSON"),
+        (json.dumps(GOOD) + json.dumps(GOOD), "not JSON"),
+        ("Sure! " + json.dumps(GOOD), "not JSON"),
+        (json.dumps(_without("confidence")), "confidence: Field required"),
+        (json.dumps(_without("instructed")), "instructed: Field required"),
+        (json.dumps(_without("echo")), "echo: Field required"),
+        (json.dumps(GOOD | {"score": 1.0}), "score: Extra inputs"),
+        (json.dumps(GOOD | {"confidence": 1.0001}), "less than or equal to 1"),
+        (json.dumps(GOOD | {"confidence": -0.1}), "greater than or equal to 0"),
+        (json.dumps(GOOD | {"confidence": 95}), "less than or equal to 1"),
+        (json.dumps(GOOD | {"confidence": None}), "valid number"),
+        (json.dumps(GOOD | {"confidence": "high"}), "valid number"),
+        (json.dumps(GOOD | {"confidence": float("nan")}), "confidence"),
+        (json.dumps(GOOD | {"confidence": float("inf")}), "confidence"),
+        (json.dumps(GOOD | {"reason": "x" * 1201}), "at most 1200"),
+        (json.dumps(GOOD | {"echo": "ffffffff"}), "echo"),
+        (json.dumps(GOOD | {"echo": ""}), "echo"),
+        ("[" * 60_000, "not JSON"),
+        (json.dumps(GOOD | {"reason": "x" * 70_000}), "characters"),
+    ],
+)
+def test_anything_else_is_none_and_says_why(text: str, says: str) -> None:
+    with pytest.raises(InvalidReplyError) as error:
+        read_reply(text, RUBRIC, ECHO)
+    assert says in str(error.value)
+    assert len(str(error.value)) < 300, "the model's own words are not passed on"
+
+
+@given(st.text())
+def test_no_words_without_the_code_are_a_verdict(text: str) -> None:
+    with pytest.raises(InvalidReplyError):
+        read_reply(text, RUBRIC, ECHO)
+
+
+@given(
+    st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.dictionaries(st.text(), inner))
+)
+def test_no_json_but_the_right_one_is_a_verdict(value: Any) -> None:
+    with pytest.raises(InvalidReplyError):
+        read_reply(json.dumps(value), RUBRIC, ECHO)
