@@ -1,0 +1,177 @@
+"""Whatever an application does in whatever order, the processor neither raises nor leaks, and its books balance."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import time
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import Span, TracerProvider
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+from support.processors import Recording, processor, provider, until
+
+from pandaeval_otel import session_end, using_session
+
+NOWHERE = "127.0.0.1:1"
+REMOTE = SpanContext(0xFEED, 0xBEEF, is_remote=True, trace_flags=TraceFlags(1))
+CHILD_S = 30.0
+
+_number = st.integers(0, 9)
+_simple = st.one_of(
+    st.tuples(st.just("start"), st.one_of(st.none(), _number)),
+    st.tuples(st.just("remote"), st.none()),
+    st.tuples(st.just("stamped"), _number),
+    st.tuples(st.just("end"), _number),
+    st.tuples(st.just("end twice"), _number),
+    st.tuples(st.just("forget"), _number),
+    st.tuples(st.just("session end"), st.none()),
+    st.tuples(st.just("pause"), st.none()),
+    st.tuples(st.just("flush"), st.none()),
+    st.tuples(st.just("shutdown"), st.none()),
+)
+_steps = st.lists(_simple, max_size=25)
+
+
+@dataclass
+class Application:
+    """A provider with our processor, and the spans that were started on it."""
+
+    queue_size: int
+    telemetry: Recording = field(default_factory=Recording)
+    spans: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.processor = processor(
+            NOWHERE, self.telemetry, queue_size=self.queue_size, buffer_bytes=5000, shutdown_timeout=0.02
+        )
+        self.provider: TracerProvider = provider(self.processor)
+        self.tracer = self.provider.get_tracer("t")
+
+    def do(self, step: str, number: int | None) -> None:
+        """One step."""
+        span = self.spans[(number or 0) % len(self.spans)] if self.spans else None
+        if step == "start":
+            context = Context() if number is None or span is None else set_span_in_context(span, Context())
+            self.spans.append(self.tracer.start_span("span", context=context, attributes={"text": "x" * 100}))
+        elif step == "remote":
+            context = set_span_in_context(NonRecordingSpan(REMOTE), Context())
+            self.spans.append(self.tracer.start_span("span", context=context))
+        elif step == "stamped":
+            with using_session(f"session {number}"):
+                self.spans.append(self.tracer.start_span("span"))
+        elif step in ("end", "end twice") and span is not None:
+            span.end()
+            if step == "end twice":
+                span.end()
+        elif step == "forget" and span is not None:
+            self.spans.remove(span)
+        elif step == "session end":
+            session_end("session 1")
+        elif step == "pause":
+            time.sleep(0.001)
+        elif step == "flush":
+            self.provider.force_flush(5)
+        elif step == "shutdown":
+            self.provider.shutdown()
+
+    def finish(self) -> None:
+        """The end of the application; then nothing may be left, and everything be accounted for."""
+        self.provider.shutdown()
+        assert self.telemetry.balance() == 0, dict(self.telemetry.counts)
+        gone = weakref.ref(self.processor._forwarder)
+        span = next((weakref.ref(span) for span in self.spans if isinstance(span, Span)), None)
+        self.spans.clear()
+        self.telemetry.gauges.clear()
+        del self.processor, self.provider, self.tracer
+        gc.collect()
+        until(lambda: not any(each.name == "pandaeval-forwarder" for each in threading.enumerate()), "the thread's end")
+        gc.collect()
+        assert gone() is None
+        assert span is None or span() is None
+
+
+_quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+
+@_quick
+@given(_steps, st.sampled_from([2, 8, 1000]))
+def test_any_order(steps: list[tuple[str, int | None]], queue_size: int) -> None:
+    application = Application(queue_size)
+    for step in steps:
+        application.do(*step)
+    application.finish()
+
+
+@settings(_quick, max_examples=25)
+@given(st.lists(_steps, min_size=2, max_size=4), st.sampled_from([4, 1000]))
+def test_any_order_on_several_threads(programs: list[list[tuple[str, int | None]]], queue_size: int) -> None:
+    application = Application(queue_size)
+    errors: list[BaseException] = []
+
+    def run(program: list[tuple[str, int | None]]) -> None:
+        own = Application.__new__(Application)
+        own.__dict__.update(application.__dict__, spans=[])
+        try:
+            for step in program:
+                own.do(*step)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(program,)) for program in programs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    application.finish()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@settings(_quick, max_examples=15)
+@given(_steps, _steps, _steps)
+def test_any_order_around_a_fork(
+    before: list[tuple[str, int | None]], child: list[tuple[str, int | None]], after: list[tuple[str, int | None]]
+) -> None:
+    application = Application(1000)
+    for step in before:
+        application.do(*step)
+    pid = os.fork()
+    if pid == 0:
+        os._exit(_in_child(application, child))
+    for step in after:
+        application.do(*step)
+    assert _ended(pid) == 0
+    application.finish()
+
+
+def _in_child(application: Application, steps: list[tuple[str, int | None]]) -> int:
+    """0, if everything is as it should be in a forked child."""
+    try:
+        application.telemetry.counts.clear()
+        for step in steps:
+            application.do(*step)
+        application.provider.shutdown()
+        return 0 if application.telemetry.balance() == 0 else 1
+    except BaseException:
+        return 2
+
+
+def _ended(pid: int) -> int:
+    deadline = time.monotonic() + CHILD_S
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.002)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    raise AssertionError("the child hangs")
