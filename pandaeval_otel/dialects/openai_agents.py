@@ -10,6 +10,7 @@ from pandaeval_otel import semconv
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import part_of
 from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._values import parsed
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, OtherPart, Part, Text
@@ -59,10 +60,15 @@ def _with_objects(value: Any, role: str) -> Messages | None:
 
 
 def _part(part: Part) -> Part:
-    if type(part) is not Text:
-        return part
-    found = parsed(part.text) if part.text.startswith("{") else from_repr(part.text)
+    return (_OBJECT(part.text) or part) if type(part) is Text else part
+
+
+def _object(text: str) -> Part | None:
+    found = parsed(text) if text.startswith("{") else from_repr(text)
     if type(found) is not dict or type(found.get("type")) is not str:
-        return part
+        return None
     read = part_of(found)
-    return part if isinstance(read, OtherPart) else read
+    return None if isinstance(read, OtherPart) else read
+
+
+_OBJECT = Recent(_object)

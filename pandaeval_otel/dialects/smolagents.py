@@ -14,6 +14,7 @@ from pandaeval_otel import semconv
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of
 from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS
 from pandaeval_otel.dialects._values import parsed
 from pandaeval_otel.model import Kind, Message, Part, Text, ToolRequest, ToolResponse
@@ -24,6 +25,8 @@ _CALLS, _TASK, _OBSERVATION, _ERROR = "Calling tools:\n", "New task:\n", "Observ
 _SECTIONS = re.compile(r"^(?:New task|Observation|Error):\n", re.MULTILINE)
 _FAILED = re.compile(r"Error executing tool '(?P<name>[^']+)'")
 _RETRY = "\nNow let's retry:"
+# The calls of a run stand in the input of every model call after them.
+_CALLS_IN = Recent[Any](parsed)
 
 
 class Smolagents:
@@ -65,7 +68,7 @@ def _told(messages: Messages) -> Iterator[Message]:
 
 def _with_calls(message: Message) -> Message:
     text, _, calls = message.text.rpartition(_CALLS)
-    found = parsed(calls)
+    found = _CALLS_IN(calls)
     if not isinstance(found, list):
         return message
     parts: list[Part] = [Text(text.strip())] if text.strip() else []

@@ -14,10 +14,21 @@ from pandaeval_otel.dialects._common import SessionIds, session_id, tool_definit
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
 from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
 from pandaeval_otel.dialects._vendor import CUT, prefixed_sessions, prefixed_user, system_of
-from pandaeval_otel.model import Captured, Kind, Message, Part, Reasoning, ToolRequest, ToolResponse, Usage
+from pandaeval_otel.model import (
+    Captured,
+    Kind,
+    Message,
+    Part,
+    Reasoning,
+    ToolDefinition,
+    ToolRequest,
+    ToolResponse,
+    Usage,
+)
 from pandaeval_otel.raw import RawLog, RawSpan
 
 _SCOPE_7 = "gen_ai"
@@ -144,7 +155,18 @@ def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
     reading.system = reading.system or system_of(reading.input)
     reading.output = _answer(attributes)
     if _TOOLS in attributes:
-        reading.tools = tool_definitions(attributes[_TOOLS])
+        reading.tools = _tools(attributes[_TOOLS])
+
+
+def _tools(value: Any) -> tuple[ToolDefinition, ...] | None:
+    """A list with one JSON text for each tool, the same with every call."""
+    if isinstance(value, (list, tuple)) and value and all(type(item) is str for item in value):
+        return _TOOL_TEXTS(_BETWEEN.join(value))
+    return tool_definitions(value)
+
+
+_BETWEEN = "\0"
+_TOOL_TEXTS = Recent(lambda text: tool_definitions(text.split(_BETWEEN)))
 
 
 def _read_prompt(reading: Reading, value: Any) -> None:
