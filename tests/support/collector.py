@@ -167,6 +167,12 @@ class CollectorProcess:
                     found[name, outcome, reason] += int(sample.value)
         return found
 
+    def gauge(self, name: str) -> float:
+        """One of its gauges, named without prefix."""
+        families = text_string_to_metric_families(self._get("/metrics").read().decode())
+        samples = (sample for family in families for sample in family.samples)
+        return next(float(sample.value) for sample in samples if sample.name == f"pandaeval_{name}")
+
     def results(self) -> list[dict[str, Any]]:
         """What the JSON lines exporter wrote, whole lines only."""
         if not self.results_file.exists():

@@ -104,6 +104,8 @@ def run(
         collector.start()
         oracle.stop()
         collector.until(collector.at_rest, "at rest", 120)
+        if residual := collector.gauge("accounting_residual"):
+            figures.problems.append(f"{residual:.0f} spans are in none of the books")
         if (code := collector.stop()) != 0:
             figures.problems.append(f"SIGTERM ended it with {code}")
         figures.problems.extend(_lines_again(collector, seen))
