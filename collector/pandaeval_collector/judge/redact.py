@@ -51,7 +51,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
         ("azure signature", r"([?&]sig=)[A-Za-z0-9%+/=_-]{20,}", 0, r"\1"),
         (
             "authorization",
-            r"(\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token|digest)\s+)[^\s\"',;]{6,}",
+            r"(\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token|digest)\s+)(?!\[secret)[^\s\"',;]{6,}",
             re.IGNORECASE,
             r"\1",
         ),

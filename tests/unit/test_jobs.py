@@ -1,0 +1,220 @@
+"""The table of judge jobs: what becomes of a job, what a restart finds, what a day may cost."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from pandaeval_collector.store import Chunk, JobEnd, JobRow, ResultRow, Store, TraceRow, WriteSet, jobs
+from pandaeval_collector.store.schema import MIGRATIONS
+
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path, "off")
+    yield opened
+    opened.close()
+
+
+def _trace(number: int = 1, revision: int = 1) -> TraceRow:
+    return TraceRow(bytes([number]) * 16, revision, False, f"digest {revision}", frozenset({b"s" * 8}), [number], 10)
+
+
+def _job(id_: str = "a", number: int = 1, delay: float = 0.0) -> JobRow:
+    return JobRow(id_, bytes([number]) * 16, "trace.confidence", delay, b"{}")
+
+
+def _add(store: Store, *rows: JobRow, revision: int = 1) -> None:
+    store.commit(WriteSet(traces=[_trace(revision=revision)], jobs=list(rows))).result()
+
+
+def _leased(store: Store, now: float | None = None, count: int = 10) -> list[str]:
+    return [job.id for job in store.jobs.lease(now or time.time() + 1, count, 60.0).result()]
+
+
+def test_a_job_is_due_after_its_delay_and_leased_once(store: Store) -> None:
+    _add(store, _job("now"), _job("later", delay=1000.0))
+    assert _leased(store) == ["now"]
+    assert _leased(store) == []
+    assert store.jobs.counts() == {"due": 1, "leased": 1}
+    assert store.jobs.waiting() == 2
+    assert sorted(_leased(store, time.time() + 2000)) == ["later", "now"], "and a lease that ran out is due again"
+
+
+def test_the_newest_comes_first(store: Store) -> None:
+    for number in range(1, 4):
+        _add(store, _job(f"job {number}", number))
+        time.sleep(0.002)
+    assert _leased(store, count=2) == ["job 3", "job 2"]
+
+
+def test_the_same_result_is_asked_for_once(store: Store) -> None:
+    _add(store, _job("a"))
+    _add(store, _job("a"))
+    assert store.jobs.counts() == {"due": 1}
+    store.commit(WriteSet(results=[ResultRow("b", "u", "trace.confidence", 1, b"{}")])).result()
+    _add(store, _job("b"))
+    assert store.jobs.counts() == {"due": 1}, "a result that there is needs no job"
+
+
+def test_a_newer_revision_cancels_what_is_not_leased(store: Store) -> None:
+    _add(store, _job("leased"))
+    _leased(store)
+    _add(store, _job("due"), _job("elsewhere", 2))
+    _add(store, _job("newer"), revision=2)
+    assert store.jobs.counts() == {"leased": 1, "cancelled": 1, "due": 2}
+
+
+def test_only_a_lease_can_end(store: Store) -> None:
+    _add(store, _job("a"), _job("b"))
+    store.commit(WriteSet(ended=[JobEnd("a", "done")])).result()
+    assert store.jobs.counts() == {"due": 2}
+    _leased(store)
+    store.commit(WriteSet(ended=[JobEnd("a", "done"), JobEnd("b", "dead", "timeout", "x" * 9999)])).result()
+    assert store.jobs.counts() == {"done": 1, "dead": 1}
+
+
+def test_an_attempt_is_counted_before_it_is_made_and_a_free_one_not_at_all(store: Store) -> None:
+    _add(store, _job())
+    for attempts, free in ((1, False), (2, True), (2, False), (3, False)):
+        [job] = store.jobs.lease(time.time() + 1, 1, 60.0).result()
+        assert job.attempts == attempts
+        store.jobs.put_back(job.id, 0.0, "busy", free=free, crashed=attempts == 3).result()
+    [job] = store.jobs.lease(time.time() + 1, 1, 60.0).result()
+    assert (job.attempts, job.crashes, job.error) == (4, 1, "busy")
+
+
+def test_a_restart_finds_leases_due_and_reservations_spent(tmp_path: Path) -> None:
+    first = Store(tmp_path, "off")
+    _add(first, _job())
+    _leased(first)
+    assert first.jobs.reserve(0.3, 1.0, NOW).result()
+    first.close()
+    second = Store(tmp_path, "off")
+    assert second.jobs.release_all().result() == 1
+    second.jobs.settle_all().result()
+    assert _leased(second) == ["a"]
+    assert second.jobs.spent(NOW) == pytest.approx(0.3)
+    assert not second.jobs.reserve(0.8, 1.0, NOW).result()
+    second.close()
+
+
+def test_a_day_costs_no_more_than_its_budget(store: Store) -> None:
+    taken = [usd for usd in (0.4, 0.4, 0.4, 0.1) if store.jobs.reserve(usd, 1.0, NOW).result()]
+    assert taken == [0.4, 0.4, 0.1]
+    store.jobs.settle(0.4, 0.05, NOW).result()
+    assert store.jobs.spent(NOW) == pytest.approx(0.55)
+    assert store.jobs.reserve(0.45, 1.0, NOW).result()
+    assert not store.jobs.reserve(0.01, 1.0, NOW).result()
+    assert store.jobs.reserve(1.0, 1.0, NOW + 86_400).result(), "the next day is another one"
+
+
+def test_verdicts_are_remembered_until_retention(store: Store) -> None:
+    store.jobs.keep_verdict("k", b"v").result()
+    assert store.jobs.verdict("k") == b"v"
+    assert store.jobs.verdict("l") is None
+    store.forget(0.0, 10.0, time.time() + 100).result()
+    assert store.jobs.verdict("k") is None
+
+
+def test_the_spans_of_a_trace_stay_while_a_job_needs_them(store: Store) -> None:
+    chunk = Chunk(store.next_chunk_id(), bytes([1]) * 16, False, 1, 5, b"spans")
+    store.append([chunk]).result()
+    _add(store, _job())
+    assert store.forget(0.0, 1e6, time.time() + 100).result() == 0
+    _leased(store)
+    assert store.forget(0.0, 1e6, time.time() + 100).result() == 0
+    assert store.read_chunks([chunk.id])
+    store.commit(WriteSet(ended=[JobEnd("a", "done")])).result()
+    assert store.forget(0.0, 1e6, time.time() + 100).result() == 1
+
+
+def test_a_dead_job_can_be_retried_by_hand(store: Store) -> None:
+    _add(store, _job("abc"), _job("abd"))
+    _leased(store)
+    store.commit(WriteSet(ended=[JobEnd("abc", "dead", "timeout"), JobEnd("abd", "done")])).result()
+    with sqlite3.connect(store.path / "pandaeval.db", isolation_level=None) as other:
+        assert [job.id for job in jobs.found(other, "ab")] == ["abc", "abd"]
+        assert [job.why for job in jobs.listed(other, "dead", 10)] == ["timeout"]
+        assert jobs.retry(other, ["abc", "abd"], time.time()) == 1
+    [job] = store.jobs.lease(time.time() + 1, 5, 60.0).result()
+    assert (job.id, job.attempts, job.crashes) == ("abc", 1, 0)
+
+
+def test_a_store_from_before_there_were_jobs_gets_them(tmp_path: Path) -> None:
+    old = sqlite3.connect(tmp_path / "pandaeval.db")
+    for number, script in enumerate(MIGRATIONS[:2]):
+        old.executescript(f"BEGIN; {script} PRAGMA user_version = {number + 1}; COMMIT;")
+    old.close()
+    store = Store(tmp_path, "off")
+    _add(store, _job())
+    assert store.jobs.counts() == {"due": 1}
+    store.close()
+
+
+class JobsMachine(RuleBasedStateMachine):
+    """Any order of events: each job is in one state, ended ones stay ended, leases are exclusive."""
+
+    @initialize()
+    def open(self) -> None:
+        self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        for script in MIGRATIONS:
+            self.connection.executescript(script)
+        self.now, self.added, self.ended = 1000.0, 0, dict[str, str]()
+        self.leased: set[str] = set()
+
+    @rule(count=st.integers(1, 3), trace=st.integers(1, 2), again=st.booleans())
+    def decide(self, count: int, trace: int, again: bool) -> None:
+        rows = [_job(f"{self.added + n:04}", trace) for n in range(count)]
+        self.added += count
+        jobs.add(self.connection, rows, [bytes([trace]) * 16] if again else [], self.now)
+
+    @rule(count=st.integers(1, 4))
+    def lease(self, count: int) -> None:
+        rows = self.connection.execute(
+            "SELECT id FROM jobs WHERE state = 'due' ORDER BY created_at DESC LIMIT ?", (count,)
+        ).fetchall()
+        ids = {row[0] for row in rows}
+        assert not ids & self.leased
+        self.connection.executemany("UPDATE jobs SET state = 'leased' WHERE id = ?", rows)
+        self.leased |= ids
+
+    @rule(state=st.sampled_from(["done", "dead", "cancelled"]))
+    def end(self, state: str) -> None:
+        if self.leased:
+            id_ = self.leased.pop()
+            jobs.end(self.connection, [JobEnd(id_, state)], self.now)
+            self.ended[id_] = state
+
+    @rule(number=st.integers(0, 50))
+    def end_what_is_not_leased(self, number: int) -> None:
+        if f"{number:04}" not in self.leased:
+            jobs.end(self.connection, [JobEnd(f"{number:04}", "done")], self.now)
+
+    @rule()
+    def retry(self) -> None:
+        dead = [id_ for id_, state in self.ended.items() if state == "dead"]
+        assert jobs.retry(self.connection, list(self.ended), self.now) == len(dead)
+        for id_ in dead:
+            del self.ended[id_]
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        if not hasattr(self, "connection"):
+            return
+        states = dict(self.connection.execute("SELECT id, state FROM jobs"))
+        assert len(states) == self.added
+        assert {id_ for id_, state in states.items() if state == "leased"} == self.leased
+        assert all(states[id_] == state for id_, state in self.ended.items())
+
+
+TestJobsMachine = JobsMachine.TestCase
+TestJobsMachine.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)

@@ -1,0 +1,144 @@
+"""Secrets taken out before a model sees a trace: a seeded corpus of what providers hand out, and what looks alike."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import string
+import uuid
+from collections.abc import Callable
+
+import pytest
+from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.redact import redact, redact_value, redacted
+from support.judged import call, trace
+
+_CHANCE = random.Random(20_260_101)
+_ALNUM = string.ascii_letters + string.digits
+_URLSAFE = _ALNUM + "-_"
+
+
+def _some(alphabet: str, count: int) -> str:
+    return "".join(_CHANCE.choice(alphabet) for _ in range(count))
+
+
+def _b64(count: int) -> str:
+    return base64.b64encode(_CHANCE.randbytes(count)).decode()
+
+
+def _jwt() -> str:
+    head = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').decode().rstrip("=")
+    body = base64.urlsafe_b64encode(json.dumps({"sub": _some(_ALNUM, 8)}).encode()).decode().rstrip("=")
+    return f"{head}.{body}.{_some(_URLSAFE, 43)}"
+
+
+def _pem() -> str:
+    lines = "\n".join(_some(_ALNUM + "+/", 64) for _ in range(12))
+    return f"-----BEGIN RSA PRIVATE KEY-----\n{lines}\n-----END RSA PRIVATE KEY-----"
+
+
+# what is secret, and how it stands in text ({} is the secret)
+KINDS: dict[str, tuple[Callable[[], str], tuple[str, ...]]] = {
+    "aws id": (lambda: "AKIA" + _some(string.ascii_uppercase + "234567", 16), ("key {} here", "id={}")),
+    "aws secret": (lambda: _some(_ALNUM + "/+", 40), ("aws_secret_access_key = {}", 'AWS_SECRET_ACCESS_KEY="{}"')),
+    "gcp": (lambda: "AIza" + _some(_URLSAFE, 35), ("?key={}", "use {} for maps")),
+    "azure": (lambda: _b64(64), ("DefaultEndpointsProtocol=https;AccountName=a;AccountKey={};EndpointSuffix=x",)),
+    "azure sas": (lambda: _some(_ALNUM, 43), ("https://a.blob.core.windows.net/c?sv=2022&sig={}&se=1",)),
+    "github": (lambda: "ghp_" + _some(_ALNUM, 36), ("git clone https://{}@github.com/a/b", "token {}")),
+    "github fine": (lambda: "github_pat_" + _some(_ALNUM, 22) + "_" + _some(_ALNUM, 59), ("{}", "use {}.")),
+    "slack": (lambda: f"xoxb-{_some(string.digits, 12)}-{_some(_ALNUM, 24)}", ("bot {} posts",)),
+    "openai": (lambda: "sk-proj-" + _some(_URLSAFE, 48), ("OPENAI_API_KEY={}", "my key is {}, keep it")),
+    "openai old": (lambda: "sk-" + _some(_ALNUM, 48), ("{}", "'{}'")),
+    "anthropic": (lambda: "sk-ant-api03-" + _some(_URLSAFE, 90), ("x-api-key: {}", "{}")),
+    "jwt": (_jwt, ("Authorization: Bearer {}", "session {} expired")),
+    "private key": (_pem, ("cat id_rsa\n{}\n$", "{}")),
+    "bearer": (lambda: _some(_ALNUM, 39) + "7", ("curl -H 'Authorization: Bearer {}' x", "bearer {}")),
+    "basic": (lambda: _b64(18), ("Authorization: Basic {}", '"authorization": "Basic {}"')),
+    "json": (
+        lambda: _some(_ALNUM + "!#%", 14),
+        ('{{"user": "a", "password": "{}"}}', '{{"client_secret":"{}","x":1}}'),
+    ),
+    "connection": (lambda: _some(_ALNUM, 16), ("postgres://app:{}@db:5432/x", "redis://:{}@cache/0", "amqp://u:{}@q/")),
+    "env": (lambda: _some(_ALNUM, 20), ("DB_PASSWORD={}", "export API_KEY={}", "secret_key = '{}'")),
+    "stripe": (lambda: "sk_live_" + _some(_ALNUM, 24), ("charge with {}",)),
+    "hf": (lambda: "hf_" + _some(_ALNUM, 34), ("login --token {}",)),
+}
+CORPUS = [
+    (kind, secret, text.format(secret))
+    for kind, (make, texts) in KINDS.items()
+    for number in range(50)
+    for secret, text in [(make(), texts[number % len(texts)])]
+]
+INNOCENT = (
+    str(uuid.UUID(int=7)),
+    "0af7651916cd43dd8448eb211c80319c",
+    "b7ad6b7169203331",
+    "call_9f8Gh2kLmNoPqRsTuVwXyZ01",
+    "toolu_01A09q90qw90lq917835lq9",
+    "chatcmpl-AbCdEfGhIjKlMnOpQrStUvWxYz012",
+    "resp_68a1b2c3d4e5f60718293a4b5c6d7e8f",
+    "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "ORDER-2026-000123456789",
+    "https://shop.example/parcels/12345?page=2&sort=asc",
+    "the password was wrong, ask for a new one",
+    "I sk-ipped the task-list and risk-assessment-of-the-whole-project",
+    "bearer of bad news and the token economy",
+    '{"tokens": 128, "max_tokens": 512, "id": "call_1"}',
+    "2026-01-01T00:00:00Z",
+    "user@example.org wrote at 10:30",
+)
+
+
+def test_there_are_a_thousand() -> None:
+    assert len(CORPUS) == 1000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_secret_is_left(kind: str) -> None:
+    left = [text for each, secret, text in CORPUS if each == kind and secret in redact(text)]
+    assert not left, left[:3]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_part_of_a_secret_is_left(kind: str) -> None:
+    for each, secret, text in CORPUS:
+        if each == kind:
+            cleaned = redact(text)
+            assert not any(secret[at : at + 8] in cleaned for at in range(len(secret) - 8)), (text, cleaned)
+
+
+@pytest.mark.parametrize("text", INNOCENT)
+def test_ids_and_prose_stay_as_they_are(text: str) -> None:
+    assert redact(text) == text
+    assert redact_value({"id": text, "note": [text]}) == {"id": text, "note": [text]}
+
+
+def test_twice_is_once() -> None:
+    for _, _, text in CORPUS:
+        assert redact(redact(text)) == redact(text)
+
+
+def test_what_nobody_sees_does_not_hide_a_secret() -> None:
+    assert "[secret: github token]" in redact("ghp_" + "\u200b".join("a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"))
+
+
+def test_a_field_with_a_telling_name_is_taken_out_whatever_it_holds() -> None:
+    value = {"login": {"userPassword": "hunter2", "apiKey": "abc", "user": "ann"}, "tokens": [1], "token": None}
+    assert redact_value(value) == {
+        "login": {"userPassword": "[secret: password]", "apiKey": "[secret: password]", "user": "ann"},
+        "tokens": [1],
+        "token": None,
+    }
+
+
+def test_nothing_of_them_is_in_a_pack() -> None:
+    chance = random.Random(1)
+    some = chance.sample(CORPUS, 60)
+    calls = [
+        call(n, arguments={"q": text, "password": secret}, result=[text], error=text if n % 7 == 0 else None)
+        for n, (_, secret, text) in enumerate(some)
+    ]
+    texts = "\n".join(text for _, _, text in some[:20])
+    packed = pack(redacted(trace(texts, texts, calls, reasoning=(texts,), error=texts)), b"s" * 32, 100_000)
+    assert not [secret for _, secret, _ in some if secret in packed.text]
