@@ -42,7 +42,7 @@ Results = dict[tuple[str, str], tuple[str, float | None]]
 class Figures:
     """What a batch came to. ``resent``: spans that the store was given more than once; ``rewritten``: result lines that
     were written, not noted, and written again after the kill; ``redelivered``: log events and spans that the sink got
-    more than once; ``points``: kills by fail point, ``time`` for random ones."""
+    more than once; ``points``: kills by fail point, ``time`` and ``start`` for random ones."""
 
     cycles: int = 0
     acknowledged: int = 0
@@ -67,8 +67,11 @@ class Figures:
 
 
 def at_random_times(cycles: int, chance: random.Random) -> list[str]:
-    """Kills at a time after the start of the process, written ``time:SECONDS``."""
-    return [f"time:{chance.uniform(0.3, 3.0):.3f}" for _ in range(cycles)]
+    """Kills some time after the process was ready, written ``time:SECONDS``, and some while it starts, ``start:``."""
+    return [
+        f"start:{chance.uniform(0.1, 2.0):.3f}" if number % 4 == 3 else f"time:{chance.expovariate(1.0):.3f}"
+        for number in range(cycles)
+    ]
 
 
 def at_fail_points(cycles: int, chance: random.Random) -> list[str]:
@@ -116,8 +119,10 @@ def run(
 def _live_until(collector: CollectorProcess, kill: str) -> str:
     """One life of the collector; returns what ended it."""
     name, _, value = kill.partition(":")
-    if name == "time":
+    if name in ("time", "start"):
         collector.launch()
+        if name == "time":
+            collector.until(collector.ready, "ready")
         time.sleep(float(value))
         assert collector.running(), collector.log()
     else:
