@@ -1,0 +1,77 @@
+"""``opentelemetry-instrument`` and environment variables, without a line of code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+from support.processors import FakeCollector, spans_of
+
+_COMMAND = Path(sys.executable).parent / "opentelemetry-instrument"
+_APP = """
+from opentelemetry import trace
+from support.agents import run_agent
+run_agent(trace.get_tracer("app"))
+"""
+
+pytestmark = pytest.mark.skipif(
+    not _COMMAND.exists() or not entry_points(group="opentelemetry_post_instrument", name="pandaeval"),
+    reason="needs opentelemetry-distro and pandaeval-otel installed (the dev extra has both)",
+)
+
+
+def run(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """An application that knows nothing of us, under opentelemetry-instrument."""
+    app = folder / "app.py"
+    app.write_text(_APP)
+    outside = {key: value for key, value in os.environ.items() if not key.startswith(("PANDAEVAL", "OTEL_"))}
+    quiet = {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    done = subprocess.run(
+        [str(_COMMAND), sys.executable, str(app)],
+        env={**outside, **quiet, "PYTHONPATH": path, "OTEL_SERVICE_NAME": "shop", **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_an_endpoint_is_all_it_takes(tmp_path: Path) -> None:
+    with FakeCollector() as collector:
+        run(tmp_path, PANDAEVAL_ENDPOINT=collector.endpoint)
+        (sent,) = collector.traces
+    assert b"shop" in sent.spans
+    assert len(spans_of(sent)) == 4
+    assert not sent.fragment
+
+
+@pytest.mark.parametrize("off", [{"PANDAEVAL_ENABLED": "false"}, {"OTEL_SDK_DISABLED": "true"}])
+def test_it_can_be_switched_off(tmp_path: Path, off: dict[str, str]) -> None:
+    with FakeCollector() as collector:
+        run(tmp_path, PANDAEVAL_ENDPOINT=collector.endpoint, **off)
+        assert not collector.traces
+
+
+def test_without_an_endpoint_neither_grpc_nor_the_processor_is_loaded(tmp_path: Path) -> None:
+    done = run(tmp_path, PYTHONVERBOSE="1")
+    assert "pandaeval_otel.auto" in done.stderr
+    assert "pandaeval_otel.forwarder" not in done.stderr
+
+
+def test_without_a_provider_it_says_so(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from pandaeval_otel.auto import instrument; instrument()"],
+        env={**os.environ, "PANDAEVAL_ENDPOINT": "127.0.0.1:1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "opentelemetry-distro" in done.stderr
