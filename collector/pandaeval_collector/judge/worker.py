@@ -18,6 +18,8 @@ from typing import Any
 MAX_TEXT = 65_000
 """No verdict is longer; what is behind is not passed on."""
 _ALLOWED_FAILS, _COOLDOWN_S, _RETRIES = 3, 30.0, 2
+_BETWEEN_TRIES_S = 8.0
+"""The longest that the Router waits by itself; if a provider asks for more, the job waits instead."""
 
 
 class Caller:
@@ -45,7 +47,8 @@ class Caller:
             routing_strategy="simple-shuffle",
             timeout=self._timeout,
         )
-        self._longest = self._timeout * (int(setup.get("retries", _RETRIES)) + 1) + 15.0
+        retries = int(setup.get("retries", _RETRIES))
+        self._longest = self._timeout * (retries + 1) + _BETWEEN_TRIES_S * retries + 1.0
 
     def prices(self) -> dict[str, tuple[float, float]]:
         """US dollars per token in and out, of the models that litellm knows."""

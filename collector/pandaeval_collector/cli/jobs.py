@@ -1,0 +1,126 @@
+"""``pandaeval jobs``: judge jobs in a data directory, also while a collector runs on it."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pandaeval_collector.store import Job
+
+_Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
+_Ids = Annotated[list[str] | None, typer.Argument(help="Beginnings of job ids.")]
+
+
+class State(StrEnum):
+    """States of a job."""
+
+    due = "due"
+    leased = "leased"
+    done = "done"
+    dead = "dead"
+    cancelled = "cancelled"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command and what is below it."""
+    jobs = typer.Typer(help="Look at judge jobs, and retry dead ones.", no_args_is_help=True)
+    jobs.command("list")(list_)
+    jobs.command("show")(show)
+    jobs.command("retry")(retry)
+    app.add_typer(jobs, name="jobs")
+
+
+def list_(
+    state: Annotated[State | None, typer.Option(help="Only jobs in this state; dead ones were given up.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 50,
+    config: _Config = None,
+) -> None:
+    """List jobs, newest first."""
+    from pandaeval_collector.cli._output import console, table
+    from pandaeval_collector.store import jobs
+
+    with _store(config) as connection:
+        found = list(jobs.listed(connection, state.value if state else None, limit))
+    out = console()
+    rows = [(j.id, j.state, j.metric, j.trace_id.hex(), j.attempts, j.why, j.error[:100]) for j in found]
+    out.print(table(("id", "state", "metric", "trace", "attempts", "why", "last error"), rows, on=out))
+
+
+def show(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="Beginning of a job's id.")], config: _Config = None
+) -> None:
+    """Show one job in full."""
+    from pandaeval_collector.cli._output import safe
+    from pandaeval_collector.store import jobs
+
+    with _store(config) as connection:
+        for job in _one_or_more(jobs.found(connection, id_), id_):
+            due = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(job.due_at))
+            facts = {
+                "id": job.id,
+                "state": job.state,
+                "metric": job.metric,
+                "trace": job.trace_id.hex(),
+                "due": due,
+                "attempts": job.attempts,
+                "crashes": job.crashes,
+                "why": job.why,
+                "last error": job.error,
+            }
+            for name, value in facts.items():
+                typer.echo(f"{name:<10}  {safe(str(value))}")
+
+
+def retry(
+    ids: _Ids = None,
+    all_: Annotated[bool, typer.Option("--all", help="All dead jobs.")] = False,
+    config: _Config = None,
+) -> None:
+    """Make dead jobs due again, with all their attempts. Their traces must still be in the store (late.window)."""
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.store import jobs
+
+    if bool(ids) == all_:
+        raise UserError("name the jobs to retry, or give --all")
+    with _store(config) as connection:
+        if all_:
+            wanted = [job.id for job in jobs.listed(connection, "dead", 1_000_000)]
+        else:
+            wanted = [job.id for start in ids or [] for job in _one_or_more(jobs.found(connection, start), start)]
+        typer.echo(f"{jobs.retry(connection, wanted, time.time())} jobs are due again")
+
+
+def _one_or_more(found: list[Job], start: str) -> list[Job]:
+    from pandaeval_collector.errors import UserError
+
+    if not found:
+        raise UserError(f"no job's id begins with {start!r}")
+    return found
+
+
+@contextmanager
+def _store(config: Path | None) -> Iterator[sqlite3.Connection]:
+    """The store's file as it is, beside a collector that may run on it."""
+    from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.store.connection import FILE_NAME, connect
+
+    settings = resolve_config(config).config.store
+    file = Path(settings.path) / FILE_NAME
+    if not file.is_file():
+        raise UserError(f"there is no store in {settings.path} (store.path or PANDAEVAL_DATA)")
+    connection = connect(file, settings.durability)
+    try:
+        yield connection
+    except sqlite3.OperationalError as error:
+        raise UserError(f"{file}: {error} (was it written by an older version?)") from error
+    finally:
+        connection.close()
