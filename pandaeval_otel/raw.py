@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pandaeval_otel import semconv
+
 STATUS_UNSET, STATUS_OK, STATUS_ERROR = 0, 1, 2
 
 
@@ -20,16 +22,22 @@ class Scope:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Resource:
-    """The entity that emitted a span; one object is shared by all spans of a request."""
+    """The entity that emitted a span; one object is shared by all spans of a request.
+
+    ``service``: ``service.name``, or ``unknown_service`` as the OpenTelemetry SDKs say. ``environment``:
+    ``deployment.environment.name`` or its earlier name, ``""`` if neither is there.
+    """
 
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    service: str = field(init=False, compare=False)
+    environment: str = field(init=False, compare=False)
 
-    @property
-    def service(self) -> str:
-        """``service.name``, or ``unknown_service`` as the OpenTelemetry SDKs say."""
-        return str(self.attributes.get("service.name") or "unknown_service")
+    def __post_init__(self) -> None:
+        get = self.attributes.get
+        self.service = str(get(semconv.SERVICE_NAME) or "unknown_service")
+        self.environment = str(get(semconv.ENVIRONMENT) or get(semconv.ENVIRONMENT_OLD) or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,8 +67,15 @@ def _read(value: Any, role: str) -> tuple[Messages | None, bool]:
     found = tuple(_messages(value, role, 0))
     if cut:
         found = without_cut_values(found)
-    captured = not found or any(part is not NOT_CAPTURED for message in found for part in message.parts)
-    return (found if captured else None), cut
+    return (found if not found or _tells(found) else None), cut
+
+
+def _tells(messages: Messages) -> bool:
+    for message in messages:
+        for part in message.parts:
+            if part is not NOT_CAPTURED:
+                return True
+    return False
 
 
 def _structure(value: Any) -> tuple[Any, bool]:
@@ -79,6 +86,8 @@ def _structure(value: Any) -> tuple[Any, bool]:
             saved = salvage(value)
             # What is neither JSON nor the beginning of it is somebody's text, unless it begins as only messages do.
             return (value, False) if saved is None and not value.startswith('[{"') else (saved, True)
+    if type(value) is list:
+        return value, False
     return (None, False) if hidden(value) or value in ("", {}) else (value, False)
 
 

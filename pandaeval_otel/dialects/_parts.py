@@ -73,9 +73,15 @@ def request_of(call: dict[str, Any]) -> ToolRequest:
     """A tool request, with the name and arguments on the block itself or in its ``function`` member."""
     inner = call.get("function")
     source = inner if type(inner) is dict else call
-    name = identifier(first(source, _NAME_KEYS) or first(call, _NAME_KEYS) or (inner if type(inner) is str else None))
-    arguments = first(source, _ARGUMENT_KEYS)
-    return ToolRequest(name, None if hidden(arguments) else parsed(arguments), identifier(first(call, _CALL_ID_KEYS)))
+    name = source.get("name") or first(source, _NAME_KEYS) or first(call, _NAME_KEYS)
+    if not name and type(inner) is str:
+        name = inner
+    arguments = source.get("arguments")
+    if arguments is None:
+        arguments = first(source, _ARGUMENT_KEYS)
+    if type(arguments) is not dict:
+        arguments = None if hidden(arguments) else parsed(arguments)
+    return ToolRequest(identifier(name), arguments, identifier(first(call, _CALL_ID_KEYS)))
 
 
 def response_of(block: dict[str, Any]) -> Part:

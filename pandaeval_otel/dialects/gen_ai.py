@@ -54,6 +54,14 @@ _INVENTED_CONVERSATIONS = frozenset({("crewai", "call llm"), ("crewai", "execute
 """Scope and name of spans on which the id of a task or an agent stands where a conversation has none."""
 _EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
 _CONTENT_REFS = frozenset(semconv.CONTENT_REFS)
+_IDENTIFIERS = (
+    (semconv.REQUEST_MODEL, "request_model"),
+    (semconv.RESPONSE_MODEL, "response_model"),
+    (semconv.RESPONSE_ID, "response_id"),
+    (semconv.PREVIOUS_RESPONSE_ID, "previous_response_id"),
+    (semconv.AGENT_NAME, "agent_name"),
+)
+"""Attribute and field of a reading."""
 _USER_KEYS = (semconv.GEN_AI_USER_ID, semconv.GEN_AI_USER)
 _SESSION_RANKS = {
     key: semconv.SESSION_RANKS[key]
@@ -134,12 +142,12 @@ def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kin
 
 def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
     get = attributes.get
-    reading.request_model = identifier(get(semconv.REQUEST_MODEL))
-    reading.response_model = identifier(get(semconv.RESPONSE_MODEL))
-    reading.response_id = identifier(get(semconv.RESPONSE_ID))
-    reading.previous_response_id = identifier(get(semconv.PREVIOUS_RESPONSE_ID))
-    agent = identifier(get(semconv.AGENT_NAME))
-    reading.agent_name = "" if agent == _ANY_AGENT else agent
+    for key, name in _IDENTIFIERS:
+        value = get(key)
+        if value is not None:
+            setattr(reading, name, identifier(value))
+    if reading.agent_name == _ANY_AGENT:
+        reading.agent_name = ""
     conversation = get(semconv.CONVERSATION_ID)
     if not conversation or (span.scope.name, span.name) not in _INVENTED_CONVERSATIONS:
         reading.session_ids = session_candidates(attributes, span.resource.attributes, _SESSION_RANKS)

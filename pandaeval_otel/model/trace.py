@@ -27,7 +27,7 @@ FORCED = frozenset({Trigger.MAX_AGE, Trigger.SPAN_LIMIT, Trigger.MEMORY, Trigger
 """Triggers that close a trace before it said that it was done."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # never changed; a frozen one takes four times as long to make
 class ToolCall:
     """One call of a tool, in the order of the run. ``arguments`` is a dict where it could be parsed.
     ``has_result`` tells a captured ``None`` from a result that was not captured."""

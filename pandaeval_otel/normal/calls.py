@@ -10,6 +10,8 @@ from typing import Any
 from pandaeval_otel.model import Span, ToolCall, ToolRequest
 from pandaeval_otel.normal.tree import Tree
 
+# What stands here is made for every call, by position: keywords of so many fields would take several times as long.
+
 Order = tuple[int, int]
 """Unix nanoseconds of the asking model call's start (or the tool span's own), then the place among equals."""
 
@@ -43,35 +45,35 @@ class Call:
     def finished(self) -> ToolCall:
         """The call as it is shown."""
         return ToolCall(
-            name=self.name,
-            id=self.id,
-            arguments=self.arguments,
-            result=self.result,
-            error=self.error,
-            span_id=self.span_id,
-            agent=self.agent,
-            start_ns=self.start_ns,
-            end_ns=self.end_ns,
-            has_arguments=self.has_arguments,
-            has_result=self.has_result,
+            self.name,
+            self.id,
+            self.arguments,
+            self.result,
+            self.error,
+            self.span_id,
+            self.agent,
+            self.start_ns,
+            self.end_ns,
+            self.has_arguments,
+            self.has_result,
         )
 
 
 def call_on_span(span: Span, tree: Tree, index: int) -> Call:
     """What a tool span tells."""
     return Call(
-        name=span.tool_name or span.name,
-        id=span.tool_call_id,
-        order=(span.start_ns, index),
-        span_id=span.span_id,
-        agent=tree.agent(span),
-        start_ns=span.start_ns,
-        end_ns=span.end_ns,
-        arguments=span.arguments.value if span.arguments else None,
-        has_arguments=span.arguments is not None,
-        result=span.result.value if span.result else None,
-        has_result=span.result is not None,
-        error=span.error,
+        span.tool_name or span.name,
+        span.tool_call_id,
+        (span.start_ns, index),
+        span.span_id,
+        tree.agent(span),
+        span.start_ns,
+        span.end_ns,
+        span.arguments.value if span.arguments else None,
+        span.arguments is not None,
+        span.result.value if span.result else None,
+        span.result is not None,
+        span.error,
     )
 
 
@@ -79,15 +81,15 @@ def call_asked_for(request: ToolRequest, span: Span, tree: Tree, index: int) -> 
     """What a model asked for. ``index`` is negative for calls that stand in the history before the model call."""
     at = span.start_ns if index < 0 else span.end_ns
     return Call(
-        name=request.name,
-        id=request.id,
-        order=(span.start_ns, index),
-        span_id=span.span_id,
-        agent=tree.agent(span),
-        start_ns=at,
-        end_ns=at,
-        arguments=request.arguments,
-        has_arguments=request.arguments is not None,
+        request.name,
+        request.id,
+        (span.start_ns, index),
+        span.span_id,
+        tree.agent(span),
+        at,
+        at,
+        request.arguments,
+        request.arguments is not None,
     )
 
 

@@ -151,10 +151,11 @@ class Tree:
 
 
 def _inherited(outer: Span, place: _Place, inner: Span) -> _Place:
+    kind = outer.kind
     return _Place(
-        depth=place.depth + 1,
-        above=outer if outer.kind in WORK else place.above,
-        in_run=place.in_run or outer.kind in RUNS,
-        asides=place.asides + (outer.kind in ASIDES),
-        agent=inner.agent_name or place.agent,
+        place.depth + 1,
+        outer if kind in WORK else place.above,
+        place.in_run or kind in RUNS,
+        place.asides + (kind in ASIDES),
+        inner.agent_name or place.agent,
     )
