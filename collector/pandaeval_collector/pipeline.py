@@ -309,17 +309,27 @@ class Pipeline:
         while not self._stopping:
             now = self._clock()
             due = self._traces.take_due(now, _BATCH)
-            if due:
-                await self._decide(due)
-            sessions = self._sessions.take_due(now)
-            if sessions:
-                await self._close_sessions({session.session_id: session.trigger for session in sessions})
-            if now >= upkeep_at:
-                upkeep_at = now + self.timing.upkeep
-                await self._upkeep()
+            try:
+                await self._settle_due(due, now)
+                if now >= upkeep_at:
+                    upkeep_at = now + self.timing.upkeep
+                    await self._upkeep()
+            except Exception:
+                if self._stopping:
+                    raise
+                # The last resort: what was taken out just now is in the store, and taken up again at the next start.
+                _log.exception("%d traces or a session could not be dealt with before the next start", len(due))
+                self.telemetry.add("pandaeval.store.errors", "left")
             self.rounds += 1
             if not due:
                 await asyncio.sleep(_TICK_S)
+
+    async def _settle_due(self, due: Sequence[DueTrace], now: float) -> None:
+        if due:
+            await self._decide(due)
+        sessions = self._sessions.take_due(now)
+        if sessions:
+            await self._close_sessions({session.session_id: session.trigger for session in sessions})
 
     async def _decide(self, due: Sequence[DueTrace]) -> None:
         failpoints.reach("before_decide")
@@ -376,10 +386,13 @@ class Pipeline:
         now = self._clock()
         for session_id in decision.changes.touched:
             self._sessions.touch(session_id, now)
-        if rows:
-            self._on_results(rows)
-        if decision.traces:
-            self._on_traces(decision.traces)
+        try:
+            if rows:
+                self._on_results(rows)
+            if decision.traces:
+                self._on_traces(decision.traces)
+        except Exception:  # noqa: BLE001 - the decision itself is committed, whoever watches
+            _log.exception("what watches the results failed")
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         while True:

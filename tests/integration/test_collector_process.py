@@ -13,7 +13,7 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector.files import Request
 from support.collector import CollectorProcess, open_chunks, snapshot
-from support.kills import differences, standing_results, uninterrupted
+from support.kills import Results, differences, standing_results, uninterrupted
 from support.made_traces import Composer, MadeTrace
 from support.oracle import Oracle, problems_of
 from support.senders import Answer, GrpcDoor, HttpDoor
@@ -45,7 +45,7 @@ def composed(number: int, seed: int = 1, spans: int = 5) -> list[MadeTrace]:
     return [composer.trace(spans) for _ in range(number)]
 
 
-def as_file(traces: list[MadeTrace]) -> object:
+def as_file(traces: list[MadeTrace]) -> Results:
     return uninterrupted(Request(False, trace.request().SerializeToString()) for trace in traces)
 
 

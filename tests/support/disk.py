@@ -7,31 +7,34 @@ from typing import Any
 
 import pandaeval_collector.store.store as store_module
 import pytest
+from pandaeval_collector.store.connection import connect
 
 
 class FailingDisk:
     """A SQLite connection whose statements fail as told: ``{"COMMIT": 2}`` makes the next two that begin with these
     letters fail. ``failures`` may be shared and changed at any time."""
 
-    def __init__(self, connection: sqlite3.Connection, failures: dict[str, int]) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, failures: dict[str, int], error: sqlite3.Error | None = None
+    ) -> None:
         self._connection, self._failures = connection, failures
+        self._error = error or sqlite3.OperationalError("disk I/O error")
 
     def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
         for beginning, left in self._failures.items():
             if left and statement.startswith(beginning):
                 self._failures[beginning] = left - 1
-                raise sqlite3.OperationalError("disk I/O error")
+                raise self._error
         return self._connection.execute(statement, *arguments)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
 
 
-def failing_disk(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+def failing_disk(monkeypatch: pytest.MonkeyPatch, error: sqlite3.Error | None = None) -> dict[str, int]:
     """The failures of all stores that are opened from now on; there are none yet."""
     failures: dict[str, int] = {}
-    connect = store_module.connect
     monkeypatch.setattr(
-        store_module, "connect", lambda *args, **options: FailingDisk(connect(*args, **options), failures)
+        store_module, "connect", lambda *args, **options: FailingDisk(connect(*args, **options), failures, error)
     )
     return failures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from pandaeval_collector.files import Request
 from pandaeval_collector.line import Line
 from pandaeval_collector.pipeline import Pipeline, Timing
 from pandaeval_collector.receivers import Accepted
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import ResultRow, Store
 from pandaeval_collector.telemetry import Telemetry
 from support.collector import standing
 from support.doors import until
@@ -32,7 +32,14 @@ class RunningLine:
     ``now``: the pipeline's clock, seconds; nothing is due before it is moved on.
     """
 
-    def __init__(self, folder: Path, timing: Timing | None = None, embedder: WordEmbedder | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        timing: Timing | None = None,
+        embedder: WordEmbedder | None = None,
+        on_results: Callable[[Sequence[ResultRow]], None] | None = None,
+    ) -> None:
+        self._on_results = on_results
         self.folder, self.timing = folder, timing or Timing(upkeep=1e9)
         self.embedder = embedder or WordEmbedder()
         self.now = 0.0
@@ -56,7 +63,7 @@ class RunningLine:
     def _open(self) -> Store:
         store = Store(self.folder, "off")
         line = Line(store, Evaluator(self.embedder, Settings()))
-        self.pipeline = Pipeline(store, line, self.timing, self.telemetry, clock=lambda: self.now)
+        self.pipeline = Pipeline(store, line, self.timing, self.telemetry, self._on_results, lambda: self.now)
         return store
 
     async def send(self, trace: MadeTrace, spans: Iterable[Span] | None = None) -> Accepted:

@@ -32,9 +32,9 @@ class Sink:
         self.changed: set[str] = set()
         self.metric_requests = 0
         self._server = grpc.server(ThreadPoolExecutor(4))
-        trace_service_pb2_grpc.add_TraceServiceServicer_to_server(_Service(self._take_spans), self._server)
-        logs_service_pb2_grpc.add_LogsServiceServicer_to_server(_Service(self._take_logs), self._server)
-        metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(_Service(self._take_metrics), self._server)
+        trace_service_pb2_grpc.add_TraceServiceServicer_to_server(_Service(self._take_spans), self._server)  # type: ignore[no-untyped-call]
+        logs_service_pb2_grpc.add_LogsServiceServicer_to_server(_Service(self._take_logs), self._server)  # type: ignore[no-untyped-call]
+        metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(_Service(self._take_metrics), self._server)  # type: ignore[no-untyped-call]
         self.endpoint = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
 
     def __enter__(self) -> Sink:

@@ -324,6 +324,34 @@ class TestTrouble:
             await line.settle()
             assert line.standing() == as_file([trace])
 
+    async def test_what_nobody_thought_of_does_not_end_the_line(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        failures = failing_disk(monkeypatch, sqlite3.DatabaseError("database disk image is malformed"))
+        first, second = in_one_session(2)
+        async with RunningLine(tmp_path) as line:
+            await line.send(first)
+            failures["COMMIT"] = 2  # the decision, and then giving it up
+            await line.wait(QUIET)
+            assert line.telemetry.total("pandaeval.store.errors", "left") == 1
+            await line.send(second)
+            await line.wait(QUIET)
+            assert line.of(second, "coherence")
+            await line.restart()
+            await line.settle()
+            assert line.standing() == as_file([first, second])
+
+    async def test_a_watcher_that_fails_harms_nobody(self, tmp_path: Path) -> None:
+        def fail(_: object) -> None:
+            raise ZeroDivisionError("a bug")
+
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path, on_results=fail) as line:
+            await line.send(trace)
+            await line.settle()
+            assert line.telemetry.total("pandaeval.traces", "failed") == 0
+            assert line.standing() == as_file([trace])
+
     async def test_a_session_that_cannot_be_scored_does_not_end_the_line(self, tmp_path: Path) -> None:
         first, second = in_session(in_one_session(1)[0], "broken"), in_one_session(2)[1]
         async with RunningLine(tmp_path) as line:
