@@ -93,6 +93,7 @@ class Collector:
         scorer = await asyncio.to_thread(evaluator, config)
         store = Store(Path(config.store.path), config.store.durability, config.store.max_bytes)
         parts.callback(store.close)
+        parts.push_async_callback(health.stop)  # before the store goes: a scrape reads it
         self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
         if config.store.on_shutdown == "forward" and config.store.drain_to is not None:
             parts.push_async_callback(drain, store, config.store.drain_to)
