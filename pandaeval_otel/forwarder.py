@@ -32,6 +32,7 @@ _WAKE_AT = 2
 beside the application costs it more than the spans that wait."""
 _MOST_LOST = 65_536
 _LATE_S = 0.5
+_PAUSE_S = 0.5
 
 
 class Inbox(deque[Any]):
@@ -187,6 +188,14 @@ class Forwarder:
         self._wake.set()
         return True
 
+    def before_fork(self) -> None:
+        """On the forking thread."""
+        self._submission.pause(_PAUSE_S)
+
+    def after_fork_in_parent(self) -> None:
+        """On the forking thread."""
+        self._submission.resume()
+
     def after_fork(self) -> None:
         """In a forked child: what was collected so far is the parent's to send."""
         traces = {*self._collecting.trace_ids()}
@@ -295,6 +304,16 @@ def lease(settings: Settings) -> Forwarder:
         return forwarder
 
 
+def _before_fork() -> None:
+    for forwarder in list(_everyone):
+        forwarder.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for forwarder in list(_everyone):
+        forwarder.after_fork_in_parent()
+
+
 def _after_fork() -> None:
     global _registry_lock
     _registry_lock = threading.RLock()
@@ -303,4 +322,4 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -69,6 +70,8 @@ class Submission:
         self._settings, self._count, self._wake, self._clock = settings, count, wake, clock
         self._open_channel = open_channel or channel
         self._channel: grpc.Channel | None = None
+        self._gate = threading.Lock()
+        self._paused = False
         self._waiting: deque[_Waiting] = deque()
         self._batch: list[_Waiting] = []
         self._call: Any = None
@@ -104,6 +107,10 @@ class Submission:
 
     def step(self, hurry: bool = False) -> None:
         """Takes the answer to the running call, if there is one, and starts the next. ``hurry``: somebody waits."""
+        with self._gate:
+            self._step(hurry)
+
+    def _step(self, hurry: bool) -> None:
         if self._call is not None and self._call.done():
             call, self._call = self._call, None
             self._answered(call)
@@ -135,8 +142,26 @@ class Submission:
             self._channel.close()
             self._channel = None
 
+    def pause(self, timeout: float) -> None:
+        """Before a fork, on the forking thread: older gRPCs break in parent or child when one happens during a call. So
+        there is none, nor a connection; what was on its way is sent again. Waits at most ``timeout`` seconds."""
+        self._paused = self._gate.acquire(timeout=timeout)
+        if self._paused and self._channel is not None:
+            if self._call is not None:
+                self._call.cancel()
+                self._call = None
+                self._put_back()
+            self.close()
+
+    def resume(self) -> None:
+        """After the fork, in the parent."""
+        if self._paused:
+            self._paused = False
+            self._gate.release()
+            self._wake()
+
     def abandon(self) -> object:
-        """What a forked child must neither use nor destroy: its parent's connection."""
+        """What a forked child must neither use nor destroy: its parent's connection, if it could not be closed."""
         return self._channel, self._call
 
     # -- sending -------------------------------------------------------------------------------------------------
@@ -192,8 +217,7 @@ class Submission:
             self._better_at = self._clock() + backoff * random.uniform(0.5, 1.0)
         else:
             self._not_before = self._clock() + delay
-        self._waiting.extendleft(reversed(self._batch))
-        self._batch = []
+        self._put_back()
         if delay is None:
             self._warn(
                 "the collector at %s cannot be reached (%s: %s); up to %d MiB of traces are kept for it, and "
@@ -204,6 +228,9 @@ class Submission:
     def _split(self) -> None:
         """Together they may be too large; one alone is refused for good."""
         self._batch_traces = max(1, len(self._batch) // 2)
+        self._put_back()
+
+    def _put_back(self) -> None:
         self._waiting.extendleft(reversed(self._batch))
         self._batch = []
 
