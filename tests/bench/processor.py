@@ -2,7 +2,8 @@
 
     python tests/bench/processor.py [--rounds 31] [--spans 400] [--threads 1,8]
 
-One span: 20 attributes, 11 KB of content. Variants take turns in random order, round by round; each round is measured on
+One span: 20 attributes, 11 KB of content. Variants take turns in random order, round by round; each round is
+measured on
 the caller's threads (CPU seconds of these threads, wall clock for the percentiles of single spans). Sinks discard: the
 BatchSpanProcessor's exporter encodes as the OTLP exporter does and throws the bytes away, ours encodes and answers its
 own requests. What is printed is the median over rounds of the difference to the bare span of the same round.
