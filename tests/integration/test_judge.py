@@ -45,7 +45,7 @@ class Memory:
 
 
 def _setup(server: JudgeServer, **fields: Any) -> Setup:
-    given: dict[str, Any] = {"timeout": 1.0, "retries": 0, "cooldown": 0.01}
+    given: dict[str, Any] = {"timeout": 4.0, "retries": 0, "cooldown": 0.01}
     return Setup((MODEL,), server.url, "JUDGE_KEY", **(given | fields))
 
 

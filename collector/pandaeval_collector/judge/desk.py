@@ -106,7 +106,7 @@ class Desk:
         echo = echo_code(pack, rubric)
         answer = await self._call(Call(model, said, rubric.max_tokens, response_format(rubric)), spent)
         try:
-            return read_reply(answer.text, rubric, echo)
+            return _read(answer.text, rubric, echo, given)
         except InvalidReplyError as error:
             said += [
                 {"role": "assistant", "content": answer.text[:_SHOWN_AGAIN] or "(nothing)"},
@@ -114,7 +114,7 @@ class Desk:
             ]
         answer = await self._call(Call(model, said, rubric.max_tokens, response_format(rubric)), spent)
         try:
-            return read_reply(answer.text, rubric, echo)
+            return _read(answer.text, rubric, echo, given)
         except InvalidReplyError as error:
             raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {error}") from error
 
@@ -147,6 +147,14 @@ class Judge:
         if verdict.instructed:
             raise NoVerdictError(Why.INJECTION_SUSPECTED, "the trace tries to tell the judge how to judge")
         return verdict
+
+
+def _read(text: str, rubric: Rubric[V], echo: str, given: Mapping[str, Any]) -> V:
+    verdict = read_reply(text, rubric, echo)
+    wrong = None if rubric.check is None else rubric.check(verdict, given)
+    if wrong is not None:
+        raise InvalidReplyError(wrong)
+    return verdict
 
 
 def _key(pack: Pack, model: str, rubric: Rubric[Any], given: Mapping[str, Any]) -> str:

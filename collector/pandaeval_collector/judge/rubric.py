@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -31,10 +32,12 @@ V = TypeVar("V", bound=Verdict)
 class Rubric(Generic[V]):
     """One question to a judge. ``version`` changes with every change of ``text`` or ``verdict``: results of two
     versions never share an id. ``text`` is ours alone: nothing of a trace is ever put into it, except by ``given``
-    of :meth:`Judge.ask`, which is fenced like the trace itself."""
+    of :meth:`Judge.ask`, which is fenced like the trace itself. ``check``: what is wrong with a verdict on what was
+    given, for instance that it misses one of the calls; it is repaired like one of the wrong shape."""
 
     name: str
     version: str
     text: str
     verdict: type[V]
     max_tokens: int = 900
+    check: Callable[[V, Mapping[str, Any]], str | None] | None = None

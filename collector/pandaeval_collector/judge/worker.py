@@ -61,6 +61,11 @@ class Caller:
             found[model] = (float(info["input_cost_per_token"] or 0), float(info["output_cost_per_token"] or 0))
         return found
 
+    async def warm_up(self) -> None:
+        """Has litellm import what it imports at its first call, or that one's timeout would pay for it. Sends nothing."""
+        asked = [{"role": "user", "content": "x"}]
+        await self._litellm.acompletion(model=self.models[0], messages=asked, mock_response="x")
+
     async def answer(self, call: dict[str, Any]) -> dict[str, Any]:
         """The reply to one call as a JSON object."""
         try:
@@ -147,6 +152,8 @@ class Lines:
 
 
 async def _serve(caller: Caller, lines: Lines) -> None:
+    await caller.warm_up()
+    lines.write({"ready": True, "prices": caller.prices()})
     loop = asyncio.get_running_loop()
     inbox: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
     tasks: set[asyncio.Task[None]] = set()
@@ -177,7 +184,6 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - the parent has to hear why there is no worker
         lines.write({"ready": False, "message": f"{type(error).__name__}: {error}"[:500]})
         return
-    lines.write({"ready": True, "prices": caller.prices()})
     asyncio.run(_serve(caller, lines))
     os._exit(0)  # provider clients' threads must not keep a worker that nobody listens to
 
