@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from support.made_traces import Composer, MadeTrace
-from support.senders import Door, GrpcDoor, HttpDoor
+from support.senders import Door, GrpcDoor, HttpDoor, SubmitDoor
 from support.stored import stored_spans
 
 SpanKey = tuple[bytes, bytes]
@@ -38,10 +38,11 @@ class Told:
 
 
 class Oracle:
-    """Keeps a collector busy from several threads: gRPC, HTTP with protobuf, HTTP with JSON. A context manager, at
-    whose end all threads have ended. ``pause``: seconds between two requests of one sender."""
+    """Keeps a collector busy from several threads: OTLP over gRPC, over HTTP with protobuf and with JSON, and as the
+    span processor does. Some traces come by two doors. A context manager, at whose end all threads have ended.
+    ``pause``: seconds between two traces of one sender."""
 
-    def __init__(self, grpc: str, http: str, seed: int, senders: int = 3, pause: float = 0.01) -> None:
+    def __init__(self, grpc: str, http: str, seed: int, pause: float = 0.01) -> None:
         self.told = Told()
         self._composer = Composer(seed)
         self._pause, self._stopping, self._lock = pause, threading.Event(), threading.Lock()
@@ -49,10 +50,11 @@ class Oracle:
             lambda: GrpcDoor(grpc),
             lambda: HttpDoor(http),
             lambda: HttpDoor(http, as_json=True),
+            lambda: SubmitDoor(grpc),
         )
         self._threads = [
-            threading.Thread(target=self._run, args=(doors[number % 3], random.Random(seed * 1000 + number)))
-            for number in range(senders)
+            threading.Thread(target=self._run, args=(door, doors[number - 1], random.Random(seed * 1000 + number)))
+            for number, door in enumerate(doors)
         ]
         self._failures: queue.SimpleQueue[BaseException] = queue.SimpleQueue()
 
@@ -72,8 +74,8 @@ class Oracle:
         if not self._failures.empty():
             raise self._failures.get()
 
-    def _run(self, make_door: Callable[[], Door], chance: random.Random) -> None:
-        door = make_door()
+    def _run(self, make_door: Callable[[], Door], make_other: Callable[[], Door], chance: random.Random) -> None:
+        door, other = make_door(), make_other()
         later: list[tuple[float, MadeTrace, Sequence[Span]]] = []
         try:
             while not self._stopping.wait(self._pause):
@@ -87,10 +89,13 @@ class Oracle:
                     later.append((time.monotonic() + chance.uniform(0.5, 1.5), trace, parts.pop(0)))
                 for part in parts:
                     self._deliver(door, trace, part, chance)
+                if chance.random() < 0.05:
+                    self._deliver(other, trace, trace.spans, chance)
         except BaseException as error:  # carried to the thread that stops us
             self._failures.put(error)
         finally:
             door.close()
+            other.close()
 
     def _deliver(self, door: Door, trace: MadeTrace, spans: Sequence[Span], chance: random.Random) -> None:
         request = trace.request(spans)

@@ -17,6 +17,13 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from pandaeval_otel._proto.trace_service_pb2 import (
+    CloseReason,
+    CompletedTrace,
+    SubmitTracesRequest,
+    SubmitTracesResponse,
+)
+
 TIMEOUT_S = 15.0
 Request = ExportTraceServiceRequest | ExportLogsServiceRequest
 _RETRIED_HTTP = {408, 429, 502, 503, 504}
@@ -60,20 +67,45 @@ class GrpcDoor:
 
     def send(self, request: Request) -> Answer:
         service, response = _service(request)
+        answer = self._call(f"/opentelemetry.proto.collector.{service}/Export", request, response)
+        return answer if isinstance(answer, Answer) else _answered(answer)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def _call(self, method: str, request: Any, response: Any) -> Any:
+        """The response, or an ``Answer`` where there is none."""
         call = self._channel.unary_unary(
-            f"/opentelemetry.proto.collector.{service}/Export",
+            method,
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=response.FromString,
         )
         try:
-            return _answered(call(request, timeout=TIMEOUT_S))
+            return call(request, timeout=TIMEOUT_S)
         except grpc.RpcError as error:
             if error.code() in _RETRIED_GRPC:
                 return Answer(message=error.details() or "")
             return Answer(refused=f"{error.code()}: {error.details()}")
 
-    def close(self) -> None:
-        self._channel.close()
+
+class SubmitDoor(GrpcDoor):
+    """The door of the span processor: spans of one trace at a time, complete when the root is among them."""
+
+    def send(self, request: Request) -> Answer:
+        assert isinstance(request, ExportTraceServiceRequest), "log records have to come with their spans"
+        spans = [span for block in request.resource_spans for scope in block.scope_spans for span in scope.spans]
+        rooted = any(not span.parent_span_id for span in spans)
+        trace = CompletedTrace(
+            trace_id=spans[0].trace_id,
+            spans=request.SerializeToString(),
+            reason=CloseReason.CLOSE_REASON_ROOT_ENDED if rooted else CloseReason.CLOSE_REASON_IDLE,
+            fragment=not rooted,
+        )
+        submission = SubmitTracesRequest(traces=[trace])
+        answer = self._call("/pandaeval.v1.TraceService/SubmitTraces", submission, SubmitTracesResponse)
+        if isinstance(answer, Answer):
+            return answer
+        return Answer(True, len(spans) * len(answer.rejected), "; ".join(each.reason for each in answer.rejected))
 
 
 class HttpDoor:
