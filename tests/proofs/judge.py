@@ -124,6 +124,7 @@ def _books(data: Path) -> dict[str, Any]:
     bodies = [json.loads(body) for (body,) in _rows(data, "SELECT body FROM results WHERE metric = 'trace.confidence'")]
     newest = {body["trace_id"]: body for body in bodies}
     jobs = sum(states.values())
+    asked = {trace_id.hex() for (trace_id,) in _rows(data, "SELECT trace_id FROM jobs WHERE state <> 'cancelled'")}
     scores = Counter(str(body["score"]) for body in bodies if body["outcome"] == "scored")
     return {
         "jobs": jobs,
@@ -131,7 +132,7 @@ def _books(data: Path) -> dict[str, Any]:
         "results": len(bodies),
         "outcomes": dict(Counter(body["why"] or body["outcome"] for body in newest.values())),
         "scores": dict(scores),
-        "residual": jobs - states.get("cancelled", 0) - len(newest),
+        "residual": len(asked - newest.keys()),
     }
 
 

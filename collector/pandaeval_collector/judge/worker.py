@@ -62,7 +62,7 @@ class Caller:
         return found
 
     async def warm_up(self) -> None:
-        """Has litellm import what it imports at its first call, or that one's timeout would pay for it. Sends nothing."""
+        """Has litellm import what it imports at its first call, whose timeout would pay for it. Sends nothing."""
         asked = [{"role": "user", "content": "x"}]
         await self._litellm.acompletion(model=self.models[0], messages=asked, mock_response="x")
 
