@@ -98,7 +98,8 @@ class Store(Section):
     )
     max_bytes: Size = Field(default=10 << 30, description="Disk space that the store may take, in bytes.")
     retention: Duration = Field(
-        default=604800.0, description="How long results and the ids of scored traces are kept, to recognise late spans."
+        default=604800.0,
+        description="How long results and the ids of scored traces are kept; less where max_bytes would not do.",
     )
     on_shutdown: Literal["persist", "forward", "decide"] = Field(
         default="persist",
