@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,11 @@ from support.judge import FAULTS, Behave, JudgeServer, Say, good, parrot, verdic
 from support.judged import call, trace
 from support.made_traces import Composer
 
-pytest.importorskip("litellm", reason='the judge needs: pip install "pandaeval-otel[judge]"')
-pytest.importorskip("aiolimiter", reason='the judge needs: pip install "pandaeval-otel[judge]"')
+# Looked for, not imported: litellm is for the judge's own process.
+pytestmark = pytest.mark.skipif(
+    find_spec("litellm") is None or find_spec("aiolimiter") is None,
+    reason='the judge needs: pip install "pandaeval-otel[judge]"',
+)
 
 MODEL = "openai/gpt-4o-mini"
 ENVIRON = {**os.environ, "JUDGE_KEY": "sk-test"}
