@@ -1,0 +1,108 @@
+"""Did the agent choose the right tools?
+
+A judge compares the tools that were called with those that the agent had and with what the user asked: were they the
+right ones, was one called without need, was one missing, was one mistaken for another? It does not judge the arguments
+(``argument_correctness``) nor the result (``task_completion``). Calls, definitions and the user's words are read from
+the spans; only when no words of the user were captured is the judge asked what the task was.
+
+Scale: 0..1, 1 is exactly the tools that the task needs.
+Source: PandaProbe, trace metrics, *Tool Correctness*.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.metric import Metric, TraceContext
+from pandaeval_collector.metrics.trace._facts import (
+    answered,
+    available_tools,
+    nothing_captured,
+    tools_called,
+    user_input,
+)
+from pandaeval_collector.metrics.trace._task import task_and_outcome
+from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_otel.model import Trace
+
+
+class Selection(Verdict):
+    """``score``: 0..1, 1 is exactly the right tools."""
+
+    reason: Reason = Field(
+        description="Which tools were right, needless, missing or mistaken, in one to three sentences."
+    )
+    score: float = Field(ge=0.0, le=1.0, description="Between 0.0 and 1.0, by the guide.")
+
+
+RUBRIC = Rubric(
+    name="tool_correctness",
+    version="1",
+    text="""
+Did the agent choose its tools well for what the user wanted? Compare the tools that it called with those that it had,
+and look for four things:
+
+- Right: do the tools that were called fit the task, and do they suffice for it?
+- Too many: was a tool called that the task did not need, or the same one again for nothing?
+- Too few: was there a tool that the task needed or that would plainly have helped, and it was left aside?
+- Mistaken: was a tool called where another one was meant?
+
+Judge which tools were chosen. With which arguments they were called, whether they worked and how good the answer is
+does not matter here; another try after a failure is not one too many. A tool that is not in the list of those that
+the agent had may still have existed: definitions are not always captured. If no tool was called, ask whether the
+task could be done well without.
+
+Guide:
+1.0   exactly the tools that the task needs
+0.75  right on the whole: one needless call, or one small helper left aside
+0.5   mixed: about as much right as wrong, or a tool that matters is missing
+0.25  mostly wrong, needless or missing
+0.0   none of the tools that the task needs
+""",
+    verdict=Selection,
+)
+
+
+def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
+    if nothing_captured(trace):
+        return Unscored(Why.NO_CONTENT, "neither what was asked nor an answer nor a step was captured")
+    if trace.tool_calls:
+        return None
+    if not trace.tools:
+        return Assumed("no tool was called and none was there to be called", _metadata(trace, user_input(trace)))
+    if not answered(trace) and trace.error is None:
+        return Unscored(Why.NO_CONTENT, "no tool was called, and no answer was captured that could do without")
+    return None
+
+
+async def _ask(trace: Trace, judge: Judge) -> Finding | None:
+    asked = user_input(trace)
+    if asked is None:
+        asked = (await task_and_outcome(judge)).task
+    metadata = _metadata(trace, asked)
+    given = {
+        "user_input": asked,
+        "tools_called": [call.name for call in trace.tool_calls],
+        "available_tools": [tool.name for tool in trace.tools],
+    }
+    verdict = await judge.ask(RUBRIC, given)
+    return Score(verdict.score, verdict.reason, metadata)
+
+
+def _metadata(trace: Trace, asked: str | None) -> dict[str, object]:
+    return {"user_input": asked, "tools_called": tools_called(trace), "available_tools": available_tools(trace)}
+
+
+METRIC = Metric(
+    level="trace",
+    name="tool_correctness",
+    kind="llm",
+    version="1",
+    threshold=0.5,
+    question="Did the agent choose the right tools?",
+    needs="tool calls or tool definitions; a judge",
+    evaluate=_before_asking,
+    ask=_ask,
+)
