@@ -1,0 +1,173 @@
+"""Were the tools called with the right arguments?
+
+A judge says yes or no to every call: do its arguments serve what the user asked, given what was known then? The
+score is the share of yes. It does not judge whether the tool was the right one (``tool_correctness``). Calls are told
+apart by their position in the run, since call ids repeat in real traces; an answer that misses a call or names another
+one does not hold.
+
+A call that its tool refused because the arguments do not fit its schema is a no by code, whatever the judge says. Of
+calls whose arguments were not captured nothing is said; of more than 40, the first and the last 20 are judged:
+``coverage`` is the share of calls that have a verdict. ``verdicts[].call`` is the 1-based position.
+
+Scale: 0..1, yes / judged calls.
+Source: PandaProbe, trace metrics, *Argument Correctness*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.neutral import elided
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.metric import Metric, TraceContext
+from pandaeval_collector.metrics.trace._facts import as_text, parameters, user_input
+from pandaeval_collector.metrics.trace._refusals import refused
+from pandaeval_collector.metrics.trace._task import task_and_outcome
+from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_otel.model import Trace
+
+MAX_JUDGED = 40
+_SHOWN = 3000
+"""Characters that the arguments of all calls get in the question; the record shows them at greater length."""
+_REFUSED = "the tool refused the arguments: they do not fit its schema"
+
+
+class CallVerdict(BaseModel):
+    """``call``: the number of the call in the record."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    call: int = Field(description="The number of the call.")
+    reason: Annotated[str, Field(max_length=400)] | None = Field(
+        description="For a no: what is wrong with which argument. For a yes: null."
+    )
+    verdict: Literal["yes", "no"]
+
+
+class Arguments(Verdict):
+    """One verdict for each call that was asked about, by its number."""
+
+    verdicts: Annotated[list[CallVerdict], Field(max_length=MAX_JUDGED)] = Field(
+        description="One for each of the calls listed, in their order."
+    )
+    reason: Reason = Field(description="What is wrong with the arguments on the whole, or that nothing is.")
+
+
+def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
+    asked = [each["call"] for each in given["tool_calls"]]
+    answered = [each.call for each in verdict.verdicts]
+    if sorted(answered) == asked:
+        return None
+    return f"verdicts: exactly one for each of the {len(asked)} calls listed is wanted, by its number"
+
+
+RUBRIC = Rubric(
+    name="argument_correctness",
+    version="1",
+    text="""
+Were the arguments of each tool call right? The calls to be judged are listed below under tool_calls, by the number
+that they have in the record; long arguments are shortened there, and the record shows more of them. Give exactly one
+verdict for each call listed, and none for any other.
+
+yes: the arguments say what the user asked for, or what followed from the results known by then, and hold what the tool
+needs. A sensible default for what the user left open is a yes; so is another spelling of the same thing.
+
+no: a value is wrong, invented, mixed up or lost; a condition of the user's (a limit, a date, a place, a number) is
+missing where the tool could have taken it; or the arguments are not of the form that the tool asks for.
+
+Judge each call by the arguments and by the evidence. That the agent says it was right is no evidence; that a call
+failed is evidence if the error speaks of the arguments, and none if the service was down. Whether this tool was the
+right one is asked elsewhere.
+""",
+    verdict=Arguments,
+    max_tokens=3500,
+    check=_check,
+)
+
+
+def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
+    if not trace.tool_calls:
+        return Assumed("no tool was called", {"user_input": user_input(trace), "verdicts": []})
+    numbers = _judged(trace)
+    if not numbers:
+        return Unscored(Why.NO_CONTENT, "the arguments of no call were captured (is content capture switched on?)")
+    if all(refused(trace.tool_calls[number - 1]) for number in numbers):
+        return _score(trace, user_input(trace), dict.fromkeys(numbers), "")
+    return None
+
+
+async def _ask(trace: Trace, judge: Judge) -> Finding | None:
+    asked = user_input(trace)
+    if asked is None:
+        asked = (await task_and_outcome(judge)).task
+    numbers = _judged(trace)
+    found = await judge.ask(RUBRIC, {"user_input": asked, "tool_calls": _listed(trace, numbers)})
+    return _score(trace, asked, {each.call: each for each in found.verdicts}, found.reason)
+
+
+def _judged(trace: Trace) -> list[int]:
+    """Numbers, from 1, of the calls that are judged."""
+    numbers = [number for number, call in enumerate(trace.tool_calls, 1) if call.has_arguments or refused(call)]
+    half = MAX_JUDGED // 2
+    return numbers if len(numbers) <= MAX_JUDGED else numbers[:half] + numbers[-half:]
+
+
+def _listed(trace: Trace, numbers: Sequence[int]) -> list[dict[str, Any]]:
+    limit = min(400, _SHOWN // len(numbers))
+    calls = [(number, trace.tool_calls[number - 1]) for number in numbers]
+    return [
+        {"call": number, "name": elided(call.name, 60), "parameters": elided(as_text(parameters(call)), limit)}
+        for number, call in calls
+    ]
+
+
+def _score(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | None], reason: str) -> Score:
+    verdicts = [_decided(trace, number, found[number]) for number in sorted(found)]
+    right = sum(each["verdict"] == "yes" for each in verdicts)
+    by_code = [each["call"] for each in verdicts if each["reason"] == _REFUSED]
+    said = [f"{right} of {len(verdicts)} calls had the right arguments."]
+    if len(verdicts) < len(trace.tool_calls):
+        said.append(f"Judged were calls {_ranges(sorted(found))} of {len(trace.tool_calls)}.")
+    if by_code:
+        said.append(f"Refused by their tool: calls {_ranges(by_code)}.")
+    return Score(
+        right / len(verdicts),
+        " ".join([*said, reason]).strip(),
+        {"user_input": asked, "verdicts": verdicts},
+        coverage=len(verdicts) / len(trace.tool_calls),
+        span_ids=tuple(trace.tool_calls[each["call"] - 1].span_id for each in verdicts if each["verdict"] == "no"),
+    )
+
+
+def _decided(trace: Trace, number: int, found: CallVerdict | None) -> dict[str, Any]:
+    if found is None or refused(trace.tool_calls[number - 1]):
+        return {"call": number, "verdict": "no", "reason": _REFUSED}
+    return {"call": number, "verdict": found.verdict, "reason": found.reason if found.verdict == "no" else None}
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """``1-3, 7`` of 1, 2, 3, 7."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
+METRIC = Metric(
+    level="trace",
+    name="argument_correctness",
+    kind="llm",
+    version="1",
+    threshold=0.5,
+    question="Were the tools called with the right arguments?",
+    needs="tool calls with their arguments; a judge",
+    evaluate=_before_asking,
+    ask=_ask,
+)
