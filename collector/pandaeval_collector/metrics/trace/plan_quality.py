@@ -1,0 +1,81 @@
+"""Was the agent's plan a good one for its task?
+
+A judge takes the plan from the agent's thoughts and planning calls, each step resting on a place in the trace, and
+rates it by itself. It does not judge whether the plan was followed (``plan_adherence``) nor what came of it. A run
+without a plan has nothing to rate: assumed.
+
+Scale: 0..1, 1 is complete, coherent and without a needless step.
+Source: PandaProbe, trace metrics, *Plan Quality*.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.metric import Metric, TraceContext
+from pandaeval_collector.metrics.trace._plan import NO_PLAN, before_asking, plan_of
+from pandaeval_collector.metrics.trace._task import task_and_outcome
+from pandaeval_collector.score import Finding, Score
+from pandaeval_otel.model import Trace
+
+
+class Quality(Verdict):
+    """``score``: 0..1, 1 is an excellent plan."""
+
+    reason: Reason = Field(description="What is good about the plan and what is missing, in one to three sentences.")
+    score: float = Field(ge=0.0, le=1.0, description="Between 0.0 and 1.0, by the guide.")
+
+
+RUBRIC = Rubric(
+    name="plan_quality",
+    version="1",
+    text="""
+How good is the plan that is given below, for the task that is given with it? Judge the plan as it was made, with what
+the agent could know then, and with the tools that it had. Look at five things:
+
+- Completeness: does it deal with every part and every condition of the task?
+- Coherence: does each step have what it needs from the steps before, and is the order sensible?
+- Economy: could steps be left out, joined or done at once?
+- Detail: is each step clear enough to be done, without drowning in words?
+- Fit: is it a plan for what the user wanted, and not for something close to it?
+
+Whether the plan was followed, and how the run ended, is asked elsewhere: good luck does not make a plan better, and bad
+luck does not make it worse. A short plan for a simple task is a good plan.
+
+Guide:
+1.0   excellent: complete, coherent, nothing too much
+0.75  good: small flaws, or a step that could be better
+0.5   usable, with gaps that matter
+0.25  weak: it would fail at several places
+0.0   not a plan for this task
+""",
+    verdict=Quality,
+)
+
+
+def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
+    return before_asking(trace)
+
+
+async def _ask(trace: Trace, judge: Judge) -> Finding | None:
+    plan = await plan_of(judge)
+    if not plan:
+        return NO_PLAN
+    given = {"plan": plan, "task": (await task_and_outcome(judge)).task}
+    verdict = await judge.ask(RUBRIC, given)
+    return Score(verdict.score, verdict.reason, given)
+
+
+METRIC = Metric(
+    level="trace",
+    name="plan_quality",
+    kind="llm",
+    version="1",
+    threshold=0.5,
+    question="Was the agent's plan a good one for its task?",
+    needs="thoughts or tool calls; a judge",
+    evaluate=_before_asking,
+    ask=_ask,
+)
