@@ -46,23 +46,24 @@ def _span(span: Any, resource: Resource, scope: Scope) -> RawSpan:
     parent = span.parent_span_id
     events, links = span.events, span.links
     status = span.status if span.HasField("status") else _UNSET
+    # By position, in the order of the fields: as keywords they would take several times as long.
     return RawSpan(
-        trace_id=span.trace_id.hex(),
-        span_id=span.span_id.hex(),
-        parent_id=parent.hex() if any(parent) else "",
-        name=span.name,
-        kind=span.kind,
-        start_ns=span.start_time_unix_nano,
-        end_ns=span.end_time_unix_nano,
-        status_code=status.code,
-        status_message=status.message,
-        attributes=_values(span.attributes),
-        events=tuple(RawEvent(e.name, e.time_unix_nano, _values(e.attributes)) for e in events) if events else (),
-        links=tuple(RawLink(link.trace_id.hex(), link.span_id.hex()) for link in links) if links else (),
-        resource=resource,
-        scope=scope,
-        flags=span.flags,
-        dropped_attributes=span.dropped_attributes_count,
+        span.trace_id.hex(),
+        span.span_id.hex(),
+        parent.hex() if any(parent) else "",
+        span.name,
+        span.kind,
+        span.start_time_unix_nano,
+        span.end_time_unix_nano,
+        status.code,
+        status.message,
+        _values(span.attributes),
+        tuple(RawEvent(e.name, e.time_unix_nano, _values(e.attributes)) for e in events) if events else (),
+        tuple(RawLink(link.trace_id.hex(), link.span_id.hex()) for link in links) if links else (),
+        resource,
+        scope,
+        span.flags,
+        span.dropped_attributes_count,
     )
 
 

@@ -32,3 +32,25 @@ class Recent(Generic[_Read]):
         if len(text) <= MAX_CHARS:
             self._known = ((text, found), *self._known[: KEPT - 1])
         return found
+
+
+class Grown(Generic[_Read]):
+    """What was read of the last lists, for texts that are one of them with more at the end: a conversation, as every
+    model call repeats it."""
+
+    def __init__(self) -> None:
+        self._known: tuple[tuple[str, _Read], ...] = ()
+
+    def keep(self, text: str, found: _Read) -> None:
+        """``found`` is what the JSON array in ``text`` holds, item by item."""
+        if text.endswith("]") and len(text) <= MAX_CHARS:
+            self._known = ((text[:-1], found), *self._known[: KEPT - 1])
+
+    def split(self, text: str) -> tuple[_Read, str] | None:
+        """What the beginning of ``text`` holds, and the rest of it as an array of its own; ``None`` if it begins like
+        none of the last lists."""
+        for beginning, found in self._known if len(text) <= MAX_CHARS else ():
+            if text.startswith(beginning):
+                rest = text[len(beginning) :].lstrip()
+                return (found, f"[{rest[1:]}") if rest.startswith(",") else None
+        return None

@@ -1,0 +1,132 @@
+"""One message from a dictionary that holds its role and content, in whatever form a provider or framework writes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pandaeval_otel.dialects._parts import blocks_of, part_of, parts_of, request_of, result_value, text_part
+from pandaeval_otel.dialects._values import first, identifier, parsed
+from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, ToolResponse
+
+ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+    "bot": "assistant",
+    "chatbot": "assistant",
+    "tool-call": "assistant",
+    "tool": "tool",
+    "function": "tool",
+    "tool-response": "tool",
+    "toolresult": "tool",
+    "ipython": "tool",
+}
+# LangChain: "type": "human"; constructors: "id": [..., "HumanMessage"]; also "AIMessageChunk".
+CLASS_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool", "chat": ""}
+ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function_call_output": "tool"}
+_WRAPPED = {"content", "message", "finish_reason", "role"}
+
+
+def message_of(item: dict[str, Any], role: str) -> Message:
+    """One message from a dictionary that holds its role and content."""
+    if type(item.get("parts")) is list:
+        return otel_message(item, role)
+    item = _unwrapped(item)
+    role = role_of(item, role)
+    thoughts = (item.get(key) for key in ("reasoning_content", "thinking"))
+    parts: list[Part] = [Reasoning(thought) for thought in thoughts if type(thought) is str and thought]
+    parts += _content_parts(item, role)
+    calls = item.get("tool_calls") or _member(item, "additional_kwargs", "tool_calls") or item.get("toolCalls")
+    parts += [request_of(call) for call in _list(calls) if type(call) is dict]
+    if type(item.get("function_call")) is dict:
+        parts.append(request_of(item["function_call"]))
+    return Message(true_role(role, parts), tuple(parts), finish_reason_of(item))
+
+
+def otel_message(item: dict[str, Any], role: str) -> Message:
+    """Today's form, which most messages have: nothing but a role and parts."""
+    parts = [part_of(part) if type(part) is dict else text_part(part) for part in item["parts"]]
+    reason = "" if len(item) == 2 and "role" in item else finish_reason_of(item)
+    return Message(true_role(role_of(item, role), parts), tuple(parts), reason)
+
+
+def true_role(role: str, parts: list[Part]) -> str:
+    """Tool results come with the role ``user`` from several frameworks; no user wrote them."""
+    if role != "user" or not parts or type(parts[0]) is not ToolResponse:
+        return role
+    return "tool" if all(type(part) is ToolResponse for part in parts) else role
+
+
+def role_of(item: dict[str, Any], default: str) -> str:
+    """``system | user | assistant | tool`` from a role, a LangChain type or class name; ``default`` where none says."""
+    word = item.get("role")
+    if type(word) is str and word:
+        return ROLES.get(word) or ROLES.get(word.rpartition(".")[2].lower().replace("_", "-")) or default
+    word = item.get("type")
+    if type(word) is str:
+        if word in ITEM_ROLES:
+            return ITEM_ROLES[word]
+        return CLASS_ROLES.get(word.lower().removesuffix("chunk").removesuffix("message")) or default
+    return default
+
+
+def _unwrapped(item: dict[str, Any]) -> dict[str, Any]:
+    """LangChain's serialised forms: ``{"lc": 1, "id": [.., class], "kwargs": {..}}`` and ``{"type", "data": {..}}``."""
+    kwargs = item.get("kwargs")
+    if type(kwargs) is dict and isinstance(item.get("id"), (list, tuple)):
+        name = item["id"][-1] if item["id"] else ""
+        return {**kwargs, "type": kwargs.get("type") or name}
+    data = item.get("data")
+    if type(data) is dict and "content" in data:
+        return {"type": item.get("type"), **data}
+    return item
+
+
+def _content_parts(item: dict[str, Any], role: str) -> list[Part]:
+    if "parts" in item:
+        return list(parts_of(parsed(item["parts"])))
+    kind = item.get("type")
+    if type(kind) is str and kind in ITEM_ROLES:
+        return [part_of(item)]
+    content = first(item, ("content", "text", "message"))
+    if type(content) is dict and "type" not in content and not content.keys() - _WRAPPED:
+        content = blocks_of(first(content, ("content", "message")))
+    if role == "tool":
+        return _tool_content(item, content)
+    if content is None:
+        silent = "tool_calls" in item or "function_call" in item or "refusal" in item or "toolCalls" in item
+        refusal = item.get("refusal")
+        return [text_part(refusal)] if refusal else [] if silent else [NOT_CAPTURED]
+    return list(parts_of(content))
+
+
+def _tool_content(item: dict[str, Any], content: Any) -> list[Part]:
+    if isinstance(content, (list, tuple)):
+        parts = parts_of(content)
+        if any(type(part) is ToolResponse for part in parts):
+            return list(parts)
+    call_id = identifier(item.get("tool_call_id") or item.get("id") or item.get("toolCallId"))
+    return [ToolResponse(result_value(content), call_id, identifier(item.get("name")))]
+
+
+def finish_reason_of(item: dict[str, Any]) -> str:
+    if type(item.get("finish_reason")) is str:
+        return identifier(item["finish_reason"])
+    for key in ("finish_reason", "finishReason", "stop_reason", "stopReason"):
+        if item.get(key) is not None:
+            return identifier(item[key])
+    return identifier(_member(item, "response_metadata", "finish_reason"))
+
+
+def _member(item: dict[str, Any], key: str, inner: str) -> Any:
+    value = item.get(key)
+    return value.get(inner) if type(value) is dict else None
+
+
+def _list(value: Any) -> list[Any]:
+    value = parsed(value)
+    return list(value) if isinstance(value, (list, tuple)) else []

@@ -1,0 +1,119 @@
+"""What is remembered between readings changes nothing but the time that they take."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pandaeval_otel import _json
+from pandaeval_otel.dialects._messages import read_messages
+from pandaeval_otel.dialects._recent import KEPT, MAX_CHARS, Grown, Recent
+
+_NUMBERS = st.sampled_from([1, 1.0, True])
+_PARTS = st.one_of(
+    st.builds(lambda text: {"type": "text", "content": text}, st.text(max_size=20)),
+    st.builds(lambda value: {"type": "tool_call", "name": "t", "arguments": {"n": value}}, _NUMBERS),
+    st.just({"type": "text", "content": "<elided>"}),
+)
+_ITEMS = st.one_of(
+    st.builds(
+        lambda role, parts: {"role": role, "parts": parts},
+        st.sampled_from(["user", "assistant", "tool"]),
+        st.lists(_PARTS, max_size=3),
+    ),
+    _PARTS,  # loose parts are gathered in one message, wherever they stand
+    st.just({"role": "user", "content": "in another form"}),
+)
+
+
+class _Noted:
+    """Reads a text as its length, and notes that it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, text: str) -> int:
+        self.asked.append(text)
+        return len(text)
+
+
+class TestRecent:
+    def test_reads_a_text_once_while_it_is_among_the_last(self) -> None:
+        noted = _Noted()
+        recent = Recent(noted)
+        assert [recent("a"), recent("bb"), recent("a")] == [1, 2, 1]
+        assert noted.asked == ["a", "bb"]
+
+    def test_forgets_all_but_the_last(self) -> None:
+        noted = _Noted()
+        recent = Recent(noted)
+        for text in ("first", *map(str, range(KEPT)), "first"):
+            recent(text)
+        assert noted.asked.count("first") == 2
+
+    def test_keeps_no_long_text(self) -> None:
+        noted = _Noted()
+        recent = Recent(noted)
+        assert recent("x" * (MAX_CHARS + 1)) == recent("x" * (MAX_CHARS + 1)) == MAX_CHARS + 1
+        assert len(noted.asked) == 2
+
+
+class TestGrown:
+    @pytest.mark.parametrize(
+        ("text", "split"),
+        [
+            ("[1, 2, 3]", ("one and two", "[ 3]")),
+            ("[1, 2 , 3]", ("one and two", "[ 3]")),
+            ("[1, 2]", None),
+            ("[1, 23]", None),
+            ("[1]", None),
+            ("[1, 2", None),
+        ],
+    )
+    def test_gives_what_is_new(self, text: str, split: tuple[str, str] | None) -> None:
+        grown: Grown[str] = Grown()
+        grown.keep("[1, 2]", "one and two")
+        assert grown.split(text) == split
+
+    @given(st.lists(_ITEMS, max_size=6), st.lists(_ITEMS, max_size=3))
+    def test_a_conversation_that_grew_reads_as_if_it_were_new(self, before: list[Any], more: list[Any]) -> None:
+        read_messages(json.dumps(before), "user")
+        grown = before + more
+        # repr tells 1, 1.0 and True apart
+        assert repr(read_messages(json.dumps(grown), "user")) == repr(read_messages(grown, "user"))
+
+    @pytest.mark.parametrize("end", [",]", ', {"role": "user", "parts": [{"type": "text", "con', ", 7]"])
+    def test_what_follows_may_be_no_message(self, end: str) -> None:
+        first = json.dumps([{"role": "user", "parts": [{"type": "text", "content": f"Before {end}"}]}])
+        fresh = read_messages(first[:-1].replace("Before", "Bafore") + end, "user")
+        read_messages(first, "user")
+        assert repr(read_messages(first[:-1] + end, "user")).replace("Before", "Bafore") == repr(fresh)
+
+
+class TestJson:
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            ('{"a": [1, 2.5, null, true, "é"]}', {"a": [1, 2.5, None, True, "é"]}),
+            ("[NaN, -Infinity]", ["NaN", "-Infinity"]),
+            ("1e999", "1e999"),
+            ("9" * 400, "9" * 400),
+            ("18446744073709551615", 18446744073709551615),
+            ("-9223372036854775808", -9223372036854775808),
+            ("123456789012345678901", 1.2345678901234568e20),
+            (r'"\ud83d\ude00 \ud800 \\ud800"', "😀 \ufffd \\ud800"),
+        ],
+    )
+    def test_is_the_same_with_and_without_orjson(self, text: str, value: Any) -> None:
+        for found in (_json.loads(text), _json._thorough(text)):
+            assert (found, type(found)) == (value, type(value))
+
+    @pytest.mark.parametrize("text", ["", "[1,]", "{'a': 1}", '"\x01"', "[1] 2", "\ufeff[]"])
+    def test_refuses_what_is_no_json(self, text: str) -> None:
+        for read in (_json.loads, _json._thorough):
+            with pytest.raises(ValueError):
+                read(text)
