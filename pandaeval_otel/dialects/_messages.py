@@ -51,20 +51,20 @@ def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
     return _READ[role](value) if type(value) is str and role in _READ else _read(value, role)
 
 
-def _read_text(text: str, role: str) -> tuple[Messages | None, bool]:
-    """As :func:`_read`; of a conversation that has grown since it was read last, only what is new is read."""
-    grown = _GROWN[role].split(text)
+def _read_given(text: str) -> tuple[Messages | None, bool]:
+    """As :func:`_read` for inputs; of a conversation that has grown since it was last read, only the new is read."""
+    grown = _CONVERSATIONS.split(text)
     if grown is not None:
         before, rest = grown
         items, cut = _structure(rest)
         if items and not cut and _is_otel(items):
-            found = (*before, *_messages(items, role, 0))
-            _GROWN[role].keep(text, found)
+            found = (*before, *_messages(items, "user", 0))
+            _CONVERSATIONS.keep(text, found)
             return found, False
     value, cut = _structure(text)
-    read, cut = _understood(value, cut, role)
+    read, cut = _understood(value, cut, "user")
     if read and not cut and _is_otel(value):
-        _GROWN[role].keep(text, read)
+        _CONVERSATIONS.keep(text, read)
     return read, cut
 
 
@@ -188,6 +188,6 @@ def _is_langchain_pair(value: list[Any] | tuple[Any, ...]) -> bool:
     return len(value) == 2 and type(value[0]) is str and value[0] in ROLES and type(value[1]) is str
 
 
-_READ = {role: Recent(partial(_read_text, role=role)) for role in ("user", "assistant")}
-_GROWN: dict[str, Grown[Messages]] = {role: Grown() for role in _READ}
+_CONVERSATIONS: Grown[Messages] = Grown()
+_READ = {"user": Recent(_read_given), "assistant": Recent(partial(_read, role="assistant"))}
 _SYSTEM = Recent(_system_text)
