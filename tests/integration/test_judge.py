@@ -20,6 +20,7 @@ from pandaeval_collector.judge.client import Setup, WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judging import JudgeConfig, Limits
+from pandaeval_collector.metric import registry
 from pandaeval_collector.metrics.trace.confidence import RUBRIC
 from pandaeval_collector.result import Result
 from support.embedder import WordEmbedder
@@ -34,6 +35,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 MODEL = "openai/gpt-4o-mini"
+ENABLED = frozenset(key for key, metric in registry().items() if metric.kind != "llm" or metric.name == "confidence")
+"""One judged metric is enough to see what becomes of a call."""
 SESSION = ("session.agent_consistency", "session.agent_reliability")
 ENVIRON = {**os.environ, "JUDGE_KEY": "sk-test"}
 

@@ -1,9 +1,9 @@
 """Were the tools called with the right arguments?
 
-A judge says yes or no to every call: do its arguments serve what the user asked, given what was known then? The
-score is the share of yes. It does not judge whether the tool was the right one (``tool_correctness``). Calls are told
-apart by their position in the run, since call ids repeat in real traces; an answer that misses a call or names another
-one does not hold.
+A judge says yes or no to every call: do its arguments serve what the user asked, given what was known then? The score
+is the share of yes. It does not judge whether the tool was the right one (``tool_correctness``). Calls are told apart
+by their position in the run, since call ids repeat in real traces; an answer that misses a call or names another one
+does not hold.
 
 A call that its tool refused because the arguments do not fit its schema is a no by code, whatever the judge says. Of
 calls whose arguments were not captured nothing is said; of more than 40, the first and the last 20 are judged:
@@ -15,13 +15,13 @@ Source: PandaProbe, trace metrics, *Argument Correctness*.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.neutral import elided
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.metrics.trace._facts import as_text, parameters, user_input
@@ -117,12 +117,22 @@ def _judged(trace: Trace) -> list[int]:
 
 
 def _listed(trace: Trace, numbers: Sequence[int]) -> list[dict[str, Any]]:
-    limit = min(400, _SHOWN // len(numbers))
+    room = min(400, _SHOWN // len(numbers))
     calls = [(number, trace.tool_calls[number - 1]) for number in numbers]
     return [
-        {"call": number, "name": elided(call.name, 60), "parameters": elided(as_text(parameters(call)), limit)}
+        {"call": number, "name": _short(call.name, 50), "parameters": _short(as_text(parameters(call)), room)}
         for number, call in calls
     ]
+
+
+def _short(text: str, room: int) -> str:
+    """The beginning of a text, so that it takes about ``room`` characters once it is quoted as JSON: a question that
+    grew too long would be cut in its middle, and calls would be missing from it."""
+    if len(json.dumps(text[: room + 1], ensure_ascii=False)) <= room + 2:
+        return text
+    shown = text[:room]
+    quoted = json.dumps(shown, ensure_ascii=False)
+    return f"{shown[: room * room // len(quoted)]}…"
 
 
 def _score(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | None], reason: str) -> Score:

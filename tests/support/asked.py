@@ -1,0 +1,105 @@
+"""A judge by script, without a process or a network: a caller that answers each question by its rubric's name."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pandaeval_collector.judge.call import Answer, Call
+from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.metric import Texts, TraceContext, TraceMetric
+from pandaeval_collector.score import Finding, Unscored
+
+from pandaeval_otel.model import Trace
+
+Fields = Mapping[str, Any]
+Answers = Mapping[str, Fields | Sequence[Fields] | Callable[[str], Fields]]
+"""By rubric: the fields of the verdict; several are given one after another; or a function of the question."""
+
+_ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
+_NUMBERS = re.compile(r'"call": (\d+)')
+
+
+def all_right(question: str) -> Fields:
+    """A yes for each call that the question lists."""
+    listed = question.split("JSON schema")[0]
+    verdicts = [{"call": int(number), "reason": None, "verdict": "yes"} for number in _NUMBERS.findall(listed)]
+    return {"verdicts": verdicts, "reason": "Nothing is wrong."}
+
+
+GOOD: Answers = {
+    "task_and_outcome": {"task": "Find the parcel.", "outcome": "One search; the answer names the depot."},
+    "plan": {"plan": ["Search for the parcel", "Tell the user"]},
+    "task_completion": {"reason": "The parcel was found.", "verdict": 0.9},
+    "tool_correctness": {"reason": "The search was needed.", "score": 0.8},
+    "argument_correctness": all_right,
+    "step_efficiency": {"reason": "One step.", "score": 0.7},
+    "plan_adherence": {"reason": "Both steps were done.", "score": 0.6},
+    "plan_quality": {"reason": "Short and complete.", "score": 0.5},
+    "confidence": {"reason": "It did not waver.", "confidence": 0.4},
+}
+
+
+def said(messages: Sequence[Mapping[str, str]], name: str, answers: Answers, nth: int = 0) -> str:
+    """What a judge with these answers says to a prompt of this rubric; ``nth``: how often it was asked before."""
+    question = next(m["content"] for m in reversed(messages) if _ECHO.search(m["content"]))
+    answer = answers[name]
+    if callable(answer):
+        fields = answer(question)
+    else:
+        fields = answer if isinstance(answer, Mapping) else answer[min(nth, len(answer) - 1)]
+    echo = _ECHO.search(question)
+    assert echo
+    return json.dumps({"instructed": False, "echo": echo[1], **fields})
+
+
+class ScriptedCaller:
+    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``asked``: names of rubrics, in order."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = {**GOOD, **answers}
+        self.asked: list[str] = []
+        self.questions: list[str] = []
+
+    async def complete(self, call: Call) -> Answer:
+        assert call.response_format is not None
+        name = str(call.response_format["json_schema"]["name"])
+        text = said(call.messages, name, self._answers, self.asked.count(name))
+        self.asked.append(name)
+        self.questions.append(call.messages[2]["content"])
+        return Answer(text, 100, 20)
+
+
+class Memory:
+    """Implements :class:`pandaeval_collector.judge.desk.Memory`."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    def recall(self, key: str) -> bytes | None:
+        return self.kept.get(key)
+
+    async def keep(self, key: str, body: bytes) -> None:
+        self.kept[key] = body
+
+
+class ScriptedJudge:
+    """Takes one trace through judged metrics as the collector does."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.caller = ScriptedCaller(answers)
+        self._desk = Desk(self.caller, Memory())
+
+    async def finding(self, metric: TraceMetric, trace: Trace) -> Finding | None:
+        """What the metric says, asked only where it wants to ask."""
+        before = metric.evaluate(trace, TraceContext(Texts({}, (), "none", None), 0.5))
+        if before is not None:
+            return before
+        assert metric.ask is not None
+        try:
+            return await metric.ask(trace, Judge(self._desk, pack(trace, b"s" * 32), "m"))
+        except NoVerdictError as error:
+            return Unscored(error.why, str(error))

@@ -1,0 +1,330 @@
+"""The judged metrics, case by case: what is scored, assumed and unscored, and what no judge can change."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pandaeval_collector.metric import TraceMetric, registry
+from pandaeval_collector.metrics.trace._facts import says_something
+from pandaeval_collector.metrics.trace._refusals import refused
+from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
+from support.asked import ScriptedJudge
+from support.judged import call, trace
+
+from pandaeval_otel.model import Trace, Turn
+
+JUDGED = [metric for metric in registry().values() if metric.kind == "llm" and metric.level == "trace"]
+NAMES = {
+    "task_completion",
+    "tool_correctness",
+    "argument_correctness",
+    "step_efficiency",
+    "confidence",
+    "plan_adherence",
+    "plan_quality",
+}
+RUN = trace(calls=[call(1)], reasoning=("First I search, then I tell.",))
+NOTHING = trace(None, None, tools=(), turns=(), input=None, output=None)
+CRASHED = trace(answer=None, calls=[call(1)], error="boom", output=None)
+
+
+def of(name: str) -> TraceMetric:
+    return registry()[f"trace.{name}"]
+
+
+async def ask(name: str, subject: Trace, **answers: Any) -> tuple[Finding | None, list[str]]:
+    judge = ScriptedJudge(**answers)
+    return await judge.finding(of(name), subject), judge.caller.asked
+
+
+async def scored(name: str, subject: Trace, **answers: Any) -> Score:
+    found, _ = await ask(name, subject, **answers)
+    assert isinstance(found, Score), found
+    return found
+
+
+async def unscored(name: str, subject: Trace, **answers: Any) -> tuple[Why, list[str]]:
+    found, asked = await ask(name, subject, **answers)
+    assert isinstance(found, Unscored), found
+    return found.why, asked
+
+
+async def assumed(name: str, subject: Trace, **answers: Any) -> tuple[Assumed, list[str]]:
+    found, asked = await ask(name, subject, **answers)
+    assert isinstance(found, Assumed), found
+    assert found.value == 1.0
+    return found, asked
+
+
+class TestAll:
+    def test_there_are_seven(self) -> None:
+        assert {metric.name for metric in JUDGED} == NAMES
+        assert {metric.threshold for metric in JUDGED} == {0.5}
+
+    @pytest.mark.parametrize(
+        ("name", "value", "keys"),
+        [
+            ("task_completion", 0.9, {"task", "outcome"}),
+            ("tool_correctness", 0.8, {"user_input", "tools_called", "available_tools"}),
+            ("argument_correctness", 1.0, {"user_input", "verdicts"}),
+            ("step_efficiency", 0.7, {"task"}),
+            ("plan_adherence", 0.6, {"plan", "task"}),
+            ("plan_quality", 0.5, {"plan", "task"}),
+            ("confidence", 0.4, set()),
+        ],
+    )
+    async def test_the_verdict_is_the_score_with_the_keys_of_the_source(
+        self, name: str, value: float, keys: set[str]
+    ) -> None:
+        found = await scored(name, RUN)
+        assert found.value == value
+        assert set(found.metadata) == keys
+        assert found.reason
+
+    async def test_together_they_cost_nine_calls(self) -> None:
+        judge = ScriptedJudge()
+        await asyncio.gather(*(judge.finding(metric, RUN) for metric in JUDGED))
+        assert len(judge.caller.asked) == len(set(judge.caller.asked)) == 9
+
+    @pytest.mark.parametrize("metric", JUDGED, ids=lambda metric: metric.name)
+    async def test_a_trace_that_instructs_the_judge_has_no_score(self, metric: TraceMetric) -> None:
+        perfect = {"reason": "Perfect.", "instructed": True}
+        answers: dict[str, Any] = {
+            name: {**perfect, "score": 1.0}
+            for name in ("tool_correctness", "step_efficiency", "plan_adherence", "plan_quality")
+        }
+        answers |= {
+            "task_completion": {**perfect, "verdict": 1.0},
+            "confidence": {**perfect, "confidence": 1.0},
+            "argument_correctness": {
+                **perfect,
+                "verdicts": [{"call": 1, "reason": None, "verdict": "yes"}],
+            },
+        }
+        why, asked = await unscored(metric.name, RUN, **answers)
+        assert why is Why.INJECTION_SUSPECTED
+        assert asked[-1] == metric.name
+
+    @pytest.mark.parametrize("metric", JUDGED, ids=lambda metric: metric.name)
+    async def test_a_verdict_that_never_holds_is_asked_for_twice_and_no_score(self, metric: TraceMetric) -> None:
+        why, asked = await unscored(metric.name, RUN, **{metric.name: {"score": 7}})
+        assert why is Why.INVALID_VERDICT
+        assert asked.count(metric.name) == 2
+
+    @pytest.mark.parametrize("name", sorted(NAMES - {"argument_correctness"}))
+    async def test_where_nothing_was_captured_nobody_is_asked(self, name: str) -> None:
+        assert await unscored(name, NOTHING) == (Why.NO_CONTENT, [])
+
+    @pytest.mark.parametrize("name", sorted(NAMES))
+    async def test_secrets_of_the_trace_are_in_no_metadata(self, name: str) -> None:
+        key = "sk-proj-" + "a1B2" * 12
+        leaky = trace(f"My key is {key}", f"Used {key}", [call(1, arguments={"api_key": key, "q": key})])
+        judge = ScriptedJudge()
+        assert key not in repr(await judge.finding(of(name), leaky))
+        assert key not in "".join(judge.caller.questions)
+
+
+class TestTaskCompletion:
+    async def test_a_run_that_failed_without_an_answer_stays_below_half(self) -> None:
+        found = await scored("task_completion", CRASHED)
+        assert found.value == 0.49
+        assert found.metadata["capped_by"] == "error_without_answer"
+        assert "capped" in found.reason
+        assert "The parcel was found." in found.reason
+
+    @pytest.mark.parametrize(
+        "subject", [trace(calls=[call(1)], error="boom"), trace(answer=None, calls=[call(1)], output=None)]
+    )
+    async def test_an_answer_or_no_error_is_not_capped(self, subject: Trace) -> None:
+        found = await scored("task_completion", subject)
+        assert found.value == 0.9
+        assert "capped_by" not in found.metadata
+
+    async def test_a_lower_verdict_stands_as_it_is(self) -> None:
+        found = await scored("task_completion", CRASHED, task_completion={"reason": "No.", "verdict": 0.1})
+        assert found.value == 0.1
+        assert "capped_by" not in found.metadata
+
+    @pytest.mark.parametrize("answer", ["", " \n", ":", "…", "\u200b", None])
+    async def test_an_answer_that_says_nothing_is_never_put_to_a_judge(self, answer: str | None) -> None:
+        for name in ("task_completion", "step_efficiency"):
+            assert await unscored(name, trace(answer=answer)) == (Why.NO_CONTENT, [])
+
+    async def test_the_task_and_the_outcome_are_given_with_the_question(self) -> None:
+        judge = ScriptedJudge()
+        await judge.finding(of("task_completion"), RUN)
+        assert judge.caller.asked == ["task_and_outcome", "task_completion"]
+        assert "Find the parcel." in judge.caller.questions[1]
+        assert "the answer names the depot" in judge.caller.questions[1]
+
+    async def test_a_record_that_does_not_tell_the_task_is_not_scored(self) -> None:
+        why, asked = await unscored("task_completion", RUN, task_and_outcome={"task": " ", "outcome": "A search."})
+        assert why is Why.NO_CONTENT
+        assert asked == ["task_and_outcome"]
+
+
+class TestToolCorrectness:
+    async def test_no_tool_called_and_none_there_is_assumed(self) -> None:
+        found, asked = await assumed("tool_correctness", trace(tools=()))
+        assert not asked
+        assert found.metadata == {"user_input": "Where is my parcel?", "tools_called": [], "available_tools": []}
+
+    async def test_tools_that_were_not_used_are_judged(self) -> None:
+        found = await scored("tool_correctness", trace())
+        assert found.metadata["available_tools"] == [{"name": "search", "description": "Finds a parcel."}]
+
+    async def test_calls_without_definitions_are_judged(self) -> None:
+        found = await scored("tool_correctness", trace(calls=[call(1)], tools=()))
+        assert found.metadata["tools_called"] == [{"name": "search", "parameters": {"q": 1}}]
+
+    async def test_what_the_user_asked_is_read_by_code_and_the_judge_asked_only_if_it_is_missing(self) -> None:
+        _, asked = await ask("tool_correctness", RUN)
+        assert asked == ["tool_correctness"]
+        found, asked = await ask("tool_correctness", trace(None, "It left.", [call(1)]))
+        assert asked == ["task_and_outcome", "tool_correctness"]
+        assert found is not None
+        assert found.metadata["user_input"] == "Find the parcel."
+
+    async def test_tools_there_but_no_answer_captured_is_no_content(self) -> None:
+        assert await unscored("tool_correctness", trace(answer=None)) == (Why.NO_CONTENT, [])
+
+
+def verdicts(*pairs: tuple[int, str]) -> dict[str, Any]:
+    listed = [{"call": n, "reason": None if v == "yes" else "wrong q", "verdict": v} for n, v in pairs]
+    return {"verdicts": listed, "reason": "Overall."}
+
+
+class TestArgumentCorrectness:
+    async def test_no_call_is_assumed(self) -> None:
+        found, asked = await assumed("argument_correctness", trace())
+        assert not asked
+        assert found.metadata == {"user_input": "Where is my parcel?", "verdicts": []}
+
+    async def test_the_score_is_the_share_of_yes_by_position_whatever_the_ids(self) -> None:
+        twins = trace(calls=[replace(call(n), id="x", span_id=f"s{n}") for n in (1, 2, 3)])
+        given = verdicts((3, "yes"), (1, "yes"), (2, "no"))
+        found = await scored("argument_correctness", twins, argument_correctness=given)
+        assert found.value == 2 / 3
+        assert found.metadata["verdicts"] == [
+            {"call": 1, "verdict": "yes", "reason": None},
+            {"call": 2, "verdict": "no", "reason": "wrong q"},
+            {"call": 3, "verdict": "yes", "reason": None},
+        ]
+        assert found.span_ids == ("s2",)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            verdicts((1, "yes")),
+            verdicts((1, "yes"), (2, "yes"), (3, "yes")),
+            verdicts((1, "yes"), (1, "yes")),
+            verdicts((1, "yes"), (7, "yes")),
+            verdicts(),
+        ],
+        ids=["one missing", "one too many", "one twice", "one that is none", "none"],
+    )
+    async def test_a_wrong_count_is_repaired_once_and_then_no_score(self, wrong: dict[str, Any]) -> None:
+        two = trace(calls=[call(1), call(2)])
+        why, asked = await unscored("argument_correctness", two, argument_correctness=wrong)
+        assert why is Why.INVALID_VERDICT
+        assert len(asked) == 2
+        right = verdicts((1, "yes"), (2, "no"))
+        assert (await scored("argument_correctness", two, argument_correctness=[wrong, right])).value == 0.5
+
+    async def test_of_many_calls_the_first_and_last_20_are_judged_and_that_is_said(self) -> None:
+        judge = ScriptedJudge()
+        found = await judge.finding(of("argument_correctness"), trace(calls=[call(n) for n in range(1, 51)]))
+        assert isinstance(found, Score)
+        assert [each["call"] for each in found.metadata["verdicts"]] == [*range(1, 21), *range(31, 51)]
+        assert found.coverage == 0.8
+        assert "1-20, 31-50 of 50" in found.reason
+        assert len(judge.caller.asked) == 1
+
+    @pytest.mark.parametrize("sign", ["y", '"', "\\", "\n", "是"])
+    async def test_forty_calls_with_long_arguments_are_all_listed(self, sign: str) -> None:
+        long = [call(n, sign * 300, arguments={"q": sign * 5000}) for n in range(1, 41)]
+        found = await scored("argument_correctness", trace(calls=long))
+        assert len(found.metadata["verdicts"]) == 40
+
+    async def test_a_call_that_its_tool_refused_is_a_no_whatever_the_judge_says(self) -> None:
+        bad = call(2, "book", error="1 validation error for BookInput\nseats\n  Input should be a valid integer")
+        found = await scored("argument_correctness", trace(calls=[call(1), bad]))
+        assert found.value == 0.5
+        assert "refused" in found.metadata["verdicts"][1]["reason"]
+        assert "calls 2" in found.reason
+
+    async def test_calls_that_were_all_refused_need_no_judge(self) -> None:
+        found, asked = await ask("argument_correctness", trace(calls=[call(1, error="MCP error -32602: no")]))
+        assert isinstance(found, Score)
+        assert (found.value, asked) == (0.0, [])
+
+    async def test_arguments_that_were_not_captured_are_not_judged(self) -> None:
+        blind = call(2, has_arguments=False, arguments=None)
+        assert await unscored("argument_correctness", trace(calls=[blind])) == (Why.NO_CONTENT, [])
+        found = await scored("argument_correctness", trace(calls=[call(1), blind]))
+        assert (found.value, found.coverage) == (1.0, 0.5)
+
+
+@pytest.mark.parametrize("name", ["plan_adherence", "plan_quality"])
+class TestPlans:
+    async def test_no_plan_is_assumed(self, name: str) -> None:
+        found, asked = await assumed(name, RUN, plan={"plan": []})
+        assert asked == ["plan"]
+        assert found.metadata == {"plan": []}
+        assert isinstance((await assumed(name, RUN, plan={"plan": [" ", ""]}))[0], Assumed)
+
+    async def test_an_answer_alone_holds_no_plan_and_nobody_is_asked(self, name: str) -> None:
+        assert (await assumed(name, trace()))[1] == []
+
+    async def test_the_plan_and_the_task_are_given_with_the_question(self, name: str) -> None:
+        judge = ScriptedJudge()
+        found = await judge.finding(of(name), RUN)
+        assert found is not None
+        assert found.metadata == {"plan": ["Search for the parcel", "Tell the user"], "task": "Find the parcel."}
+        assert "Search for the parcel" in judge.caller.questions[-1]
+
+
+async def test_repeats_that_code_counted_are_told_to_the_judge_of_steps() -> None:
+    judge = ScriptedJudge()
+    same = [call(n, arguments={"q": 1}, result="none") for n in range(1, 5)]
+    await judge.finding(of("step_efficiency"), trace(calls=same))
+    told = re.search(r"in_vain \(taken.*?>>\n(\d+)\n<<", judge.caller.questions[-1], re.DOTALL)
+    assert told
+    assert told[1] == "3"
+
+
+async def test_what_all_turns_asked_is_the_user_input() -> None:
+    turns = (Turn("Find it.", "Which?"), Turn("The red one.", "Found."))
+    found, _ = await assumed("argument_correctness", trace(turns=turns))
+    assert found.metadata["user_input"] == "Find it.\n\nThe red one."
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ("1 validation error for book_ferry\npassengers\n  Input should be a valid integer", True),
+        ("ValidationError: 1 validation error for Book_ferryTool\nx", True),
+        ("MCP error -32602: Invalid arguments for tool book_ferry", True),
+        ("TypeError: book_ferry() got an unexpected keyword argument 'seat'", True),
+        ("TypeError: book_ferry() missing 1 required positional argument: 'day'", True),
+        ("1 validation error for TimetableResponse\ndepartures\n  Field required", False),
+        ("Connection refused", False),
+        ("The ferry is full", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_a_refusal_of_arguments_is_told_from_other_failures(error: str | None, expected: bool) -> None:
+    assert refused(call(1, "book_ferry", error=error)) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(None, False), ("", False), (":", False), ("...", False), ("42", True), ("是", True), ("👍", True), ("ok", True)],
+)
+def test_an_answer_says_something_or_not(text: str | None, expected: bool) -> None:
+    assert says_something(text) is expected
