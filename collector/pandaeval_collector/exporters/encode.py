@@ -24,6 +24,8 @@ EVENT_NAME = "gen_ai.evaluation.result"
 _FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error"})
 """Whys that mean the evaluation itself failed: reported as ``error.type``."""
 _SAMPLED, _HAS_IS_REMOTE, _IS_REMOTE = 0x1, 0x100, 0x200
+_INTERNAL = Span.SpanKind.SPAN_KIND_INTERNAL
+_INFO, _WARN = SeverityNumber.SEVERITY_NUMBER_INFO, SeverityNumber.SEVERITY_NUMBER_WARN
 _SPAN_NS = 1_000_000
 """Length of an evaluation span: it starts where the evaluated span ends, so that no waterfall is stretched."""
 MAX_TEXT = 2000
@@ -32,7 +34,7 @@ MAX_TEXT = 2000
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A result with its attributes, encoded once for all surfaces."""
+    """A result with its attributes, encoded once for all surfaces, each behind its length."""
 
     result: Result
     pairs: tuple[bytes, ...]
@@ -40,17 +42,17 @@ class Said:
 
 def said(result: Result) -> Said:
     """All attributes of a result, ready to be put into a log record, a span or a span event."""
-    return Said(result, _pairs({**evaluation(result), **context(result)}))
+    return Said(result, _pairs(_own(result)) + _verdict(result) + _of_unit(result.unit))
 
 
 def log_record(each: Said) -> bytes:
     """An OTLP ``LogRecord`` in the context of the evaluated span."""
     result, unit = each.result, each.result.unit
-    failed = result.why in _FAILED
+    failed, time_ns = result.why in _FAILED, result.time_ns
     record = LogRecord(
-        time_unix_nano=result.time_ns,
-        observed_time_unix_nano=result.time_ns,
-        severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if failed else SeverityNumber.SEVERITY_NUMBER_INFO,
+        time_unix_nano=time_ns,
+        observed_time_unix_nano=time_ns,
+        severity_number=_WARN if failed else _INFO,
         severity_text="WARN" if failed else "INFO",
         event_name=EVENT_NAME,
         trace_id=bytes.fromhex(unit.trace_id),
@@ -75,12 +77,11 @@ def _inline_span(group: Sequence[Said]) -> bytes:
     results = [each.result for each in group]
     scores = [r.score for r in results if isinstance(r.finding, Score) and r.score is not None]
     summary = {
-        **unit_context(results[0].unit),
         "pandaeval.evaluated_at": results[0].time.isoformat(),
         "pandaeval.score.min": min(scores, default=None),
         "pandaeval.failed": [r.metric for r in results if r.success is False],
     }
-    return _span(group, results[0].unit.level, _pairs(summary))
+    return _span(group, results[0].unit.level, _of_unit(results[0].unit) + _pairs(summary))
 
 
 def _judged_span(each: Said) -> bytes:
@@ -94,7 +95,7 @@ def _span(group: Sequence[Said], what: str, pairs: tuple[bytes, ...]) -> bytes:
     span = Span(
         span_id=own[16:],
         name=f"evaluate {what}",
-        kind=Span.SpanKind.SPAN_KIND_INTERNAL,
+        kind=_INTERNAL,
         start_time_unix_nano=unit.end_ns,
         end_time_unix_nano=unit.end_ns + _SPAN_NS,
     )
@@ -104,13 +105,14 @@ def _span(group: Sequence[Said], what: str, pairs: tuple[bytes, ...]) -> bytes:
     else:
         span.trace_id, span.parent_span_id = bytes.fromhex(unit.trace_id), bytes.fromhex(unit.span_id)
         span.flags = _SAMPLED | _HAS_IS_REMOTE | _IS_REMOTE
-    events = (_event(each) for each in group)
+    events = [_event(each) for each in group]
     return span.SerializeToString() + _repeated(_SPAN_ATTRIBUTES, pairs) + _repeated(_SPAN_EVENTS, events)
 
 
 def _event(each: Said) -> bytes:
     event = Span.Event(name=EVENT_NAME, time_unix_nano=each.result.unit.end_ns + _SPAN_NS)
-    return event.SerializeToString() + _repeated(_EVENT_ATTRIBUTES, each.pairs)
+    encoded = event.SerializeToString() + _repeated(_EVENT_ATTRIBUTES, each.pairs)
+    return _varint(len(encoded)) + encoded
 
 
 def _link(target: str) -> Span.Link:
@@ -118,54 +120,85 @@ def _link(target: str) -> Span.Link:
     return Span.Link(trace_id=bytes.fromhex(trace_id), span_id=bytes.fromhex(span_id), flags=_SAMPLED)
 
 
-def evaluation(result: Result) -> dict[str, Any]:
-    """The standard's own attributes. ``score.value`` only where something was measured."""
+def _own(result: Result) -> dict[str, Any]:
+    """What no other result says. ``score.value`` only where something was measured."""
     finding = result.finding
-    found: dict[str, Any] = {
-        "gen_ai.evaluation.name": result.metric,
+    return {
         "gen_ai.evaluation.score.value": float(finding.value) if isinstance(finding, Score) else None,
-        "gen_ai.evaluation.score.label": result.label,
         "gen_ai.evaluation.explanation": _cut(finding.reason),
         "gen_ai.response.id": result.unit.response_id,
         "gen_ai.conversation.id": result.unit.session_id,
-    }
-    if result.why in _FAILED:
-        found["error.type"] = result.why
-    return found
-
-
-def context(result: Result) -> dict[str, Any]:
-    """What we add: everything needed to tell this result from another, and why it came to be."""
-    finding = result.finding
-    judged = result.evaluator.kind == "llm"
-    embedded = result.evaluator.kind == "embedding"
-    return {
-        **unit_context(result.unit),
-        "pandaeval.outcome": result.outcome,
-        "pandaeval.why": result.why,
-        "pandaeval.metric.version": result.evaluator.version,
-        "pandaeval.judge.model": result.evaluator.model if judged else None,
-        "pandaeval.embedder": result.evaluator.model if embedded else None,
-        "pandaeval.revision": result.revision,
-        "pandaeval.final": result.final,
-        "pandaeval.coverage": None if isinstance(finding, Assumed) else float(finding.coverage),
         "pandaeval.result.id": result.id,
-        "pandaeval.threshold": None if result.threshold is None else float(result.threshold),
-        "pandaeval.passed": None if isinstance(finding, Unscored) else result.success,
-        "pandaeval.assumed_value": float(finding.value) if isinstance(finding, Assumed) else None,
     }
 
 
-def unit_context(unit: Unit) -> dict[str, Any]:
+def _verdict(result: Result) -> tuple[bytes, ...]:
+    """What many results say alike: which metric came to which kind of conclusion, and how."""
+    finding, by = result.finding, result.evaluator
+    coverage = None if isinstance(finding, Assumed) else float(finding.coverage)
+    assumed = float(finding.value) if isinstance(finding, Assumed) else None
+    threshold = None if result.threshold is None else float(result.threshold)
+    passed = None if isinstance(finding, Unscored) else result.success
+    outcome, why, label = result.outcome, result.why, result.label
+    kind = (by.kind, by.version, by.model, threshold, result.revision, result.final)
+    return _verdict_pairs(result.metric, *kind, outcome, why, label, passed, coverage, assumed)
+
+
+@lru_cache(maxsize=4096)
+def _verdict_pairs(
+    metric: str,
+    kind: str,
+    version: str,
+    model: str | None,
+    threshold: float | None,
+    revision: int,
+    final: bool,
+    outcome: str,
+    why: str | None,
+    label: str | None,
+    passed: bool | None,
+    coverage: float | None,
+    assumed: float | None,
+) -> tuple[bytes, ...]:
+    return _pairs(
+        {
+            "gen_ai.evaluation.name": metric,
+            "gen_ai.evaluation.score.label": label,
+            "error.type": why if why in _FAILED else None,
+            "pandaeval.outcome": outcome,
+            "pandaeval.why": why,
+            "pandaeval.metric.version": version,
+            "pandaeval.judge.model": model if kind == "llm" else None,
+            "pandaeval.embedder": model if kind == "embedding" else None,
+            "pandaeval.revision": revision,
+            "pandaeval.final": final,
+            "pandaeval.coverage": coverage,
+            "pandaeval.threshold": threshold,
+            "pandaeval.passed": passed,
+            "pandaeval.assumed_value": assumed,
+        }
+    )
+
+
+def _of_unit(unit: Unit) -> tuple[bytes, ...]:
     """What results of one unit share."""
-    return {
-        "pandaeval.level": unit.level,
-        "pandaeval.service": unit.service,
-        "gen_ai.agent.name": unit.agent,
-        "deployment.environment.name": unit.environment,
-        "pandaeval.trigger": unit.trigger,
-        "pandaeval.late_spans": unit.late_spans,
-    }
+    return _unit_pairs(unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
+
+
+@lru_cache(maxsize=4096)
+def _unit_pairs(
+    level: str, service: str, agent: str, environment: str | None, trigger: str, late_spans: int
+) -> tuple[bytes, ...]:
+    return _pairs(
+        {
+            "pandaeval.level": level,
+            "pandaeval.service": service,
+            "gen_ai.agent.name": agent,
+            "deployment.environment.name": environment,
+            "pandaeval.trigger": trigger,
+            "pandaeval.late_spans": late_spans,
+        }
+    )
 
 
 def _cut(text: str) -> str:
@@ -175,10 +208,11 @@ def _cut(text: str) -> str:
 _LOG_ATTRIBUTES, _SPAN_ATTRIBUTES, _EVENT_ATTRIBUTES, _SPAN_EVENTS = 6, 9, 3, 11
 
 
-def _repeated(number: int, items: Iterable[bytes]) -> bytes:
-    """A repeated field of encoded messages, to be put behind the other fields (protobuf messages may be joined)."""
+def _repeated(number: int, items: Sequence[bytes]) -> bytes:
+    """A repeated field of encoded messages, each behind its length; to be put behind the other fields (protobuf
+    messages may be joined)."""
     tag = bytes((number << 3 | 2,))
-    return b"".join(part for item in items for part in (tag, _varint(len(item)), item))
+    return tag + tag.join(items) if items else b""
 
 
 @lru_cache(maxsize=4096)
@@ -192,23 +226,14 @@ def _varint(size: int) -> bytes:
 
 
 def _pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """Encoded attributes. What has no value is left out; an empty list is a value, an empty text is not."""
-    return tuple(_pair(key, value) for key, value in facts.items() if value is not None and value != "")
+    """Encoded attributes, each behind its length. What has no value is left out; an empty list is a value, an empty
+    text is not."""
+    return tuple([_pair(key, value) for key, value in facts.items() if value is not None and value != ""])
 
 
 def _pair(key: str, value: Any) -> bytes:
-    # Most attributes take one of few values; encoding those once halves the cost of a result.
-    if isinstance(value, bool | int) or (isinstance(value, str) and len(value) <= _SHORT):
-        return _common_pair(key, isinstance(value, bool), value)
-    return KeyValue(key=key, value=_value(value)).SerializeToString()
-
-
-_SHORT = 24
-
-
-@lru_cache(maxsize=8192)
-def _common_pair(key: str, _is_bool: bool, value: Any) -> bytes:  # True and 1 are the same key otherwise
-    return KeyValue(key=key, value=_value(value)).SerializeToString()
+    encoded = KeyValue(key=key, value=_value(value)).SerializeToString()
+    return _varint(len(encoded)) + encoded
 
 
 def _value(value: Any) -> AnyValue:
