@@ -1,0 +1,64 @@
+"""The same run tells the same story in every instrumentation's words: equal input and answer, equal inline scores.
+
+Captures of one scenario are compared across sets: traces that were understood to have the same input, answer and number
+of tool calls must agree in every inline metric within 0.02, in the outcome too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.embedding.load import load
+from pandaeval_collector.evaluator import Evaluator, Settings
+from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.files import Input
+
+from pandaeval_otel.model import Trace
+
+OWN = Path(__file__).parent / "captures"
+SHARED = Path(__file__).parents[2].parent / "shared" / "captures"
+METRICS = frozenset({"trace.coherence", "trace.loop_detection", "trace.tool_loop"})
+TOLERANCE = 0.02
+
+Scores = dict[str, tuple[str, float | None]]
+
+
+def _read(path: Path, evaluator: Evaluator) -> list[tuple[Trace, Scores]]:
+    with FileRun(evaluator) as run:
+        for request in Input(str(path)).requests():
+            run.add(request)
+        traces = {trace.trace_id: trace for trace in run.traces()}
+        scores: dict[str, Scores] = defaultdict(dict)
+        for result in run.results():
+            scores[result.unit.id][result.metric] = (result.outcome, result.score)
+    return [(trace, scores[trace_id]) for trace_id, trace in traces.items()]
+
+
+def _groups(root: Path) -> dict[tuple[object, ...], dict[str, Scores]]:
+    """Scores by set, for each (scenario, input, answer, number of calls, whether results were captured, session)."""
+    evaluator = Evaluator(load("embedded"), Settings(enabled=METRICS, score_fragments=True))
+    groups: dict[tuple[object, ...], dict[str, Scores]] = defaultdict(dict)
+    for path in sorted(root.glob("*/*.otlp.jsonl")):
+        for trace, scores in _read(path, evaluator):
+            if trace.input and trace.output:
+                results = sum(call.has_result for call in trace.tool_calls)
+                key = (path.name, trace.input.strip(), trace.output.strip(), len(trace.tool_calls), results)
+                groups[(*key, trace.session_id is None)][path.parent.name] = scores
+    return groups
+
+
+@pytest.mark.parametrize("root", [OWN, SHARED], ids=["own", "shared"])
+def test_equal_runs_score_equally_in_every_dialect(root: Path) -> None:
+    if not root.is_dir():
+        pytest.skip(f"no captures in {root.name}: they are not part of this checkout")
+    compared = 0
+    for key, by_set in _groups(root).items():
+        for metric in {name for scores in by_set.values() for name in scores}:
+            found = {name: scores[metric] for name, scores in by_set.items() if metric in scores}
+            values = [score for _, score in found.values() if score is not None]
+            compared += len(found) - 1
+            assert len({outcome for outcome, _ in found.values()}) == 1, (key, metric, found)
+            assert not values or max(values) - min(values) <= TOLERANCE, (key, metric, found)
+    assert compared > 50, "there was something to compare"
