@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -297,6 +298,25 @@ class TestOpening:
         assert kept.read_bytes()[100:] == damaged[100:]  # the header counts how often a file was opened
         decide(store, T1, put(store, T1))
         assert not open_store().was_damaged
+
+    @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+    @pytest.mark.parametrize("how", ["noise", "cut", "zeros"])
+    def test_a_damaged_log_does_not_keep_it_from_starting(
+        self, store: Store, tmp_path: Path, suffix: str, how: str
+    ) -> None:
+        for number in range(40):
+            decide(store, bytes(15) + bytes([number]), put(store, bytes(15) + bytes([number]), os.urandom(20_000)))
+        copy = tmp_path / "copy"  # what a killed process leaves behind
+        shutil.copytree(tmp_path / "data", copy)
+        file = copy / f"pandaeval.db{suffix}"
+        content = file.read_bytes()
+        third = len(content) // 3
+        middle = {"noise": os.urandom(third), "cut": b"", "zeros": bytes(third)}[how]
+        file.write_bytes(content[:third] + middle + content[2 * third :])
+        other = Store(copy, "off")
+        decide(other, T1, put(other, T1))
+        assert T1 in other.decided([T1])
+        other.close()
 
 
 def _overwrite(at: int) -> Callable[[bytes], bytes]:
