@@ -74,9 +74,11 @@ def _completed(scope: Scope, context: Context) -> Scope:
 def stamp(span: Any, context: Context) -> None:
     """Writes on a starting span what holds in its context, if it is the first of its trace in this process or if its
     parent carries something else."""
-    scope = scope_in(context)
-    if scope is NOTHING:
-        return
+    scope: Any = context.get(SCOPE)
+    if type(scope) is not Scope or BAGGAGE in context:
+        scope = scope_in(context)
+        if scope is NOTHING:
+            return
     # Remembered on the span itself: nothing to clean up, and it is there whichever way a child finds its parent.
     span._pandaeval_scope = scope
     parent = context.get(SPAN)
