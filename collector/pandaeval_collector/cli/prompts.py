@@ -1,0 +1,98 @@
+"""``pandaeval prompts``: the exact words that a judge is asked with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from pandaeval_collector.judge.rubric import Rubric
+    from pandaeval_collector.metric import Metric
+    from pandaeval_otel.model import Trace
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("prompts")(prompts)
+
+
+def prompts(
+    name: Annotated[str | None, typer.Argument(help="One judged metric; without it all of them.")] = None,
+    trace: Annotated[str | None, typer.Option(help="Fill the prompts with the first agent trace of this file.")] = None,
+) -> None:
+    """Show the prompts of the judged metrics, extractions included: empty, or filled with a trace.
+
+    What an earlier extraction finds (task, plan) is given to a question as data; it is not known here, and left out.
+    """
+    from pandaeval_collector.cli._output import console
+    from pandaeval_collector.config import MetricNames
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.metric import registry
+
+    judged = {key: metric for key, metric in registry().items() if metric.kind == "llm"}
+    if name is not None:
+        names = MetricNames((metric.level, metric.name) for metric in registry().values())
+        keys = names.select(name)
+        if not keys:
+            raise UserError(f"{name}: {names.unknown(name)}")
+        judged = {key: metric for key, metric in judged.items() if key in keys}
+        if not judged:
+            raise UserError(f"{name} asks no model: there is no prompt")
+    filled = _first_trace(trace) if trace is not None else None
+    out = console()
+    shown: set[tuple[str, str]] = set()
+    for key, metric in judged.items():
+        for rubric in rubrics(metric):
+            if (rubric.name, rubric.version) not in shown:
+                shown.add((rubric.name, rubric.version))
+                out.print(f"=== {key}: {rubric.name}, version {rubric.version} ===\n")
+                out.print(_text(rubric, filled))
+
+
+def rubrics(metric: Metric[Any, Any]) -> Iterator[Rubric[Any]]:
+    """What a metric asks: the extractions of the helpers that it uses first, then its own question."""
+    from pandaeval_collector.judge.rubric import Rubric
+
+    own = sys.modules[metric.evaluate.__module__]
+    helpers = {value.__module__ for value in vars(own).values() if callable(value) and hasattr(value, "__module__")}
+    modules: list[ModuleType] = [sys.modules[each] for each in sorted(helpers) if each in sys.modules]
+    for module in (*(each for each in modules if each is not own), own):
+        if module.__name__.startswith("pandaeval_collector.metrics."):
+            yield from (value for value in vars(module).values() if isinstance(value, Rubric))
+
+
+def _first_trace(name: str) -> Trace:
+    from pandaeval_collector.cli._reading import requests
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.filerun import FileRun
+    from pandaeval_otel.normal.trace import is_genai
+
+    with FileRun(None) as run:
+        for request in requests([name]):
+            run.add(request)
+        for trace in run.traces():
+            if is_genai(trace):
+                return trace
+    raise UserError(f"{name}: no agent trace in it")
+
+
+def _text(rubric: Rubric[Any], trace: Trace | None) -> str:
+    """The messages of one call. The code of the fences differs from call to call of this command, as it is a secret of
+    the store that judges."""
+    import secrets
+
+    from pandaeval_collector.cli._output import safe
+    from pandaeval_collector.judge.pack import Pack, pack
+    from pandaeval_collector.judge.prompt import messages
+    from pandaeval_collector.judge.redact import redacted
+
+    if trace is not None:
+        packed = pack(redacted(trace), secrets.token_bytes(16))
+    else:
+        packed = Pack("(the record of the run)", "CODE", "", 0, ())
+    parts = (f"--- {message['role']} ---\n{message['content']}\n" for message in messages(packed, rubric))
+    return safe("\n".join(parts))
