@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.prompt import SYSTEM
 from pandaeval_collector.metric import registry
+from typer.testing import CliRunner
 
 CAPTURE = Path(__file__).parents[1] / "golden" / "captures" / "langgraph_genai" / "good.otlp.jsonl"
 
