@@ -16,17 +16,21 @@ from typing import Any
 
 import grpc
 import pytest
+from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from support.agents import run_agent, scored
 from support.collector import CollectorProcess
-from support.processors import Recording, processor, provider, until
+from support.processors import Recording, emit, processor, provider, until
 
-from pandaeval_otel import session_end, using_session, wait_for_result, watch_results
+from pandaeval_otel import PandaEvalLogProcessor, session_end, using_session, wait_for_result, watch_results
 from pandaeval_otel._proto.result_service_pb2 import GetSessionRequest, GetSessionResponse
 from pandaeval_otel.submission import Submission
 
+_DETAILS = "gen_ai.client.inference.operation.details"
 _FORKING = Path(__file__).parents[1] / "support" / "forking.py"
 
 
@@ -111,10 +115,18 @@ class TestSameResults:
             by_us.start()
             exporter = OTLPSpanExporter(by_otlp.grpc, insecure=True)
             tracing = provider(BatchSpanProcessor(exporter), processor(by_us.grpc, telemetry))
+            logs = LoggerProvider(shutdown_on_exit=False)
+            logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(by_otlp.grpc, insecure=True)))
+            logs.add_log_record_processor(PandaEvalLogProcessor(by_us.grpc, telemetry=telemetry, shutdown_timeout=5.0))
             for session in ("one", "two"):
                 with using_session(session):
                     sent = {run_agent(tracing.get_tracer("t"), seed) for seed in range(4)}
+                    with tracing.get_tracer("t").start_as_current_span("chat small") as span:
+                        said = [{"role": "assistant", "parts": [{"type": "text", "content": "Told by an event."}]}]
+                        emit(logs, span, None, **{"event.name": _DETAILS, "gen_ai.output.messages": json.dumps(said)})
+            logs.shutdown()
             tracing.shutdown()
+            assert telemetry["logs", "acknowledged", ""] == 2
             for collector in (by_otlp, by_us):
                 collector.until(lambda each=collector: sent <= scored(each.results()), "done")
                 collector.until(collector.at_rest, "at rest")

@@ -11,8 +11,10 @@ from types import TracebackType
 from typing import Any
 
 import grpc
+from opentelemetry._logs import SeverityNumber
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
@@ -23,6 +25,11 @@ from pandaeval_otel._proto.trace_service_pb2 import (
     SubmitTracesRequest,
     SubmitTracesResponse,
 )
+
+try:  # before 1.35 or so the SDK had a class of its own
+    from opentelemetry.sdk._logs import LogRecord  # type: ignore[attr-defined]
+except ImportError:
+    from opentelemetry._logs import LogRecord
 
 
 class Recording:
@@ -147,3 +154,19 @@ def until(condition: Callable[[], Any], what: str = "it", timeout: float = 30.0)
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not happen within {timeout} s"
         time.sleep(0.01)
+
+
+def emit(logs: LoggerProvider, span: Any, body: Any, **attributes: Any) -> None:
+    """A log record in the context of a span, as every release of the SDK takes it."""
+    context = span.get_span_context()
+    record = LogRecord(
+        timestamp=1,
+        observed_timestamp=1,
+        trace_id=context.trace_id,
+        span_id=context.span_id,
+        trace_flags=context.trace_flags,
+        severity_number=SeverityNumber.INFO,
+        body=body,
+        attributes=attributes,
+    )
+    logs.get_logger("t").emit(record)

@@ -6,18 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from opentelemetry._logs import SeverityNumber
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.trace import StatusCode
-from support.processors import FakeCollector, Recording, attributes_of, logs_of, processor, provider, spans_of
+from support.processors import FakeCollector, Recording, attributes_of, emit, logs_of, processor, provider, spans_of
 
 from pandaeval_otel import PandaEvalLogProcessor
 from pandaeval_otel.settings import Settings, settings
-
-try:  # before 1.35 or so the SDK had a class of its own
-    from opentelemetry.sdk._logs import LogRecord  # type: ignore[attr-defined]
-except ImportError:
-    from opentelemetry._logs import LogRecord
 
 
 @pytest.fixture
@@ -72,29 +66,14 @@ def _logger(collector: FakeCollector, telemetry: Recording, **options: Any) -> L
     return made
 
 
-def _emit(logs: LoggerProvider, span: Any, body: Any, **attributes: Any) -> None:
-    context = span.get_span_context()
-    record = LogRecord(
-        timestamp=1,
-        observed_timestamp=1,
-        trace_id=context.trace_id,
-        span_id=context.span_id,
-        trace_flags=context.trace_flags,
-        severity_number=SeverityNumber.INFO,
-        body=body,
-        attributes=attributes,
-    )
-    logs.get_logger("t").emit(record)
-
-
 class TestLogs:
     def test_events_go_with_their_trace_and_log_lines_do_not(
         self, collector: FakeCollector, telemetry: Recording
     ) -> None:
         tracing, logs = provider(processor(collector.endpoint, telemetry)), _logger(collector, telemetry)
         with tracing.get_tracer("t").start_as_current_span("root") as span:
-            _emit(logs, span, {"content": "hello"}, **{"event.name": "gen_ai.user.message"})
-            _emit(logs, span, "an ordinary line")
+            emit(logs, span, {"content": "hello"}, **{"event.name": "gen_ai.user.message"})
+            emit(logs, span, "an ordinary line")
         tracing.shutdown()
         logs.shutdown()
         (sent,) = collector.traces
@@ -109,7 +88,7 @@ class TestLogs:
         other = provider()
         logs = _logger(collector, telemetry)
         with other.get_tracer("t").start_as_current_span("root") as span:
-            _emit(logs, span, {"content": "hello"})
+            emit(logs, span, {"content": "hello"})
         assert logs.force_flush()
         logs.shutdown()
         (sent,) = collector.traces
@@ -120,7 +99,7 @@ class TestLogs:
         tracing = provider(processor(collector.endpoint, telemetry, redact=_redact))
         logs = _logger(collector, telemetry, redact=_redact)
         with tracing.get_tracer("t").start_as_current_span("root") as span:
-            _emit(logs, span, {"content": "I am Ann", "deep": [{"secret": "x", "said": "Ann"}]})
+            emit(logs, span, {"content": "I am Ann", "deep": [{"secret": "x", "said": "Ann"}]})
         tracing.shutdown()
         logs.shutdown()
         (sent,) = collector.traces
