@@ -71,20 +71,21 @@ def _completed(scope: Scope, context: Context) -> Scope:
     return replace(scope, **found) if found else scope
 
 
-def stamp(span: Any, context: Context) -> None:
+def stamp(span: Any, context: Context) -> Scope | None:
     """Writes on a starting span what holds in its context, if it is the first of its trace in this process or if its
-    parent carries something else."""
+    parent carries something else. Returns what was written."""
     scope: Any = context.get(SCOPE)
     if type(scope) is not Scope or BAGGAGE in context:
         scope = scope_in(context)
         if scope is NOTHING:
-            return
+            return None
     # Remembered on the span itself: nothing to clean up, and it is there whichever way a child finds its parent.
     span._pandaeval_scope = scope
     parent = context.get(SPAN)
     if parent is not None:
         carried = getattr(parent, CARRIED, None)
         if carried is scope or carried == scope:
-            return
+            return None
     for name, value in scope.attributes.items():
         span.set_attribute(name, value)
+    return scope  # type: ignore[no-any-return]

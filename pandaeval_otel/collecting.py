@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from opentelemetry.sdk.trace import ReadableSpan, Span
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import SpanContext
 
 from pandaeval_otel._proto import trace_service_pb2 as proto
-from pandaeval_otel._scope import CARRIED, NOTHING, Scope
+from pandaeval_otel._scope import NOTHING, Scope
 from pandaeval_otel.assembly import CloseRules, DueTrace, TraceAssembler
 from pandaeval_otel.encoding import logs_to_bytes, merged, spans_to_bytes
 from pandaeval_otel.model import Trigger
@@ -35,6 +36,13 @@ class SessionEnd(NamedTuple):
 
     session: str
     trace_id: int
+
+
+class Started(NamedTuple):
+    """A span started that was stamped with ``scope``; any other is announced by its ``SpanContext`` alone."""
+
+    context: SpanContext
+    scope: Scope
 
 
 @dataclass(slots=True)
@@ -91,13 +99,15 @@ class Collecting:
         return list(self._traces)
 
     def take(self, items: Iterable[Any], now: float) -> None:
-        """Takes what the application handed over, in order: started spans (``Span``), ended ones (``ReadableSpan``),
-        log records, :class:`SessionEnd`."""
+        """Takes what the application handed over, in order: started spans (``SpanContext`` or :class:`Started`), ended
+        ones (``ReadableSpan``), log records, :class:`SessionEnd`."""
         ended: dict[int, list[ReadableSpan]] = {}
         records: dict[int, list[Any]] = {}
         for item in items:
-            if isinstance(item, Span):
-                self._start(item, now)
+            if isinstance(item, SpanContext):
+                self._start(item, None, now)
+            elif isinstance(item, Started):
+                self._start(item.context, item.scope, now)
             elif isinstance(item, ReadableSpan):
                 ended.setdefault(item.context.trace_id, []).append(item)
             elif isinstance(item, SessionEnd):
@@ -139,11 +149,11 @@ class Collecting:
 
     # -- taking --------------------------------------------------------------------------------------------------
 
-    def _start(self, span: Span, now: float) -> None:
-        trace = self._touch(span.context.trace_id, now)
+    def _start(self, context: SpanContext, scope: Scope | None, now: float) -> None:
+        trace = self._touch(context.trace_id, now)
         if trace is not None:
-            trace.open.add(span.context.span_id)
-            trace.scope = getattr(span, CARRIED, None) or trace.scope
+            trace.open.add(context.span_id)
+            trace.scope = scope or trace.scope
 
     def _touch(self, trace_id: int, now: float) -> _Trace | None:
         """The trace as the one heard of last; ``None`` if it was given up."""

@@ -17,9 +17,10 @@ from typing import Any
 from weakref import WeakSet, ref
 
 from opentelemetry import context as context_api
-from opentelemetry.sdk.trace import ReadableSpan, Span
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import SpanContext
 
-from pandaeval_otel.collecting import Collecting, Part, SessionEnd
+from pandaeval_otel.collecting import Collecting, Part, SessionEnd, Started
 from pandaeval_otel.context import SESSION_LISTENERS
 from pandaeval_otel.settings import Settings
 from pandaeval_otel.submission import Submission
@@ -143,7 +144,7 @@ class Forwarder:
         if signal:
             next(self._lost_spans if signal == "spans" else self._lost_records)
         if len(self._lost_traces) < _MOST_LOST:
-            self._lost_traces.add(item.context.trace_id if isinstance(item, ReadableSpan) else item.log_record.trace_id)
+            self._lost_traces.add(_trace_id(item))
         else:
             self._lost_all = True
 
@@ -199,7 +200,7 @@ class Forwarder:
     def after_fork(self) -> None:
         """In a forked child: what was collected so far is the parent's to send."""
         traces = {*self._collecting.trace_ids()}
-        traces |= {item.context.trace_id for item in self.inbox if isinstance(item, ReadableSpan)}
+        traces |= {_trace_id(item) for item in self.inbox}
         _not_ours.append((self._submission.abandon(), self._wake))
         self.inbox.clear()
         self._begin(tuple(traces))
@@ -282,8 +283,17 @@ class Forwarder:
 def _signal(item: Any) -> str:
     """Which signal an item counts for; none for a started span."""
     if isinstance(item, ReadableSpan):
-        return "" if isinstance(item, Span) else "spans"
-    return "" if isinstance(item, SessionEnd) else "logs"
+        return "spans"
+    return "" if isinstance(item, (SpanContext, Started, SessionEnd)) else "logs"
+
+
+def _trace_id(item: Any) -> int:
+    """Of anything that lies in an inbox."""
+    if isinstance(item, (SpanContext, SessionEnd)):
+        return item.trace_id
+    if isinstance(item, (ReadableSpan, Started)):
+        return item.context.trace_id
+    return int(item.log_record.trace_id)
 
 
 _registry: dict[Settings, Forwarder] = {}

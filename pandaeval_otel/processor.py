@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from opentelemetry.context import Context, get_current
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
 from pandaeval_otel._scope import BAGGAGE, SCOPE, stamp
+from pandaeval_otel.collecting import Started
 from pandaeval_otel.forwarder import Forwarder, Inbox, lease
 from pandaeval_otel.settings import Redact, enabled, settings
 from pandaeval_otel.telemetry import ProcessorTelemetry
@@ -54,13 +55,17 @@ class PandaEvalSpanProcessor(SpanProcessor):
         """Called by the SDK on the thread that starts the span."""
         try:
             context = get_current() if parent_context is None else parent_context
+            # Not the span itself: it would live on until the worker has seen it, which costs more than all of this.
+            item: Any = span.context
             if context and (SCOPE in context or BAGGAGE in context):
-                stamp(span, context)
+                scope = stamp(span, context)
+                if scope is not None:
+                    item = Started(item, scope)
             inbox = self._inbox
             if len(inbox) < inbox.room:
-                inbox.append(span)
+                inbox.append(item)
             else:
-                inbox.full(span)
+                inbox.full(item)
         except Exception:  # noqa: BLE001, S110 - whatever a context holds, the application's span starts
             pass
 
