@@ -38,11 +38,8 @@ class SessionEnd(NamedTuple):
     trace_id: int
 
 
-class Started(NamedTuple):
-    """A span started that was stamped with ``scope``; any other is announced by its ``SpanContext`` alone."""
-
-    context: SpanContext
-    scope: Scope
+Started = tuple[SpanContext, Scope]
+"""A span started that was stamped with this scope; any other is announced by its ``SpanContext`` alone."""
 
 
 @dataclass(slots=True)
@@ -106,8 +103,8 @@ class Collecting:
         for item in items:
             if isinstance(item, SpanContext):
                 self._start(item, None, now)
-            elif isinstance(item, Started):
-                self._start(item.context, item.scope, now)
+            elif type(item) is tuple:
+                self._start(item[0], item[1], now)
             elif isinstance(item, ReadableSpan):
                 ended.setdefault(item.context.trace_id, []).append(item)
             elif isinstance(item, SessionEnd):

@@ -20,7 +20,7 @@ from opentelemetry import context as context_api
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
 
-from pandaeval_otel.collecting import Collecting, Part, SessionEnd, Started
+from pandaeval_otel.collecting import Collecting, Part, SessionEnd
 from pandaeval_otel.context import SESSION_LISTENERS
 from pandaeval_otel.settings import Settings
 from pandaeval_otel.submission import Submission
@@ -284,16 +284,16 @@ def _signal(item: Any) -> str:
     """Which signal an item counts for; none for a started span."""
     if isinstance(item, ReadableSpan):
         return "spans"
-    return "" if isinstance(item, (SpanContext, Started, SessionEnd)) else "logs"
+    return "" if isinstance(item, tuple) else "logs"
 
 
 def _trace_id(item: Any) -> int:
     """Of anything that lies in an inbox."""
     if isinstance(item, (SpanContext, SessionEnd)):
         return item.trace_id
-    if isinstance(item, (ReadableSpan, Started)):
-        return item.context.trace_id
-    return int(item.log_record.trace_id)
+    if isinstance(item, tuple):
+        return _trace_id(item[0])
+    return int(item.context.trace_id if isinstance(item, ReadableSpan) else item.log_record.trace_id)
 
 
 _registry: dict[Settings, Forwarder] = {}

@@ -6,11 +6,10 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from opentelemetry.context import Context, get_current
+from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
-from pandaeval_otel._scope import BAGGAGE, SCOPE, stamp
-from pandaeval_otel.collecting import Started
+from pandaeval_otel._scope import BAGGAGE, SCOPE, current, stamp
 from pandaeval_otel.forwarder import Forwarder, Inbox, lease
 from pandaeval_otel.settings import Redact, enabled, settings
 from pandaeval_otel.telemetry import ProcessorTelemetry
@@ -54,13 +53,14 @@ class PandaEvalSpanProcessor(SpanProcessor):
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Called by the SDK on the thread that starts the span."""
         try:
-            context = get_current() if parent_context is None else parent_context
-            # Not the span itself: it would live on until the worker has seen it, which costs more than all of this.
-            item: Any = span.context
+            context = current() if parent_context is None else parent_context
+            # Not the span itself: it would live on until the worker has seen it, which costs more than all of this. And
+            # not by the property, which costs more than the append.
+            item: Any = span._context
             if context and (SCOPE in context or BAGGAGE in context):
                 scope = stamp(span, context)
                 if scope is not None:
-                    item = Started(item, scope)
+                    item = (item, scope)
             inbox = self._inbox
             if len(inbox) < inbox.room:
                 inbox.append(item)
