@@ -52,6 +52,8 @@ _ANY_AGENT = "OpenAI Agent"
 """What openai-agents-v2 calls the agent on every span that is not an agent's."""
 _INVENTED_CONVERSATIONS = frozenset({("crewai", "call llm"), ("crewai", "execute lite agent")})
 """Scope and name of spans on which the id of a task or an agent stands where a conversation has none."""
+_CHATS = ("opentelemetry.instrumentation.ag2", "conversation ")
+"""Scope and beginning of the name of a chat, which AG2 gives an id of its own each time, and who began it as agent."""
 _EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
 _CONTENT_REFS = frozenset(semconv.CONTENT_REFS)
 _IDENTIFIERS = (
@@ -146,10 +148,11 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
         value = get(key)
         if value is not None:
             setattr(reading, name, identifier(value))
-    if reading.agent_name == _ANY_AGENT:
+    chat = span.scope.name == _CHATS[0] and span.name.startswith(_CHATS[1])
+    if chat or reading.agent_name == _ANY_AGENT:
         reading.agent_name = ""
     conversation = get(semconv.CONVERSATION_ID)
-    if not conversation or (span.scope.name, span.name) not in _INVENTED_CONVERSATIONS:
+    if not conversation or not (chat or (span.scope.name, span.name) in _INVENTED_CONVERSATIONS):
         reading.session_ids = session_candidates(attributes, span.resource.attributes, _SESSION_RANKS)
     if conversation and not reading.session_ids and not reading.previous_response_id:
         reading.previous_response_id = _response_id(conversation)
@@ -192,6 +195,8 @@ def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: Told) 
     given, given_cut = read_messages(_content(attributes, semconv.INPUT_MESSAGES, semconv.PROMPT_OLD), "user")
     made, made_cut = read_messages(_content(attributes, semconv.OUTPUT_MESSAGES, semconv.COMPLETION_OLD), "assistant")
     reading.input = given or told.input or given
+    if reading.input == () and reading.kind is Kind.AGENT:
+        reading.input = None  # Semantic Kernel's agents write "[]", whatever they were asked
     reading.output = made or told.output or made
     if reading.kind is Kind.LLM:
         reading.output = without_chunks(reading.output)

@@ -1,0 +1,76 @@
+"""AG2: ``ag2.span.type`` beside the conventions. Its classic releases have a span around each chat of two agents, told
+from the side of the one that began it; the new ones a span for every count of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import usage_of
+from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._values import count
+from pandaeval_otel.model import Kind, Message
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_TYPE = "ag2.span.type"
+_KINDS = {
+    "agent": Kind.AGENT,
+    "llm": Kind.LLM,
+    "tool": Kind.TOOL,
+    "conversation": Kind.WORKFLOW,
+    "multi_conversation": Kind.WORKFLOW,
+}
+_THOUGHT = "gen_ai.usage.thinking_tokens"
+_TURNED = {"user": "assistant", "assistant": "user"}
+
+
+class AG2:
+    """Reads what AG2 says in its own way."""
+
+    name = "ag2"
+    priority = 70
+    roots = frozenset({"ag2"})
+    scopes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        word = attributes.get(_TYPE)
+        if type(word) is not str:
+            return None
+        reading = Reading(kind=_KINDS.get(word, Kind.STEP))
+        if reading.kind is Kind.WORKFLOW:
+            _read_chat(reading, attributes)
+        elif reading.kind is Kind.LLM and _THOUGHT in attributes:
+            usage = usage_of(attributes)
+            reading.usage = usage and replace(usage, reasoning=count(attributes[_THOUGHT]) or 0)
+        return reading
+
+
+DIALECT = AG2()
+
+
+def _read_chat(reading: Reading, attributes: Mapping[str, Any]) -> None:
+    reading.input = messages_of(attributes.get(semconv.INPUT_MESSAGES), "user")
+    history = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant") or ()
+    said = tuple(_from_other_side(message) for message in history)
+    question = reading.input[-1].text if reading.input else ""
+    reading.output = _after(question, said) or None
+
+
+def _from_other_side(message: Message) -> Message:
+    """Who began the chat speaks as assistant in its own history, and hears users; calls are told right."""
+    if message.tool_requests or message.role not in _TURNED:
+        return message
+    return Message(_TURNED[message.role], message.parts, message.finish_reason)
+
+
+def _after(question: str, said: Messages) -> Messages:
+    """Without the chats before this one, which the history goes on to hold."""
+    for index in range(len(said) - 1, -1, -1):
+        if said[index].role == "user" and said[index].text == question:
+            return said[index + 1 :]
+    return said

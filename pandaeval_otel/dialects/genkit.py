@@ -1,0 +1,176 @@
+"""Genkit: ``genkit:*`` on every span. Flows, models and tools are actions with a subtype; all else is a step of them.
+
+``generate`` holds a model call, its tools, and the next ``generate`` with their results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import error_of, session_id, tool_definitions
+from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._runs import answered, asked, model_output
+from pandaeval_otel.dialects._tool_values import tool_arguments
+from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed
+from pandaeval_otel.dialects._vendor import run_kind, system_of
+from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Usage
+from pandaeval_otel.raw import RawLog, RawSpan
+
+_TYPE, _SUBTYPE, _NAME = "genkit:type", "genkit:metadata:subtype", "genkit:name"
+_INPUT, _OUTPUT = "genkit:input", "genkit:output"
+_STATE, _FAILED, _SESSION = "genkit:state", "error", "genkit:sessionId"
+_ACTION = "action"
+_KINDS = {
+    "flow": Kind.WORKFLOW,
+    "agent": Kind.AGENT,
+    "model": Kind.LLM,
+    "background-model": Kind.LLM,
+    "tool": Kind.TOOL,
+    "tool.v2": Kind.TOOL,
+    "retriever": Kind.RETRIEVAL,
+    "embedder": Kind.EMBEDDING,
+    "evaluator": Kind.EVALUATION,
+}
+_RUNS = frozenset({"util", "generate", "helper", "dotprompt", "prompt", "executable-prompt"})
+"""Each of which is the run itself where no flow is around it."""
+_NAMED_RUNS = frozenset({Kind.WORKFLOW, Kind.AGENT})
+
+
+class Genkit:
+    """Reads ``genkit:*``."""
+
+    name = "genkit"
+    priority = 75
+    roots = frozenset({_TYPE, _SUBTYPE})
+    scopes = ("genkit-tracer",)
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        word = attributes.get(_TYPE)
+        if type(word) is not str:
+            return None
+        if word == _ACTION or word not in _RUNS:
+            word = str(attributes.get(_SUBTYPE) or word)
+        kind = run_kind(not span.parent_id) if word in _RUNS else _KINDS.get(word, Kind.STEP)
+        reading = Reading(kind=kind)
+        if name := session_id(attributes.get(_SESSION)):
+            reading.session_ids = ((semconv.RANK_DIALECT, name),)
+        if attributes.get(_STATE) == _FAILED:
+            reading.error = error_of(span) or _FAILED
+        given, made = parsed(attributes.get(_INPUT)), parsed(attributes.get(_OUTPUT))
+        if kind in _NAMED_RUNS:
+            _read_run(reading, attributes, word, given, made)
+        elif kind is Kind.LLM:
+            _read_call(reading, attributes, given, made)
+        elif kind is Kind.TOOL:
+            reading.tool_name = identifier(attributes.get(_NAME))
+            reading.arguments = tool_arguments(given)
+            reading.result = None if hidden(made) and _OUTPUT not in attributes else Captured(made)
+        elif kind is Kind.RETRIEVAL:
+            _read_retrieval(reading, given, made)
+        return reading
+
+
+DIALECT = Genkit()
+
+
+def _read_run(reading: Reading, attributes: Mapping[str, Any], word: str, given: Any, made: Any) -> None:
+    if word not in _RUNS:
+        reading.agent_name = identifier(attributes.get(_NAME))
+    if type(given) is dict and type(given.get("messages")) is list:
+        reading.input = _messages(given["messages"], "user")
+    else:
+        reading.input = asked(given)[0]
+    answer = _answer(made)
+    reading.output = (answer,) if answer else answered(made)[0]
+
+
+def _read_call(reading: Reading, attributes: Mapping[str, Any], given: Any, made: Any) -> None:
+    # "googleai/gemini-x": the plugin, then the provider's own name.
+    name = identifier(attributes.get(_NAME))
+    reading.request_model = name.partition("/")[2] or name
+    if type(given) is dict:
+        reading.input = _messages(given.get("messages"), "user")
+        reading.system = system_of(reading.input)
+        reading.tools = tool_definitions(given.get("tools"))
+    if type(made) is not dict:
+        return
+    answer = _answer(made)
+    reading.output = (answer,) if answer else None
+    reading.usage = _usage(made.get("usage"))
+    raw = made.get("raw")
+    if type(raw) is dict:
+        reading.response_id, reading.response_model = identifier(raw.get("id")), identifier(raw.get("model"))
+        reading.output = _with_thoughts(answer, raw) if answer else None
+
+
+def _answer(made: Any) -> Message | None:
+    """``{"message": …, "finishReason": …}``, in older releases as the first of ``candidates``."""
+    if type(made) is not dict:
+        return None
+    candidates = made.get("candidates")
+    if type(made.get("message")) is not dict and isinstance(candidates, (list, tuple)) and candidates:
+        made = candidates[0] if type(candidates[0]) is dict else {}
+    found = _messages([made.get("message")], "assistant")
+    reason = identifier(made.get("finishReason"))
+    return Message(found[0].role, found[0].parts, reason) if found else None
+
+
+def _with_thoughts(answer: Message, raw: dict[str, Any]) -> Messages:
+    """With what the provider told of its thoughts: not every plugin passes it on."""
+    if any(isinstance(part, Reasoning) for part in answer.parts):
+        return (answer,)
+    told = [part for message in model_output(raw)[0] or () for part in message.parts]
+    thoughts = [part for part in told if isinstance(part, Reasoning)]
+    return (Message(answer.role, (*thoughts, *answer.parts), answer.finish_reason),)
+
+
+def _messages(items: Any, role: str) -> Messages | None:
+    if not isinstance(items, (list, tuple)):
+        return None
+    found = [{**item, "content": _blocks(item.get("content"))} for item in items if type(item) is dict]
+    return messages_of(found, role) if found else None
+
+
+def _blocks(content: Any) -> Any:
+    if not isinstance(content, (list, tuple)):
+        return content
+    return [_block(part) if type(part) is dict else part for part in content]
+
+
+def _block(part: dict[str, Any]) -> dict[str, Any]:
+    request, response, media = part.get("toolRequest"), part.get("toolResponse"), part.get("media")
+    if type(request) is dict:
+        return {"type": "tool_call", **_named(request), "arguments": request.get("input")}
+    if type(response) is dict:
+        return {"type": "tool_call_response", **_named(response), "response": response.get("output")}
+    if type(media) is dict:
+        return {"type": "media", "url": media.get("url"), "mimeType": media.get("contentType")}
+    return part
+
+
+def _named(call: dict[str, Any]) -> dict[str, Any]:
+    return {"name": call.get("name"), "id": call.get("ref")}
+
+
+def _usage(told: Any) -> Usage | None:
+    if type(told) is not dict:
+        return None
+    spent, made = count(told.get("inputTokens")), count(told.get("outputTokens"))
+    if spent is None and made is None:
+        return None
+    spent, made = spent or 0, made or 0
+    thought = count(told.get("thoughtsTokens")) or 0
+    if thought and (count(told.get("totalTokens")) or 0) >= spent + made + thought:
+        made += thought  # Gemini counts thoughts beside the answer
+    return Usage(input=spent, output=made, cache_read=count(told.get("cachedContentTokens")) or 0, reasoning=thought)
+
+
+def _read_retrieval(reading: Reading, given: Any, made: Any) -> None:
+    query = given.get("query") if type(given) is dict else given
+    reading.input = asked(query)[0]
+    reading.documents = tuple(as_list(made.get("documents") if type(made) is dict else made))

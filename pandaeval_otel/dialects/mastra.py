@@ -1,0 +1,196 @@
+"""Mastra: ``mastra.span.type`` on every span, of which its first exporters said the rest in bare names, and the later
+ones half in the conventions' words.
+
+A run's loop is one ``model_generation``, below it a ``model_step`` for each model call and the tools that it asked for.
+Tokens stand on the loop, and the answer; in newer releases on the calls, which are spans of their own below the steps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel import semconv
+from pandaeval_otel.dialects._common import MAX_ERROR, SessionIds, session_id, tool_definitions
+from pandaeval_otel.dialects._messages import Messages
+from pandaeval_otel.dialects._parts import request_of, text_part
+from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
+from pandaeval_otel.dialects._tool_values import tool_arguments
+from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._vendor import prefixed_sessions, prefixed_user, system_of
+from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Part, Reasoning, Text, ToolDefinition
+from pandaeval_otel.raw import STATUS_ERROR, RawLog, RawSpan
+
+_TYPE = "mastra.span.type"
+_KINDS = {
+    "agent_run": Kind.AGENT,
+    "workflow_run": Kind.WORKFLOW,
+    "model_generation": Kind.LLM,
+    "llm_generation": Kind.LLM,
+    "model_step": Kind.LLM,
+    "model_inference": Kind.LLM,
+    "tool_call": Kind.TOOL,
+    "mcp_tool_call": Kind.TOOL,
+    "provider_tool_call": Kind.TOOL,
+    "client_tool_call": Kind.TOOL,
+    "rag_embedding": Kind.EMBEDDING,
+    "scorer_run": Kind.EVALUATION,
+    "scorer_step": Kind.EVALUATION,
+    "classifier_evaluation": Kind.EVALUATION,
+}
+_LOOP, _STEP, _CALL = "model_generation", "model_step", "model_inference"
+_AGENT_STEP = "agent_step"
+"""What newer releases call a step's operation."""
+_METADATA = "mastra.metadata."
+_THREADS, _USERS = ("threadId",), ("mastra.metadata.resourceId", "resourceId")
+_AGENT_NAMES = (semconv.AGENT_NAME, "gen_ai.agent.id", "agent.id")
+_TOOLS_OF_AGENT = "agent.available_tools"
+_BODY = "mastra.metadata.body"
+"""A provider's whole answer, in which alone a step's thoughts stand."""
+_TOOL_SUCCESS = "gen_ai.tool.success"
+_FINISH, _FAILED = "gen_ai.response.finish_reasons", "error"
+_CALLED = re.compile(r"(?:\[tool: [^\]]*\])+$")
+_RETURNED = re.compile(r"(?:\[tool-result: [^\]]*\])+")
+"""What stands for calls and results in the history of a step: they are no text, and the tools' spans tell them."""
+
+
+class Mastra:
+    """Reads ``mastra.*`` and the bare names beside it."""
+
+    name = "mastra"
+    priority = 75
+    roots = frozenset({"mastra"})
+    scopes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
+        word = attributes.get(_TYPE)
+        if type(word) is not str:
+            return None
+        word = word.lower()
+        kind = _KINDS.get(word, Kind.STEP)
+        operation = attributes.get(semconv.OPERATION)
+        if operation == _LOOP or (word == _STEP and operation != _AGENT_STEP):
+            kind = Kind.STEP
+        reading = Reading(kind=kind, session_ids=_sessions(attributes), user_id=_user(attributes))
+        given, made = _side(attributes, word, "input"), _side(attributes, word, "output")
+        if kind is Kind.AGENT:
+            _read_agent(reading, span, given)
+        elif kind is Kind.WORKFLOW:
+            reading.input, reading.output = asked(given)[0], answered(made)[0]
+        elif kind is Kind.TOOL:
+            _read_tool(reading, attributes, given, made)
+        elif kind is Kind.LLM and word != _CALL:
+            _read_call(reading, attributes, given, made)
+        elif word == _STEP:
+            reading.tools = _tools_in(given)
+        return reading
+
+
+DIALECT = Mastra()
+
+
+def _side(attributes: Mapping[str, Any], word: str, side: str) -> Any:
+    return first(attributes, (f"mastra.{word}.{side}", side))
+
+
+def _sessions(attributes: Mapping[str, Any]) -> SessionIds:
+    found = prefixed_sessions(attributes, _METADATA)
+    thread = session_id(first(attributes, _THREADS))
+    return found or (((semconv.RANK_DIALECT, thread),) if thread else ())
+
+
+def _user(attributes: Mapping[str, Any]) -> str:
+    return prefixed_user(attributes, _METADATA) or identifier(first(attributes, _USERS))
+
+
+def _read_agent(reading: Reading, span: RawSpan, given: Any) -> None:
+    attributes = span.attributes
+    reading.agent_name = identifier(first(attributes, _AGENT_NAMES))
+    reading.input = asked(given)[0]
+    # Later releases put the texts of all steps together here; the last of them is told by the model's spans alone.
+    made = parsed(attributes.get("output"))
+    text = made.get("text") if type(made) is dict else made
+    if type(text) is str and not hidden(text) and (text or span.status_code != STATUS_ERROR):
+        reading.output = (Message("assistant", (text_part(text),)),)
+    if _TOOLS_OF_AGENT in attributes:
+        reading.tools = tool_definitions(attributes[_TOOLS_OF_AGENT])
+
+
+def _read_tool(reading: Reading, attributes: Mapping[str, Any], given: Any, made: Any) -> None:
+    reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME))
+    reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
+    if semconv.TOOL_ARGUMENTS not in attributes:
+        reading.arguments = tool_arguments(given)
+    if semconv.TOOL_RESULT not in attributes and not hidden(made):
+        reading.result = Captured(parsed(made))
+    if attributes.get(_TOOL_SUCCESS) is False:
+        reading.error = str(made or "tool error")[:MAX_ERROR]
+
+
+def _read_call(reading: Reading, attributes: Mapping[str, Any], given: Any, made: Any) -> None:
+    if semconv.INPUT_MESSAGES not in attributes:
+        found = model_input(given)[0]
+        reading.input = found and tuple(_without_marks(found))
+        reading.system = system_of(reading.input)
+    if semconv.OUTPUT_MESSAGES not in attributes:
+        reading.output = _output(parsed(made), attributes.get(_BODY))
+    if _FAILED in str(attributes.get(_FINISH)) and not any(m.text for m in reading.output or ()):
+        reading.output, reading.error = (Message("assistant", (NOT_CAPTURED,)),), _FAILED
+
+
+def _tools_in(given: Any) -> tuple[ToolDefinition, ...] | None:
+    """Those in a provider's request: ``{"body": …}``."""
+    found = parsed(given)
+    body = parsed(found.get("body")) if type(found) is dict else None
+    return tool_definitions(body.get("tools")) if type(body) is dict else None
+
+
+def _without_marks(messages: Messages) -> Iterator[Message]:
+    for message in messages:
+        if message.role == "tool":
+            if not all(_RETURNED.fullmatch(str(part.result)) for part in message.tool_responses):
+                yield message
+            continue
+        marks = _CALLED.search(message.text) if message.role == "assistant" else None
+        if marks is None:
+            yield message
+        elif marks.start():
+            yield Message("assistant", (Text(message.text[: marks.start()]),), message.finish_reason)
+
+
+def _output(made: Any, body: Any) -> Messages | None:
+    """``{"text": …, "toolCalls": […], "reasoning": […]}``."""
+    if type(made) is not dict:
+        return model_output(made)[0]
+    parts: list[Part] = [Reasoning(thought) for thought in _thoughts(made.get("reasoning"), body)]
+    text, structured = made.get("text"), made.get("object")
+    if structured is not None and hidden(text):
+        text = structured
+    calls = [request_of(call) for call in as_list(made.get("toolCalls")) if type(call) is dict]
+    if text or not (calls or text is None):
+        parts.append(text_part(text))
+    parts += calls
+    return (Message("assistant", tuple(parts)),) if parts else None
+
+
+def _thoughts(told: Any, body: Any) -> Iterable[str]:
+    if told is not None:
+        return _texts(as_list(told))
+    answer = model_output(body)[0] if body is not None else None
+    return [part.text for message in answer or () for part in message.parts if isinstance(part, Reasoning)]
+
+
+def _texts(thoughts: Sequence[Any]) -> list[str]:
+    """Of a streamed thought there are pieces, each with its id."""
+    found: dict[Any, str] = {}
+    for index, thought in enumerate(thoughts):
+        inner = thought.get("payload", thought) if type(thought) is dict else thought
+        text, key = (inner.get("text"), inner.get("id")) if type(inner) is dict else (inner, None)
+        if type(text) is str:
+            key = key if type(key) is str else index
+            found[key] = found.get(key, "") + text
+    return [text for text in found.values() if text]
