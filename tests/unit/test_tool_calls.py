@@ -63,7 +63,6 @@ class TestSpans:
         spans.tool(agent, name, {"answer": "42"})
         assert calls(spans) == ()
 
-
     def test_a_tool_that_is_called_finish_is_one_if_it_does_something(self) -> None:
         spans = Spans()
         agent = spans.agent()
