@@ -30,6 +30,7 @@ METHOD = "/pandaeval.v1.TraceService/SubmitTraces"
 _BATCH_BYTES, _BATCH_TRACES = 4 << 20, 256
 _BACKOFF_S, _MAX_BACKOFF_S, _HURRIED_S = 0.25, 10.0, 0.1
 _WARN_AGAIN_S = 600.0
+_TEARDOWN_S = 0.05
 _AGAIN = (
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -152,6 +153,8 @@ class Submission:
                 self._call = None
                 self._put_back()
             self.close()
+            # gRPC's own threads take the connection down, under locks that a child would inherit as they are then.
+            time.sleep(_TEARDOWN_S)
 
     def resume(self) -> None:
         """After the fork, in the parent."""
