@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
 from pandaeval_otel._scope import BAGGAGE, SCOPE, current, stamp
-from pandaeval_otel.forwarder import Forwarder, Inbox, lease
-from pandaeval_otel.settings import Redact, enabled, settings
-from pandaeval_otel.telemetry import ProcessorTelemetry
+from pandaeval_otel.handover import Handover
 
 
-class PandaEvalSpanProcessor(SpanProcessor):
+class PandaEvalSpanProcessor(Handover, SpanProcessor):
     """Sends every trace to a PandaEval collector as soon as it is complete, beside whatever else a provider exports.
 
     On the application's threads it stamps the ids of :mod:`pandaeval_otel.context` and appends to a bounded queue; all
@@ -23,32 +19,6 @@ class PandaEvalSpanProcessor(SpanProcessor):
     and drops whole traces, counted, where it must. Arguments that are not given come from the environment
     (docs/instrument.md). Raises :class:`ValueError` for arguments that make no sense.
     """
-
-    def __init__(
-        self,
-        endpoint: str | None = None,
-        *,
-        token: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        certificate: str | None = None,
-        compression: Literal["auto", "gzip", "none"] | None = None,
-        keep: Literal["all", "agents"] | None = None,
-        redact: Redact | None = None,
-        queue_size: int | None = None,
-        held_bytes: int | None = None,
-        buffer_bytes: int | None = None,
-        timeout: float | None = None,
-        shutdown_timeout: float | None = None,
-        telemetry: ProcessorTelemetry | None = None,
-    ) -> None:
-        given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        self._forwarder: Forwarder | None = lease(settings(**given)) if enabled() else None
-        self._inbox = NOWHERE
-        if self._forwarder is not None:
-            self._inbox = self._forwarder.inbox
-            # An application that lets go of its provider without a shutdown must not be left with our thread.
-            self._finalizer = weakref.finalize(self, self._forwarder.release, None)
-            self._finalizer.atexit = False  # at exit the provider shuts down in its own time
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Called by the SDK on the thread that starts the span."""
@@ -76,18 +46,3 @@ class PandaEvalSpanProcessor(SpanProcessor):
             inbox.append(span)
         else:
             inbox.full(span)
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Whether all spans that ended before, of open traces too, were taken by the collector within the time."""
-        return self._forwarder is None or self._forwarder.flush(timeout_millis / 1000)
-
-    def shutdown(self) -> None:
-        """Sends what there is, for at most ``shutdown_timeout`` seconds. Later spans are counted and ignored."""
-        forwarder = self._forwarder
-        if forwarder is not None and self._finalizer.detach() is not None:
-            self._inbox = Inbox(forwarder.refuse)
-            forwarder.release(forwarder.settings.shutdown_timeout)
-
-
-NOWHERE = Inbox(lambda item: None)
-"""Takes everything and keeps nothing."""

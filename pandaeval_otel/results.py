@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -15,13 +15,15 @@ import grpc.aio
 from opentelemetry.trace import Span
 
 from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchResultsResponse
+from pandaeval_otel.connection import cure, watching_channel
 from pandaeval_otel.retry import retry_after_s
-from pandaeval_otel.settings import Settings, settings
+from pandaeval_otel.settings import settings
+
+_log = logging.getLogger(__name__)
 
 _METHOD = "/pandaeval.v1.ResultService/WatchResults"
 _AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED, grpc.StatusCode.CANCELLED)
 _BACKOFF_S, _MAX_BACKOFF_S = 0.1, 5.0
-_ALIVE = (("grpc.keepalive_time_ms", 30_000), ("grpc.max_reconnect_backoff_ms", 2000))
 
 Result = dict[str, Any]
 """A result as ``pandaeval evaluate --format json`` prints it, and ``cursor``: as ``after`` it begins behind it."""
@@ -49,7 +51,7 @@ async def watch_results(
         session_id=session, trace_id=trace_id(trace), agent=agent, metric=metric, after=after
     )  # fmt: skip
     failures = 0
-    async with _channel(where) as channel:
+    async with watching_channel(where) as channel:
         watch = channel.unary_stream(
             _METHOD, WatchResultsRequest.SerializeToString, WatchResultsResponse.FromString
         )  # fmt: skip
@@ -64,6 +66,11 @@ async def watch_results(
                 if error.code() not in _AGAIN and delay is None:
                     raise
                 failures += 1
+                if failures == 1 and delay is None and error.code() is grpc.StatusCode.UNAVAILABLE:
+                    _log.warning(
+                        "results of %s have to wait (%s): %s",
+                        where.endpoint, error.details(), cure(where, error.details() or ""),
+                    )  # fmt: skip
                 backoff = min(_MAX_BACKOFF_S, _BACKOFF_S * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
                 await asyncio.sleep(backoff if delay is None else delay)
 
@@ -97,10 +104,3 @@ def trace_id(trace: str | int | Span) -> str:
     if isinstance(trace, Span):
         trace = trace.get_span_context().trace_id
     return f"{trace:032x}" if isinstance(trace, int) else trace.lower()
-
-
-def _channel(where: Settings) -> grpc.aio.Channel:
-    if not where.secure:
-        return grpc.aio.insecure_channel(where.target, options=_ALIVE)
-    authority = Path(where.certificate).read_bytes() if where.certificate else None
-    return grpc.aio.secure_channel(where.target, grpc.ssl_channel_credentials(authority), options=_ALIVE)

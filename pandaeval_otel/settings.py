@@ -11,7 +11,8 @@ import ipaddress
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
 
@@ -33,7 +34,11 @@ class Settings:
     """``host:port``, or a URL: ``http://`` in the clear, ``https://`` with TLS, ``unix:/path``."""
     headers: tuple[tuple[str, str], ...] = ()
     certificate: str = ""
-    """File with the certificate authority to trust; empty: those of gRPC."""
+    """PEM file with the certificate authority to trust; empty: those of gRPC."""
+    client_certificate: str = ""
+    """PEM file with the certificate to show, for collectors that demand one (mTLS)."""
+    client_key: str = ""
+    """PEM file with its private key."""
     compression: Literal["auto", "gzip", "none"] = "auto"
     """``auto``: gzip, except to this very machine, where packing costs more than it saves."""
     keep: Literal["all", "agents"] = "all"
@@ -62,6 +67,8 @@ class Settings:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
         if not self.target:
             raise ValueError(f"endpoint must name a host and a port, not {self.endpoint!r}")
+        for name in ("certificate", "client_certificate", "client_key"):
+            _check_readable(name, getattr(self, name))
 
     @property
     def secure(self) -> bool:
@@ -97,7 +104,15 @@ def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings
     token = token or environ.get("PANDAEVAL_TOKEN", "").strip()
     if token:
         said["headers"] = (*said.get("headers", ()), ("authorization", f"Bearer {token}"))
-    return Settings(**said)
+    found = Settings(**said)
+    if bool(found.client_certificate) != bool(found.client_key):
+        _log.warning(
+            "PANDAEVAL_CLIENT_CERTIFICATE and PANDAEVAL_CLIENT_KEY go together: neither is used"
+        )
+        found = replace(found, client_certificate="", client_key="")
+    if not found.secure and (found.certificate or found.client_certificate):
+        _log.warning("a certificate is set, and %s is not TLS: write https:// before it", found.endpoint)
+    return found
 
 
 def enabled(environ: Mapping[str, str] | None = None) -> bool:
@@ -117,6 +132,14 @@ def _read(name: str, variable: str, text: str, read: Callable[[str], Any]) -> di
         _log.warning("%s is passed over: %s", variable, error)
         return {}
     return value
+
+
+def _check_readable(name: str, file: str) -> None:
+    try:
+        if file:
+            Path(file).read_bytes()
+    except OSError as error:
+        raise ValueError(f"{name}: {file!r} cannot be read: {error.strerror}") from error
 
 
 def _headers(text: str) -> tuple[tuple[str, str], ...]:
@@ -148,6 +171,8 @@ _VARIABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "endpoint": ("PANDAEVAL_ENDPOINT", str),
     "headers": ("PANDAEVAL_HEADERS", _headers),
     "certificate": ("PANDAEVAL_CERTIFICATE", str),
+    "client_certificate": ("PANDAEVAL_CLIENT_CERTIFICATE", str),
+    "client_key": ("PANDAEVAL_CLIENT_KEY", str),
     "compression": ("PANDAEVAL_COMPRESSION", str.lower),
     "keep": ("PANDAEVAL_KEEP", str.lower),
     "redact": ("PANDAEVAL_REDACTOR", _named),

@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -20,6 +19,7 @@ from google.protobuf.message import DecodeError
 
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest, SubmitTracesResponse
 from pandaeval_otel.collecting import Part
+from pandaeval_otel.connection import channel, cure
 from pandaeval_otel.retry import retry_after_s
 from pandaeval_otel.settings import Settings
 from pandaeval_otel.telemetry import ACKNOWLEDGED, DROPPED, REJECTED
@@ -31,18 +31,16 @@ _BATCH_BYTES, _BATCH_TRACES = 4 << 20, 256
 _BACKOFF_S, _MAX_BACKOFF_S, _HURRIED_S = 0.25, 10.0, 0.1
 _WARN_AGAIN_S = 600.0
 _TEARDOWN_S = 0.05
+_LET_US_IN = "set PANDAEVAL_TOKEN to the token that server.token_env of the collector names"
+_NO_COLLECTOR = "what listens there is no PandaEval collector: set PANDAEVAL_ENDPOINT to its gRPC port (4327)"
 _AGAIN = (
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED,
     grpc.StatusCode.ABORTED,
     grpc.StatusCode.CANCELLED,
 )
-_BRISK = (
-    ("grpc.initial_reconnect_backoff_ms", 250),
-    ("grpc.min_reconnect_backoff_ms", 250),
-    ("grpc.max_reconnect_backoff_ms", 5000),
-    ("grpc.use_local_subchannel_pool", 1),  # a forked child must not share a connection with its parent
-)
+_LOCKED_OUT = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+"""Tried again too: the door may open to us, and a token that was wrong for a minute costs nothing."""
 
 
 @dataclass(slots=True)
@@ -177,7 +175,11 @@ class Submission:
                 break
             self._batch.append(self._waiting.popleft())
         if self._channel is None:
-            self._channel = self._open_channel(self._settings)
+            try:
+                self._channel = self._open_channel(self._settings)
+            except OSError as error:  # certificates that were there at the start
+                self._again(grpc.StatusCode.UNAVAILABLE, str(error), None)
+                return
         method = self._channel.unary_unary(METHOD, None, None)
         self._call = method.future(
             b"".join(waiting.data for waiting in self._batch),
@@ -195,7 +197,7 @@ class Submission:
                 self._refused("not_a_collector", "it answered something else than a collector does")
             return
         delay = retry_after_s(call.trailing_metadata())
-        if code in _AGAIN or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and delay is not None):
+        if code in _AGAIN or code in _LOCKED_OUT or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and delay is not None):
             self._again(code, call.details(), delay)
         elif code is grpc.StatusCode.RESOURCE_EXHAUSTED and len(self._batch) > 1:
             self._split()
@@ -221,12 +223,19 @@ class Submission:
         else:
             self._not_before = self._clock() + delay
         self._put_back()
+        if self._settings.secure and code is grpc.StatusCode.UNAVAILABLE:
+            self.close()  # certificates may have been renewed: the next attempt reads them again
         if delay is None:
             self._warn(
-                "the collector at %s cannot be reached (%s: %s); up to %d MiB of traces are kept for it, and "
+                "the collector at %s %s (%s: %s): %s; up to %d MiB of traces are kept for it, and "
                 "the oldest are dropped beyond that; it is tried again and again, without another word",
-                self._settings.endpoint, code.name, details, self._settings.buffer_bytes >> 20,
-            )  # fmt: skip
+                self._settings.endpoint,
+                "does not let this application in" if code in _LOCKED_OUT else "cannot be reached",
+                code.name,
+                details,
+                _LET_US_IN if code in _LOCKED_OUT else cure(self._settings, details or ""),
+                self._settings.buffer_bytes >> 20,
+            )
 
     def _split(self) -> None:
         """Together they may be too large; one alone is refused for good."""
@@ -241,7 +250,8 @@ class Submission:
         for waiting in self._batch:
             self._drop(waiting, reason)
         self._batch, self._batch_traces = [], _BATCH_TRACES
-        self._warn("the collector at %s refuses traces: %s", self._settings.endpoint, details)
+        what = _NO_COLLECTOR if reason in ("unimplemented", "not_a_collector") else "the collector there refuses traces"
+        self._warn("%s: %s (%s)", self._settings.endpoint, what, details)
 
     def _drop(self, waiting: _Waiting, reason: str) -> None:
         self.buffered_bytes -= len(waiting.data)
@@ -261,16 +271,6 @@ class Submission:
         if self._warned_at is None or (self._failures <= 1 and now - self._warned_at > _WARN_AGAIN_S):
             self._warned_at = now
             _log.warning(message, *values)
-
-
-def channel(settings: Settings) -> grpc.Channel:
-    """A connection to the collector, opened when it is first used."""
-    compression = grpc.Compression.Gzip if settings.gzip else grpc.Compression.NoCompression
-    if not settings.secure:
-        return grpc.insecure_channel(settings.target, options=_BRISK, compression=compression)
-    authority = Path(settings.certificate).read_bytes() if settings.certificate else None
-    credentials = grpc.ssl_channel_credentials(authority)
-    return grpc.secure_channel(settings.target, credentials, options=_BRISK, compression=compression)
 
 
 def _completed(part: Part) -> CompletedTrace:

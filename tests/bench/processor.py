@@ -75,7 +75,7 @@ def ours() -> PandaEvalSpanProcessor:
     forwarder = processor._forwarder
     assert forwarder is not None
     forwarder._make_submission = _Discarding
-    forwarder._submission = _Discarding(forwarder.settings, forwarder._count, forwarder._wake.set)
+    forwarder.worker.submission = _Discarding(forwarder.settings, forwarder._count, forwarder.worker.wake.set)
     return processor
 
 

@@ -241,8 +241,8 @@ class TestTrouble:
             taken: set[str] = set()
             forwarder = ours._forwarder
             assert forwarder is not None
-            forwarder._submission.__class__ = _Witness
-            forwarder._submission.taken = taken  # type: ignore[attr-defined]
+            forwarder.worker.submission.__class__ = _Witness
+            forwarder.worker.submission.taken = taken  # type: ignore[attr-defined]
             tracing = provider(ours)
             sent: list[str] = []
             stop = threading.Event()

@@ -1,0 +1,56 @@
+"""What both processors are at heart: arguments, a forwarder that may be shared, and its end."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Literal
+
+from pandaeval_otel.forwarder import Forwarder
+from pandaeval_otel.inbox import NOWHERE, Inbox
+from pandaeval_otel.leases import give_back, lease
+from pandaeval_otel.settings import Redact, enabled, settings
+from pandaeval_otel.telemetry import ProcessorTelemetry
+
+
+class Handover:
+    """Base of the processors. Arguments that are not given come from the environment (docs/instrument.md)."""
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        certificate: str | None = None,
+        client_certificate: str | None = None,
+        client_key: str | None = None,
+        compression: Literal["auto", "gzip", "none"] | None = None,
+        keep: Literal["all", "agents"] | None = None,
+        redact: Redact | None = None,
+        queue_size: int | None = None,
+        held_bytes: int | None = None,
+        buffer_bytes: int | None = None,
+        timeout: float | None = None,
+        shutdown_timeout: float | None = None,
+        telemetry: ProcessorTelemetry | None = None,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self._inbox = NOWHERE
+        self._forwarder: Forwarder | None = lease(settings(**given)) if enabled() else None
+        if self._forwarder is not None:
+            self._inbox = self._forwarder.inbox
+            # An application that lets go of its provider without a shutdown must not be left with our thread.
+            self._finalizer = weakref.finalize(self, give_back, self._forwarder, None)
+            self._finalizer.atexit = False  # at exit the provider shuts down in its own time
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Whether all that ended before, of open traces too, was taken by the collector within the time."""
+        return self._forwarder is None or self._forwarder.flush(timeout_millis / 1000)
+
+    def shutdown(self) -> None:
+        """Sends what there is, for at most ``shutdown_timeout`` seconds. What comes later is counted and ignored."""
+        forwarder = self._forwarder
+        if forwarder is not None and self._finalizer.detach() is not None:
+            self._inbox = Inbox(forwarder.refuse)
+            give_back(forwarder, forwarder.settings.shutdown_timeout)
