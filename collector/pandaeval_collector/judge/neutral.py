@@ -5,12 +5,28 @@ from __future__ import annotations
 import re
 
 _INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f"
-    "\ufeff\uffa0\U000e0000-\U000e0fff]"
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 """Zero-width, bidirectional, variation-selector and tag characters: invisible to people, readable to models."""
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ue000-\uf8ff\U000f0000-\U0010ffff]")
-"""Control characters, lone surrogates and private use."""
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ue000-\uf8ff\U000f0000-\U0010ffff]")
+"""Control characters, separators of lines that no editor shows, lone surrogates and private use."""
+_FENCE = re.compile(
+    r"[<\uff1c\u2039\u00ab\u300a](?=[<\uff1c\u2039]?\s*[/\u2044\u2215\uff0f]?\s*(?:code|[0-9a-f]{6,})\s*"
+    r"[>\uff1e\u203a\u00bb\u300b])",
+    re.IGNORECASE,
+)
+"""What looks like one of our fences, in any of the brackets that pass for theirs."""
+_TURN = re.compile(
+    r"<(?=[|\uff5c])"
+    r"|<(?=/?(?:s|bos|eos|unk|pad|think|tool_call|tool_response|function_call|im_start|im_end|im_sep|start_of_turn|"
+    r"end_of_turn|start_of_image|start_header_id|end_header_id|system|assistant|user)>)"
+    r"|<(?=</?SYS>>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ASSISTANT|SYSTEM)\])",
+    re.IGNORECASE,
+)
+"""Beginnings of the tokens by which chat templates tell one turn from the next: some servers read them in content too,
+and a tool could end our message with one."""
 _DATA_URI = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=\r\n]{40,}")
 _BASE64 = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/]{200,}={0,2}(?![\w+/=-])")
 _URL = re.compile(r"\b(?:https?|ftp|file|s3|gs)://([^\s\"'<>)\]}]*)", re.IGNORECASE)
@@ -18,15 +34,26 @@ _MAX_URL = 80
 
 
 def neutral(text: str) -> str:
-    """The text without invisible characters, control characters, binary blobs and links that something might follow.
+    """The text without invisible characters, control characters, binary blobs, links that something might follow, and
+    without what passes for a fence or for the end of a message.
 
-    What is taken out is said to be taken out; what people can read stays as it is.
+    What is taken out is said to be taken out; what people can read stays as it is, but for a space within what looks
+    like a fence or a template's token. Invisible characters go first, or they would hide all else from the patterns.
     """
+    text = _UNPRINTABLE.sub(" ", _INVISIBLE.sub("", text))
     text = _DATA_URI.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
     text = _BASE64.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
     text = _URL.sub(lambda found: f"[link {found.group(1)[:_MAX_URL]}]", text)
-    text = _INVISIBLE.sub("", text)
-    return _UNPRINTABLE.sub(" ", text)
+    return _TURN.sub(_split, _FENCE.sub(_split, text))
+
+
+def _split(found: re.Match[str]) -> str:
+    return f"{found.group()} "
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks, so that nothing in it can pass for a line of ours."""
+    return " ".join(text.split())
 
 
 def visible(text: str) -> str:

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
-from pandaeval_otel.model import ToolCall, Trace
+from pandaeval_collector.judge.neutral import elided, fitting, neutral, one_line, tokens
+from pandaeval_otel.model import Kind, Span, ToolCall, Trace
 
 _VALUE_LIMITS = (6000, 2000, 700, 250, 100)
 """Longest argument or result, in characters: the first limit at which the whole pack fits is used."""
@@ -24,6 +24,7 @@ _TEXT_SHARE = 0.7
 _SHARES = (0.25, 0.05, 0.3, 0.1, 0.05, 0.25)
 """How sections share a budget that is too small for all: task, steps and answer before the rest."""
 _MAX_TOOLS = 60
+_MAX_DOCUMENTS = 20
 _LONGEST = 20_000
 """Characters of one text that are looked at: more than is ever shown."""
 _FAILED = "FAILED:"
@@ -81,7 +82,15 @@ def cleaned(trace: Trace) -> Trace:
         tool_calls=tuple(_clean_call(call) for call in trace.tool_calls),
         tools=tuple(replace(t, name=_clean(t.name), description=_clean(t.description)) for t in trace.tools),
         reasoning=tuple(_clean(text) for text in trace.reasoning),
+        spans=tuple(_clean_span(span) for span in trace.spans),
     )
+
+
+def _clean_span(span: Span) -> Span:
+    """Only what a retrieval found is shown of a span; all others pass as they are."""
+    if not span.documents:
+        return span
+    return replace(span, name=_clean(span.name), documents=tuple(_clean(_text(each)) for each in span.documents))
 
 
 def _clean_call(call: ToolCall) -> ToolCall:
@@ -153,7 +162,10 @@ def _texts(texts: Iterable[str | None], limit: int) -> Iterable[str]:
 def _tools(trace: Trace) -> Iterable[str]:
     if not trace.tools:
         return ["(no tool definitions were captured)"]
-    lines = [f"{elided(tool.name, 100)}: {elided(tool.description, 200)}" for tool in trace.tools[:_MAX_TOOLS]]
+    lines = [
+        f"{elided(one_line(tool.name), 100)}: {elided(one_line(tool.description), 200)}"
+        for tool in trace.tools[:_MAX_TOOLS]
+    ]
     if len(trace.tools) > _MAX_TOOLS:
         lines.append(f"(… and {len(trace.tools) - _MAX_TOOLS} more)")
     return ["\n".join(lines)]
@@ -161,20 +173,41 @@ def _tools(trace: Trace) -> Iterable[str]:
 
 def _steps(trace: Trace, limit: int, text_limit: int) -> Iterable[str]:
     calls = trace.tool_calls
-    steps = [_step(index, call, calls, limit, text_limit) for index, call in enumerate(calls)]
-    return steps or ["(no tool was called)"]
+    steps = [(call.start_ns, _step(index, call, calls, limit, text_limit)) for index, call in enumerate(calls)]
+    found = [(span.start_ns, _retrieval(span, limit)) for span in trace.spans if _retrieved(span)]
+    if found:
+        steps = sorted([*steps, *found], key=lambda step: step[0])
+    if not calls:
+        steps.append((0, "(no tool was called)"))
+    if trace.error is not None:
+        steps.append((0, f"the run ended with this error: {elided(one_line(trace.error), text_limit)}"))
+    return [step for _, step in steps]
+
+
+def _retrieved(span: Span) -> bool:
+    return span.kind is Kind.RETRIEVAL and bool(span.documents)
+
+
+def _retrieval(span: Span, limit: int) -> str:
+    shown = [f"- {elided(one_line(each), limit)}" for each in span.documents[:_MAX_DOCUMENTS]]
+    if len(span.documents) > _MAX_DOCUMENTS:
+        shown.append(f"(… and {len(span.documents) - _MAX_DOCUMENTS} more)")
+    return "\n".join([f"documents found by {elided(one_line(span.name), 200)}:", *shown])
 
 
 def _step(index: int, call: ToolCall, calls: Sequence[ToolCall], limit: int, text_limit: int) -> str:
+    """Names, arguments and errors stay on one line each, and the result comes last: no line of theirs can pass for
+    another part of the step."""
     parallel = any(o is not call and o.start_ns < call.end_ns and call.start_ns < o.end_ns for o in _near(calls, index))
-    head = f"call {index + 1}: {elided(call.name, 200)}"
+    head = f"call {index + 1}: {elided(one_line(call.name), 200)}"
     if call.agent:
-        head += f" by agent {elided(call.agent, 200)}"
+        head += f" by agent {elided(one_line(call.agent), 200)}"
     if parallel:
         head += " (in parallel with a neighbour)"
-    lines = [head, f"arguments: {elided(call.arguments, limit) if call.has_arguments else '(not captured)'}"]
+    shown = elided(one_line(call.arguments), limit) if call.has_arguments else "(not captured)"
+    lines = [head, f"arguments: {shown}"]
     if call.error is not None:
-        lines.append(f"{_FAILED} {elided(call.error, text_limit)}")
+        lines.append(f"{_FAILED} {elided(one_line(call.error), text_limit)}")
     if call.has_result and call.result is not None:
         lines.append(f"result: {elided(call.result, limit)}")
     elif call.error is None:
@@ -187,17 +220,25 @@ def _near(calls: Sequence[ToolCall], index: int) -> Sequence[ToolCall]:
 
 
 def _facts(trace: Trace) -> str:
+    """Numbers and words of ours alone: a text of the trace could add facts of its own."""
     failed = [index + 1 for index, call in enumerate(trace.tool_calls) if call.error is not None]
     lines = [
         f"tool calls: {len(trace.tool_calls)}",
         f"failed tool calls: {len(failed)}" + (f" (calls {', '.join(map(str, failed[:20]))})" if failed else ""),
         f"model calls: {trace.llm_calls}",
         f"the run ended: {'with an error' if trace.error is not None else 'without an error'}",
+        f"the last answer: {_answer_state(trace)}",
         f"the trace is complete: {'yes' if trace.complete else 'no'}",
     ]
-    if trace.error is not None:
-        lines.append(f"error of the run: {elided(trace.error, 500)}")
+    if trace.dropped_attributes:
+        lines.append(f"fields that were lost before they were recorded: {trace.dropped_attributes}")
     return "\n".join(lines)
+
+
+def _answer_state(trace: Trace) -> str:
+    if trace.output is None:
+        return "not captured"
+    return f"{len(trace.output)} characters" if trace.output.strip() else "empty"
 
 
 def _render(sections: Sequence[_Section], fence: str) -> str:

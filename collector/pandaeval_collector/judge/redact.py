@@ -118,6 +118,10 @@ def redacted(trace: Trace) -> Trace:
         tool_calls=tuple(_call(call) for call in trace.tool_calls),
         tools=tuple(replace(tool, description=redact(tool.description)) for tool in trace.tools),
         reasoning=tuple(redact(text) for text in trace.reasoning),
+        spans=tuple(
+            replace(span, documents=tuple(redact_value(each) for each in span.documents)) if span.documents else span
+            for span in trace.spans
+        ),
     )
 
 
