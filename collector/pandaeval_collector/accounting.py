@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Protocol
 
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
 
+_STATM = Path("/proc/self/statm")
 _INSTRUMENTS = ("pandaeval.spans", "pandaeval.logs")
 _FATES = ("stored", "duplicate", "own_output", "rejected", "ignored")
 
@@ -38,3 +41,10 @@ def publish(telemetry: Telemetry, store: Store, line: Line) -> None:
     telemetry.gauge("pandaeval.accounting.residual", lambda: residual(telemetry, line.open_items))
     telemetry.gauge("pandaeval.store.size", store.size_bytes)
     telemetry.gauge("pandaeval.queue.size", store.waiting, queue="store")
+    if _STATM.exists():
+        telemetry.gauge("pandaeval.memory", resident_bytes)
+
+
+def resident_bytes() -> int:
+    """Memory that this process has in RAM; on Linux."""
+    return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,7 +97,8 @@ class Collector:
         parts.push_async_callback(health.stop)  # before the store goes: a scrape reads it
         self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
         if config.store.on_shutdown == "forward" and config.store.drain_to is not None:
-            parts.push_async_callback(drain, store, config.store.drain_to)
+            certificate = config.store.drain_certificate
+            parts.push_async_callback(drain, store, config.store.drain_to, token=self._token, certificate=certificate)
         self._ready["store"] = True
         outlets = await self._open_outlets(store)
         line = Line(store, scorer, Emitter(outlets.signals, Labels(store.labels())))
@@ -168,6 +170,9 @@ class Collector:
         await runner.start()
         self._parts.push_async_callback(runner.stop)
         self.telemetry.gauge("pandaeval.queue.size", store.jobs.waiting, queue="judge")
+        if configured.limits.daily_usd is not None:
+            self.telemetry.gauge("pandaeval.judge.budget.limit", lambda: configured.limits.daily_usd or 0.0)
+            self.telemetry.gauge("pandaeval.judge.budget.spent", lambda: store.jobs.spent(time.time()))
 
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config

@@ -28,6 +28,12 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument("pandaeval.traces.open", "gauge", "{trace}", "Traces that are not decided yet"),
         Instrument("pandaeval.queue.size", "gauge", "{item}", "Work that waits, by queue"),
         Instrument("pandaeval.store.size", "gauge", "By", "Bytes in use in the store's file"),
+        Instrument("pandaeval.memory", "gauge", "By", "Resident memory of the collector's process, the judge's apart"),
+        Instrument("pandaeval.judge.answers", "counter", "{answer}", "Judge's verdicts: asked for, or remembered"),
+        Instrument(
+            "pandaeval.judge.budget.spent", "gauge", "{USD}", "US dollars of the day (UTC), calls under way too"
+        ),
+        Instrument("pandaeval.judge.budget.limit", "gauge", "{USD}", "US dollars that a day (UTC) may cost"),
         Instrument("pandaeval.lag", "gauge", "s", "How long the oldest due trace has been waiting"),
         Instrument(
             "pandaeval.accounting.residual", "gauge", "{item}", "Items that no count accounts for; 0, or there is a bug"

@@ -51,7 +51,7 @@ class Runner:
     ) -> None:
         self._store, self._line, self._evaluator, self._settle = store, line, evaluator, settle
         self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
-        self._desk = Desk(caller, StoredMemory(store))
+        self._desk = Desk(caller, StoredMemory(store, telemetry))
         judge = evaluator.settings.judge
         self._hide = judge is None or judge.secrets
         self._packer = Packer(store, self._hide)

@@ -7,12 +7,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pandaeval_collector.errors import UserError
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.client import Setup, WorkerProcess
 from pandaeval_collector.store import Store
+from pandaeval_collector.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from pandaeval_collector.judge.limits import Spend
 
 
 class NoJudgeError(UserError):
@@ -21,12 +25,14 @@ class NoJudgeError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``concurrency``: calls at a time; ``rpm``, ``tpm``: calls and tokens per minute; ``daily_usd``: per day (UTC)."""
+    """``concurrency``: calls at a time; ``rpm``, ``tpm``: calls and tokens per minute; ``daily_usd``,
+    ``daily_tokens``: per day (UTC)."""
 
     concurrency: int = 8
     rpm: int | None = None
     tpm: int | None = None
     daily_usd: float | None = None
+    daily_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +47,29 @@ class JudgeConfig:
 class StoredPurse:
     """Implements :class:`pandaeval_collector.judge.limits.Purse` on the store: a crash resets nothing."""
 
-    def __init__(self, store: Store, daily_usd: float) -> None:
-        self._jobs, self._limit = store.jobs, daily_usd
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self._jobs, self._most = store.jobs, (limits.daily_usd, limits.daily_tokens)
 
-    async def reserve(self, usd: float) -> float | None:
+    async def reserve(self, spend: Spend) -> float | None:
         now = time.time()
-        granted = await asyncio.wrap_future(self._jobs.reserve(usd, self._limit, now))
+        granted = await asyncio.wrap_future(self._jobs.reserve((spend.usd, spend.tokens), self._most, now))
         return now if granted else None
 
-    async def settle(self, reserved: float, usd: float, reserved_at: float) -> None:
-        await asyncio.wrap_future(self._jobs.settle(reserved, usd, reserved_at))
+    async def settle(self, reserved: Spend, spent: Spend, reserved_at: float) -> None:
+        amounts = (reserved.usd, reserved.tokens), (spent.usd, spent.tokens)
+        await asyncio.wrap_future(self._jobs.settle(*amounts, reserved_at))
 
 
 class StoredMemory:
-    """Implements :class:`pandaeval_collector.judge.desk.Memory` on the store."""
+    """Implements :class:`pandaeval_collector.judge.desk.Memory` on the store, and counts how often it served."""
 
-    def __init__(self, store: Store) -> None:
-        self._jobs = store.jobs
+    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+        self._jobs, self._telemetry = store.jobs, telemetry
 
     def recall(self, key: str) -> bytes | None:
-        return self._jobs.verdict(key)
+        found = self._jobs.verdict(key)
+        self._telemetry.add("pandaeval.judge.answers", "asked" if found is None else "remembered")
+        return found
 
     async def keep(self, key: str, body: bytes) -> None:
         await asyncio.wrap_future(self._jobs.keep_verdict(key, body))
@@ -83,5 +92,5 @@ def open_caller(store: Store, judge: JudgeConfig, environ: Mapping[str, str]) ->
 
     limits = judge.limits
     process = WorkerProcess(judge.setup, environ)
-    purse = None if limits.daily_usd is None else StoredPurse(store, limits.daily_usd)
+    purse = StoredPurse(store, limits) if (limits.daily_usd, limits.daily_tokens) != (None, None) else None
     return process, LimitedCaller(process, limits.concurrency, limits.rpm, limits.tpm, purse)
