@@ -137,12 +137,15 @@ class TestTaskCompletion:
         assert "The parcel was found." in found.reason
 
     @pytest.mark.parametrize(
-        "subject", [trace(calls=[call(1)], error="boom"), trace(answer=None, calls=[call(1)], output=None)]
+        "subject", [trace(calls=[call(1)], error="boom"), trace(answer="", calls=[call(1)], output="")]
     )
     async def test_an_answer_or_no_error_is_not_capped(self, subject: Trace) -> None:
         found = await scored("task_completion", subject)
         assert found.value == 0.9
         assert "capped_by" not in found.metadata
+
+    async def test_without_the_last_answer_nobody_can_tell(self) -> None:
+        assert await unscored("task_completion", trace(answer=None, calls=[call(1)])) == (Why.NO_CONTENT, [])
 
     async def test_a_lower_verdict_stands_as_it_is(self) -> None:
         found = await scored("task_completion", CRASHED, task_completion={"reason": "No.", "verdict": 0.1})

@@ -9,12 +9,26 @@ from typing import Any
 
 from pandaeval_collector.judge.neutral import elided, visible
 from pandaeval_collector.judge.redact import redact, redact_value
-from pandaeval_otel.model import ToolCall, Trace
+from pandaeval_collector.score import Unscored, Why
+from pandaeval_otel.model import Kind, Reasoning, Text, ToolCall, ToolRequest, Trace
 
 _MAX_TEXT = 2000
 """Characters of a text that a result's metadata hold."""
 _MAX_VALUE = 1000
 _MAX_LISTED = 100
+_OPENING = 80
+"""An opening is shorter than this."""
+_OPENINGS = frozenset(
+    {
+        *("thought process", "thinking", "thoughts", "solution", "answer", "the answer", "final answer", "response"),
+        *("the final answer is", "the answer is", "assistant", "output", "result", "analysis", "explanation"),
+        *("let s solve this problem step by step", "let us solve this problem step by step"),
+        *("let s solve this step by step", "let us solve this step by step", "let s think step by step"),
+        *("let me think step by step", "step by step", "lösung", "antwort", "réponse", "respuesta", "solución"),
+        *("解", "解答", "答え", "かいせつ", "답변", "ответ", "решение"),
+    }
+)
+"""Openings that were published as enough to move a judge, and their like, without case and punctuation."""
 
 
 def user_input(trace: Trace) -> str | None:
@@ -30,9 +44,24 @@ def answered(trace: Trace) -> bool:
 
 
 def says_something(text: str | None) -> bool:
-    """Whether a text holds a letter, a digit or a pictograph: nothing, or punctuation alone, is no answer."""
-    kinds = (unicodedata.category(sign) for sign in visible(text or ""))
-    return any(kind[0] in "LN" or kind == "So" for kind in kinds)
+    """Whether a text says anything: nothing, punctuation alone (letters, digits and pictographs are what counts), and
+    the bare opening of an answer that never comes say nothing. Such texts make some judges answer "all is well"."""
+    seen = visible(text or "")
+    kinds = [unicodedata.category(sign) for sign in seen[:_OPENING]]
+    said = any(kind[0] in "LN" or kind == "So" for kind in kinds)
+    if len(seen) > _OPENING:
+        return said or says_something(seen[_OPENING:])
+    return said and _bare(seen) not in _OPENINGS
+
+
+def _bare(text: str) -> str:
+    return " ".join("".join(sign if sign.isalnum() else " " for sign in text.casefold()).split())
+
+
+def answer_missing(trace: Trace) -> bool:
+    """The last answer was not captured, or the run ends in a tool call: what became of the task is not known."""
+    last = trace.turns[-1].assistant if trace.turns else None
+    return trace.output is None and last is None
 
 
 def crashed(trace: Trace) -> bool:
@@ -46,9 +75,15 @@ def has_steps(trace: Trace) -> bool:
     return bool(trace.tool_calls) or any(says_something(text) for text in trace.reasoning)
 
 
-def nothing_captured(trace: Trace) -> bool:
-    """Neither what was asked nor what was answered nor a step."""
-    return user_input(trace) is None and not answered(trace) and not has_steps(trace)
+def told(trace: Trace) -> bool:
+    """Whether any words were captured, of the user, the agent or a tool. The names of tools alone, which are recorded
+    even where content is switched off, tell neither what was wanted nor what came of it."""
+    if user_input(trace) is not None or answered(trace) or any(says_something(text) for text in trace.reasoning):
+        return True
+    return any(call.error or call.result or (call.has_arguments and call.arguments) for call in trace.tool_calls)
+
+
+NOTHING_TOLD = Unscored(Why.NO_CONTENT, "no words of the user, the agent or a tool were captured")
 
 
 def tools_called(trace: Trace) -> list[dict[str, Any]]:
@@ -71,6 +106,28 @@ def parameters(call: ToolCall) -> Any:
     value = redact_value(call.arguments)
     text = as_text(value)
     return value if isinstance(value, Mapping) and len(text) <= _MAX_VALUE else elided(text, _MAX_VALUE)
+
+
+def said_before(trace: Trace) -> dict[int, str]:
+    """What the model thought or said when it asked for a call, by the call's 0-based position: claims, without
+    secrets. Calls are matched by name and order, as ids repeat in real traces."""
+    asked: dict[str, list[str]] = {}
+    for span in trace.spans:
+        for message in (span.output or ()) if span.kind is Kind.LLM else ():
+            words = redact(" ".join(part.text for part in message.parts if isinstance(part, Reasoning | Text)).strip())
+            for part in message.parts:
+                if isinstance(part, ToolRequest):
+                    asked.setdefault(part.name, []).append(words)
+    made: dict[str, list[int]] = {}
+    for index, call in enumerate(trace.tool_calls):
+        made.setdefault(call.name, []).append(index)
+    return {
+        index: words
+        for name, indexes in made.items()
+        if len(indexes) == len(asked.get(name, ()))
+        for index, words in zip(indexes, asked[name], strict=True)
+        if words
+    }
 
 
 def as_text(value: Any) -> str:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Rubric, Verdict
-from pandaeval_collector.metrics.trace._facts import answered, has_steps
+from pandaeval_collector.metrics.trace._facts import NOTHING_TOLD, answered, has_steps, told
 from pandaeval_collector.score import Assumed, Unscored, Why
 from pandaeval_otel.model import Trace
 
@@ -23,7 +23,7 @@ class Plan(Verdict):
 
 RUBRIC = Rubric(
     name="plan",
-    version="1",
+    version="2",
     text="""
 Which plan did the agent make for this run? Take it from the record; nothing is to be judged.
 
@@ -46,6 +46,8 @@ NO_PLAN = Assumed("no plan was found in the run", {"plan": []})
 
 def before_asking(trace: Trace) -> Assumed | Unscored | None:
     """What is known without a judge: a plan can only stand in thoughts or calls."""
+    if not told(trace):
+        return NOTHING_TOLD
     if has_steps(trace):
         return None
     if answered(trace):

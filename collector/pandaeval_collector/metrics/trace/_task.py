@@ -24,7 +24,7 @@ class TaskAndOutcome(Verdict):
 
 RUBRIC = Rubric(
     name="task_and_outcome",
-    version="1",
+    version="2",
     text="""
 Two things are to be taken from the record, and nothing is to be judged.
 

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
-from pandaeval_collector.metrics.trace._facts import as_text, parameters, user_input
+from pandaeval_collector.metrics.trace._facts import as_text, parameters, said_before, user_input
 from pandaeval_collector.metrics.trace._refusals import refused
 from pandaeval_collector.metrics.trace._task import task_and_outcome
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
@@ -33,6 +33,9 @@ from pandaeval_otel.model import Trace
 MAX_JUDGED = 40
 _SHOWN = 3000
 """Characters that the arguments of all calls get in the question; the record shows them at greater length."""
+_REASONING = 150
+_WITH_REASONING = 15
+"""Of more calls than this the question does not repeat what the agent said before them; the record has it."""
 _REFUSED = "the tool refused the arguments: they do not fit its schema"
 
 
@@ -67,11 +70,12 @@ def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
 
 RUBRIC = Rubric(
     name="argument_correctness",
-    version="1",
+    version="2",
     text="""
 Were the arguments of each tool call right? The calls to be judged are listed below under tool_calls, by the number
 that they have in the record; long arguments are shortened there, and the record shows more of them. Give exactly one
-verdict for each call listed, and none for any other.
+verdict for each call listed, and none for any other. Where reasoning is given, it is what the agent said before the
+call: it tells what the arguments were meant to be, and is no evidence that they are right.
 
 yes: the arguments say what the user asked for, or what followed from the results known by then, and hold what the tool
 needs. A sensible default for what the user left open is a yes; so is another spelling of the same thing.
@@ -118,11 +122,15 @@ def _judged(trace: Trace) -> list[int]:
 
 def _listed(trace: Trace, numbers: Sequence[int]) -> list[dict[str, Any]]:
     room = min(400, _SHOWN // len(numbers))
-    calls = [(number, trace.tool_calls[number - 1]) for number in numbers]
-    return [
-        {"call": number, "name": _short(call.name, 50), "parameters": _short(as_text(parameters(call)), room)}
-        for number, call in calls
-    ]
+    said = said_before(trace) if len(numbers) <= _WITH_REASONING else {}
+    listed = []
+    for number in numbers:
+        call = trace.tool_calls[number - 1]
+        each = {"call": number, "name": _short(call.name, 50), "parameters": _short(as_text(parameters(call)), room)}
+        if number - 1 in said:
+            each["reasoning"] = _short(said[number - 1], _REASONING)
+        listed.append(each)
+    return listed
 
 
 def _short(text: str, room: int) -> str:
@@ -174,7 +182,7 @@ METRIC = Metric(
     level="trace",
     name="argument_correctness",
     kind="llm",
-    version="1",
+    version="2",
     threshold=0.5,
     question="Were the tools called with the right arguments?",
     needs="tool calls with their arguments; a judge",

@@ -4,6 +4,7 @@ A judge reads the whole run and rates the confidence that the agent showed: was 
 it was asked, do thoughts, calls and answer agree with each other, and are there signs of doubt? It does not judge
 whether the answer is right: an agent can be surely wrong, and the metrics of task and tools are there for that.
 
+Scale: 0..1, 1 is sure throughout.
 Source: PandaProbe, trace metrics, *Confidence*.
 """
 
@@ -14,6 +15,7 @@ from pydantic import Field
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
+from pandaeval_collector.metrics.trace._facts import NOTHING_TOLD, answered, has_steps, told
 from pandaeval_collector.score import Finding, Score, Unscored, Why
 from pandaeval_otel.model import Trace
 
@@ -27,26 +29,25 @@ class Confidence(Verdict):
 
 RUBRIC = Rubric(
     name="confidence",
-    version="1",
+    version="2",
     text="""
 How confident did the agent act throughout this run? Look at four things:
 
 - Decisiveness: does it go for a next step, or does it waver, ask back without need, or undo what it just did?
 - Appropriateness: do the steps fit what the user asked and what the tools had answered so far?
-- Consistency: do its thoughts, its calls and its answer say the same, from beginning to end?
-- Signs of low confidence: hedges, guesses, apologies, the same call again without a reason, an answer that is put
-  off or left open.
+- Consistency: does it keep to one way, and do its thoughts, its calls and its answer say the same?
+- Signs of low confidence: hedges, guesses, apologies, the same call again with the same arguments and without a
+  reason, a way that is given up, an answer that is vague, put off or left open.
 
 Caution in the right place is no lack of confidence: to check before something that cannot be undone, or to say
 plainly that something cannot be known, is decisive.
 
 Guide:
-1.0  sure throughout: every step is fit, nothing wavers, thoughts, calls and answer agree
-0.8  sure on the whole, with a small doubt or one needless step
-0.6  mostly sure, but it wavers at a place that matters
-0.4  mixed: several detours, hedges or contradictions
-0.2  unsure most of the time
-0.0  no confidence at all: it guesses, contradicts itself or gives up
+1.0   sure throughout: every step is fit, nothing wavers, thoughts, calls and answer agree
+0.75  sure on the whole, with a small doubt or a way that was not the best
+0.5   it wavers or contradicts itself at a place that matters
+0.25  unsure for most of the run, or several ways begun and given up
+0.0   no confidence at all: it guesses, contradicts itself or gives up
 
 Values in between are welcome. Judge how sure the agent acted, not whether its answer is right.
 """,
@@ -55,9 +56,11 @@ Values in between are welcome. Judge how sure the agent acted, not whether its a
 
 
 def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
-    if any(turn.assistant for turn in trace.turns) or trace.tool_calls:
+    if not told(trace):
+        return NOTHING_TOLD
+    if answered(trace) or has_steps(trace):
         return None
-    return Unscored(Why.NO_CONTENT, "neither an answer nor a step of the agent was captured")
+    return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a step of the agent was captured")
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
@@ -69,7 +72,7 @@ METRIC = Metric(
     level="trace",
     name="confidence",
     kind="llm",
-    version="1",
+    version="2",
     threshold=0.5,
     question="How sure of itself was the agent?",
     needs="an answer or tool calls; a judge",

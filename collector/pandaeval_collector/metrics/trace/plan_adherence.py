@@ -30,7 +30,7 @@ class Adherence(Verdict):
 
 RUBRIC = Rubric(
     name="plan_adherence",
-    version="1",
+    version="2",
     text="""
 How closely did the agent follow its own plan, which is given below with the task? Go through the plan step by step:
 
@@ -70,7 +70,7 @@ METRIC = Metric(
     level="trace",
     name="plan_adherence",
     kind="llm",
-    version="1",
+    version="2",
     threshold=0.5,
     question="Did the agent do what it had planned?",
     needs="thoughts or tool calls; a judge",

@@ -30,7 +30,7 @@ class Quality(Verdict):
 
 RUBRIC = Rubric(
     name="plan_quality",
-    version="1",
+    version="2",
     text="""
 How good is the plan that is given below, for the task that is given with it? Judge the plan as it was made, with what
 the agent could know then, and with the tools that it had. Look at five things:
@@ -72,7 +72,7 @@ METRIC = Metric(
     level="trace",
     name="plan_quality",
     kind="llm",
-    version="1",
+    version="2",
     threshold=0.5,
     question="Was the agent's plan a good one for its task?",
     needs="thoughts or tool calls; a judge",

@@ -2,7 +2,8 @@
 
 A judge weighs what the agent did against the least that the task would have taken. It does not judge whether the task
 was accomplished (``task_completion``): a short way to a wrong answer is still short. How many tool calls repeated
-another one in vain is counted by code and given to the judge as a fact.
+another one in vain is counted by code, and the share of the others is the best score (``metadata.capped_by``,
+``metadata.judged``).
 
 Scale: 0..1, 1 is no step too many.
 Source: PandaProbe, trace metrics, *Step Efficiency*.
@@ -15,9 +16,10 @@ from pydantic import Field
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
-from pandaeval_collector.metrics.trace._facts import answered, has_steps
+from pandaeval_collector.metrics.trace._facts import NOTHING_TOLD, answered, has_steps, told
+from pandaeval_collector.metrics.trace._limits import efficiency_limit
 from pandaeval_collector.metrics.trace._task import task_and_outcome
-from pandaeval_collector.score import Finding, Score, Unscored, Why
+from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_collector.signals.tool_loop import tool_loop
 from pandaeval_otel.model import Trace
 
@@ -33,7 +35,7 @@ class Efficiency(Verdict):
 
 RUBRIC = Rubric(
     name="step_efficiency",
-    version="1",
+    version="2",
     text="""
 How little more than necessary did the agent do for the task that is given below? Think of the least that a skilled
 agent with the same tools would have needed, and compare. What counts against it:
@@ -59,6 +61,8 @@ Guide:
 
 
 def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
+    if not told(trace):
+        return NOTHING_TOLD
     if answered(trace) or has_steps(trace):
         return None
     return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a step of the agent was captured")
@@ -68,14 +72,14 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     task = (await task_and_outcome(judge)).task
     given = {"task": task, "calls_that_repeat_another_in_vain": tool_loop(trace).wasted_calls}
     verdict = await judge.ask(RUBRIC, given)
-    return Score(verdict.score, verdict.reason, {"task": task})
+    return efficiency_limit(trace).applied(verdict.score, verdict.reason, {"task": task})
 
 
 METRIC = Metric(
     level="trace",
     name="step_efficiency",
     kind="llm",
-    version="1",
+    version="2",
     threshold=0.5,
     question="Did the agent reach its goal without needless steps?",
     needs="an answer or steps, and what the user asked; a judge",

@@ -17,9 +17,10 @@ from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.metrics.trace._facts import (
+    NOTHING_TOLD,
     answered,
     available_tools,
-    nothing_captured,
+    told,
     tools_called,
     user_input,
 )
@@ -39,7 +40,7 @@ class Selection(Verdict):
 
 RUBRIC = Rubric(
     name="tool_correctness",
-    version="1",
+    version="2",
     text="""
 Did the agent choose its tools well for what the user wanted? Compare the tools that it called with those that it had,
 and look for four things:
@@ -66,8 +67,8 @@ Guide:
 
 
 def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
-    if nothing_captured(trace):
-        return Unscored(Why.NO_CONTENT, "neither what was asked nor an answer nor a step was captured")
+    if not told(trace):
+        return NOTHING_TOLD
     if trace.tool_calls:
         return None
     if not trace.tools:
@@ -85,7 +86,7 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     given = {
         "user_input": asked,
         "tools_called": [call.name for call in trace.tool_calls],
-        "available_tools": [tool.name for tool in trace.tools],
+        "available_tools": [tool.name for tool in trace.tools] or "not captured",
     }
     verdict = await judge.ask(RUBRIC, given)
     return Score(verdict.score, verdict.reason, metadata)
@@ -99,7 +100,7 @@ METRIC = Metric(
     level="trace",
     name="tool_correctness",
     kind="llm",
-    version="1",
+    version="2",
     threshold=0.5,
     question="Did the agent choose the right tools?",
     needs="tool calls or tool definitions; a judge",
