@@ -33,6 +33,7 @@ RETRIED = [
     CODES.UNAVAILABLE,
     CODES.DATA_LOSS,
 ]
+LOCKED_OUT = [CODES.UNAUTHENTICATED, CODES.PERMISSION_DENIED]
 
 
 def retry_info(seconds: float) -> tuple[tuple[str, bytes], ...]:
@@ -51,11 +52,21 @@ class TestGrpc:
     def test_what_the_specification_lets_us_retry(self, code: grpc.StatusCode) -> None:
         assert isinstance(grpc_error(code, "", ()), RetryLaterError)
 
-    @pytest.mark.parametrize("code", [c for c in CODES if c not in {*RETRIED, CODES.OK, CODES.UNIMPLEMENTED}])
+    @pytest.mark.parametrize(
+        "code", [c for c in CODES if c not in {*RETRIED, *LOCKED_OUT, CODES.OK, CODES.UNIMPLEMENTED}]
+    )
     def test_and_what_not(self, code: grpc.StatusCode) -> None:
         error = grpc_error(code, "no", ())
         assert isinstance(error, RefusedError)
         assert error.reason == code.name.lower()
+
+    @pytest.mark.parametrize("code", LOCKED_OUT)
+    def test_wrong_credentials_cost_no_results(self, code: grpc.StatusCode) -> None:
+        error = grpc_error(code, "who are you", ())
+        assert isinstance(error, RetryLaterError)
+        assert (error.after_s or 0) > 1
+        assert "who are you" in str(error)
+        assert "headers_env" in str(error)
 
     def test_exhausted_with_retry_info_waits_as_long_as_asked(self) -> None:
         error = grpc_error(CODES.RESOURCE_EXHAUSTED, "", retry_info(2.5))
@@ -101,11 +112,17 @@ class TestHttp:
         assert isinstance(error, RetryLaterError)
         assert not error.after_s
 
-    @pytest.mark.parametrize("status", [301, 400, 401, 403, 500])
+    @pytest.mark.parametrize("status", [301, 400, 500])
     def test_and_what_not(self, status: int) -> None:
         error = http_error(status, {})
         assert type(error) is RefusedError
         assert error.reason == f"http_{status}"
+
+    @pytest.mark.parametrize("status", [401, 403])
+    def test_wrong_credentials_cost_no_results(self, status: int) -> None:
+        error = http_error(status, {})
+        assert isinstance(error, RetryLaterError)
+        assert "headers_env" in str(error)
 
     @pytest.mark.parametrize("status", [404, 405, 501])
     def test_not_served(self, status: int) -> None:

@@ -9,6 +9,7 @@ from pandaeval_collector.config._keys import keys
 from pandaeval_collector.config._problem import ConfigError, Problem
 from pandaeval_collector.config._rules import tls_files
 from pandaeval_collector.config._tree import Config
+from pandaeval_collector.exporters._otlp.trust import Trust
 from pandaeval_collector.receivers.bind import BindError
 
 
@@ -38,9 +39,19 @@ def check_machine(config: Config, environ: Mapping[str, str]) -> list[Problem]:
             tls.verify()
         except BindError as error:
             problems.append(Problem("server.tls", str(error)))
+    problems += _unusable_certificates(config)
     if Path(config.store.path).is_file():
         problems.append(Problem("store.path", f'"{config.store.path}" is a file; it has to be a directory'))
     return problems
+
+
+def _unusable_certificates(config: Config) -> Iterator[Problem]:
+    """Of those that exporters use."""
+    otlp = config.exporters.otlp
+    try:
+        Trust(otlp.certificate, otlp.client_certificate, otlp.client_key).verify()
+    except ValueError as error:
+        yield Problem("exporters.otlp", str(error))
 
 
 def _named_variables(config: Config) -> Iterator[tuple[str, str]]:

@@ -27,6 +27,7 @@ def conflicts(config: Config) -> Iterator[Conflict]:
     yield from _closing_times(config)
     yield from _ports(config)
     yield from _open_doors(config)
+    yield from _client_certificate(config)
     yield from _request_sizes(config)
     yield from _weights(config)
     yield from _handing_over(config)
@@ -70,6 +71,14 @@ def _open_doors(config: Config) -> Iterator[Conflict]:
             check_bind(parse_address(getattr(server, name)), tls, server.token_env, server.insecure_bind, setting="")
         except InsecureBind as refusal:
             yield Conflict(paths, str(refusal).strip())
+
+
+def _client_certificate(config: Config) -> Iterator[Conflict]:
+    otlp = config.exporters.otlp
+    if (otlp.client_certificate is None) != (otlp.client_key is None):
+        names = ("client_certificate", "client_key")
+        paths = tuple(("exporters", "otlp", name) for name in names)
+        yield Conflict(paths, "client_certificate and client_key go together: set both or neither")
 
 
 def _request_sizes(config: Config) -> Iterator[Conflict]:

@@ -108,5 +108,10 @@ class Store(Section):
     )
     drain_to: Endpoint | None = Field(
         default=None,
-        description="OTLP/gRPC endpoint of the collector that takes over, for on_shutdown: forward.",
+        description="OTLP/gRPC endpoint of the collector that takes over, for on_shutdown: forward; https:// for TLS. "
+        "It is shown the token of server.token_env.",
+    )
+    drain_certificate: FilePath | None = Field(
+        default=None,
+        description="File with the authority that signed the certificate of drain_to, PEM; null: the usual ones.",
     )

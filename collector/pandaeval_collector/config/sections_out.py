@@ -27,6 +27,16 @@ class Otlp(Section):
     insecure: bool = Field(
         default=True, description="Plain text where the endpoint is HOST:PORT; a URL's http or https decides by itself."
     )
+    certificate: FilePath | None = Field(
+        default=None,
+        description="File with the authority that signed the sink's certificate, PEM; null: the usual ones.",
+    )
+    client_certificate: FilePath | None = Field(
+        default=None, description="File with the certificate that is shown to the sink (mTLS), PEM; with client_key."
+    )
+    client_key: FilePath | None = Field(
+        default=None, description="File with the private key of client_certificate, PEM, without a password."
+    )
     headers_env: EnvName | None = Field(
         default=None, description="Name of the environment variable with headers, written name=value,name=value."
     )

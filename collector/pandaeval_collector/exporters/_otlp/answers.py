@@ -1,6 +1,8 @@
 """What a sink's answer means: taken, come back later, never, too much at once, or not here at all.
 
-After https://opentelemetry.io/docs/specs/otlp/#failures: what is retried is exactly what may be.
+After https://opentelemetry.io/docs/specs/otlp/#failures: what is retried is exactly what may be, and one thing more.
+Where we are not let in, it is the credentials that are refused and not the results: those are kept in the outbox within
+its bounds and offered again, seldom. A token that was changed must not cost what was scored meanwhile.
 """
 
 from __future__ import annotations
@@ -31,6 +33,10 @@ _RETRY_CODES = frozenset(
 )
 _RETRY_STATUSES = frozenset({429, 502, 503, 504})
 _NOT_SERVED_STATUSES = frozenset({404, 405, 501})
+_LOCKED_OUT_CODES = frozenset({grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED})
+_LOCKED_OUT_STATUSES = frozenset({401, 403})
+_LOCKED_OUT_PAUSE_S = 10.0
+_CURE = "set the variable that exporters.otlp.headers_env names to what the sink wants to see"
 _LONGEST_PAUSE_S = 600.0
 """A sink may ask for a pause, not for silence."""
 
@@ -57,6 +63,8 @@ def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str
     text = f"{code.name}: {message}"
     if code in _RETRY_CODES or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and pause is not None):
         return RetryLaterError(text, pause)
+    if code in _LOCKED_OUT_CODES:
+        return RetryLaterError(f"{text}; {_CURE}", _LOCKED_OUT_PAUSE_S)
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return NotServedError("unimplemented", text)
     # gRPC has one status for "too much just now" and "larger than I ever take"; only the words tell.
@@ -70,6 +78,8 @@ def http_error(status: int, headers: Mapping[str, str]) -> Exception:
     text = f"HTTP {status}"
     if status in _RETRY_STATUSES:
         return RetryLaterError(text, _retry_after(headers.get("retry-after", "")))
+    if status in _LOCKED_OUT_STATUSES:
+        return RetryLaterError(f"{text}; {_CURE}", _LOCKED_OUT_PAUSE_S)
     if status in _NOT_SERVED_STATUSES:
         return NotServedError("unimplemented", text)
     if status == 413:

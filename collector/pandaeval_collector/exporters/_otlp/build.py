@@ -10,6 +10,7 @@ from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
 from pandaeval_collector.exporters._otlp.over_grpc import GrpcTransport
 from pandaeval_collector.exporters._otlp.over_http import HttpTransport
 from pandaeval_collector.exporters._otlp.target import Target, target
+from pandaeval_collector.exporters._otlp.trust import Trust
 from pandaeval_collector.exporters._protocol import Exporter, Repeating, Surroundings
 from pandaeval_collector.exporters.otlp import SIGNALS, Settings, Signal, SignalSettings
 from pandaeval_collector.exporters.zero_first import ZeroFirst
@@ -17,12 +18,13 @@ from pandaeval_collector.exporters.zero_first import ZeroFirst
 
 def build(settings: Settings, around: Surroundings) -> Iterator[Exporter | Repeating]:
     """One exporter for each signal with an endpoint. The exporters are not open yet."""
+    trust = Trust(settings.certificate, settings.client_certificate, settings.client_key)
     envelope, interval = Envelope(around.instance_id), settings.metrics_interval
     for signal in SIGNALS:
         where = _target(settings, signal, around)
         if where is None:
             continue
-        transport = GrpcTransport(where, signal) if settings.protocol == "grpc" else HttpTransport(where)
+        transport = GrpcTransport(where, signal, trust) if settings.protocol == "grpc" else HttpTransport(where, trust)
         if signal == "metrics":
             # A little less than the interval: timers are not exact, and one zero is enough.
             series = ZeroFirst(around.store, "otlp", 0.9 * interval)

@@ -9,6 +9,8 @@ import grpc
 from pandaeval_collector.exporters._otlp.answers import MAX_RESPONSE_BYTES, grpc_error
 from pandaeval_collector.exporters._otlp.target import Target
 from pandaeval_collector.exporters._otlp.transport import TIMEOUT_S, USER_AGENT
+from pandaeval_collector.exporters._otlp.trust import Trust, cure
+from pandaeval_collector.exporters._protocol import RetryLaterError
 
 _METHODS = {
     "logs": "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
@@ -20,8 +22,8 @@ _METHODS = {
 class GrpcTransport:
     """A channel of its own, so that one signal's trouble is not another's. Implements ``Transport``."""
 
-    def __init__(self, target: Target, signal: str) -> None:
-        self._target, self._method = target, _METHODS[signal]
+    def __init__(self, target: Target, signal: str, trust: Trust | None = None) -> None:
+        self._target, self._method, self._trust = target, _METHODS[signal], trust or Trust()
         self._channel: grpc.aio.Channel | None = None
 
     async def open(self) -> None:
@@ -34,22 +36,26 @@ class GrpcTransport:
         )
         address, gzip = self._target.address, grpc.Compression.Gzip
         if self._target.secure:
-            credentials = grpc.ssl_channel_credentials()
+            credentials = self._trust.for_grpc()
             self._channel = grpc.aio.secure_channel(address, credentials, options=options, compression=gzip)
         else:
             self._channel = grpc.aio.insecure_channel(address, options=options, compression=gzip)
 
     async def send(self, request: bytes) -> bytes:
         if self._channel is None:
+            await self._reconnect()
+        if self._channel is None:
             raise RuntimeError("the channel is closed")
         call = self._channel.unary_unary(self._method, bytes, bytes)  # as it is, both ways
         try:
             return bytes(await call(request, timeout=TIMEOUT_S, metadata=self._target.headers))
         except grpc.aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            code, details = error.code(), error.details() or ""
+            renew = self._target.secure and code is grpc.StatusCode.UNAVAILABLE
+            if renew or code is grpc.StatusCode.DEADLINE_EXCEEDED:
                 await self._reconnect()
             trailers: Any = error.trailing_metadata() or ()  # pairs, whatever the stubs say
-            raise grpc_error(error.code(), error.details() or "", trailers) from error
+            raise grpc_error(code, details + cure(details), trailers) from error
 
     async def close(self) -> None:
         if self._channel is not None:
@@ -57,6 +63,10 @@ class GrpcTransport:
             await channel.close(None)
 
     async def _reconnect(self) -> None:
-        """A connection whose other end has vanished looks alive for a quarter of an hour."""
+        """A connection whose other end has vanished looks alive for a quarter of an hour. And certificates may be
+        new."""
         await self.close()
-        await self.open()
+        try:
+            await self.open()
+        except OSError as error:
+            raise RetryLaterError(f"a certificate cannot be read: {error}") from error

@@ -11,6 +11,7 @@ import httpx
 from pandaeval_collector.exporters._otlp.answers import MAX_RESPONSE_BYTES, http_error
 from pandaeval_collector.exporters._otlp.target import Target
 from pandaeval_collector.exporters._otlp.transport import TIMEOUT_S, USER_AGENT
+from pandaeval_collector.exporters._otlp.trust import Trust, cure
 from pandaeval_collector.exporters._protocol import RetryLaterError
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request that went well
@@ -26,8 +27,8 @@ _HEADERS = {
 class HttpTransport:
     """Implements ``Transport``. Redirects are not followed: content goes where it was configured to go."""
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
+    def __init__(self, target: Target, trust: Trust | None = None) -> None:
+        self._target, self._trust = target, trust or Trust()
         self._client: httpx.AsyncClient | None = None
 
     async def open(self) -> None:
@@ -35,6 +36,7 @@ class HttpTransport:
             headers={**_HEADERS, **dict(self._target.headers)},
             timeout=TIMEOUT_S,
             trust_env=not self._target.is_loopback,
+            verify=self._trust.for_http() if self._target.secure else False,
         )
 
     async def send(self, request: bytes) -> bytes:
@@ -48,7 +50,7 @@ class HttpTransport:
                         return await _read(response)
                     raise http_error(response.status_code, response.headers)
         except (httpx.HTTPError, TimeoutError) as error:
-            raise RetryLaterError(f"{type(error).__name__}: {error}") from error
+            raise RetryLaterError(f"{type(error).__name__}: {error}{cure(str(error))}") from error
 
     async def close(self) -> None:
         if self._client is not None:
