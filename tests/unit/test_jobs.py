@@ -96,25 +96,33 @@ def test_a_restart_finds_leases_due_and_reservations_spent(tmp_path: Path) -> No
     first = Store(tmp_path, "off")
     _add(first, _job())
     _leased(first)
-    assert first.jobs.reserve(0.3, 1.0, NOW).result()
+    assert first.jobs.reserve((0.3, 300), (1.0, None), NOW).result()
     first.close()
     second = Store(tmp_path, "off")
     assert second.jobs.release_all().result() == 1
     second.jobs.settle_all().result()
     assert _leased(second) == ["a"]
-    assert second.jobs.spent(NOW) == pytest.approx(0.3)
-    assert not second.jobs.reserve(0.8, 1.0, NOW).result()
+    assert (second.jobs.spent(NOW), second.jobs.spent_tokens(NOW)) == (pytest.approx(0.3), 300)
+    assert not second.jobs.reserve((0.8, 1), (1.0, None), NOW).result()
     second.close()
 
 
 def test_a_day_costs_no_more_than_its_budget(store: Store) -> None:
-    taken = [usd for usd in (0.4, 0.4, 0.4, 0.1) if store.jobs.reserve(usd, 1.0, NOW).result()]
+    most = (1.0, None)
+    taken = [usd for usd in (0.4, 0.4, 0.4, 0.1) if store.jobs.reserve((usd, 10**9), most, NOW).result()]
     assert taken == [0.4, 0.4, 0.1]
-    store.jobs.settle(0.4, 0.05, NOW).result()
-    assert store.jobs.spent(NOW) == pytest.approx(0.55)
-    assert store.jobs.reserve(0.45, 1.0, NOW).result()
-    assert not store.jobs.reserve(0.01, 1.0, NOW).result()
-    assert store.jobs.reserve(1.0, 1.0, NOW + 86_400).result(), "the next day is another one"
+    store.jobs.settle((0.4, 10**9), (0.05, 10), NOW).result()
+    assert (store.jobs.spent(NOW), store.jobs.spent_tokens(NOW)) == (pytest.approx(0.55), 2 * 10**9 + 10)
+    assert store.jobs.reserve((0.45, 1), most, NOW).result()
+    assert not store.jobs.reserve((0.01, 1), most, NOW).result()
+    assert store.jobs.reserve((1.0, 1), most, NOW + 86_400).result(), "the next day is another one"
+
+
+def test_a_day_takes_no_more_tokens_than_it_may_and_what_is_refused_takes_nothing(store: Store) -> None:
+    most = (1.0, 1000)
+    assert [store.jobs.reserve((0.1, 400), most, NOW).result() for _ in range(3)] == [True, True, False]
+    assert not store.jobs.reserve((0.9, 10), most, NOW).result()
+    assert (store.jobs.spent(NOW), store.jobs.spent_tokens(NOW)) == (pytest.approx(0.2), 800)
 
 
 def test_verdicts_are_remembered_until_retention(store: Store) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -33,7 +33,7 @@ class CallFailedError(Exception):
 
 
 class OverBudgetError(Exception):
-    """The day's money does not suffice for this call."""
+    """What the day may cost does not suffice for this call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """``text`` is cut where no verdict could be that long; ``cost_usd`` is 0 for models without a known price;
-    ``seconds``: how long the provider took, retries included."""
+    ``seconds``: how long the provider took, retries included; ``model``: who answered, which may be a fallback."""
 
     text: str
     prompt_tokens: int = 0
@@ -60,10 +60,16 @@ class Answer:
     cost_usd: float = 0.0
     retries: int = 0
     seconds: float = 0.0
+    model: str = ""
 
     @property
     def tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
+
+
+Permit = Callable[[str], Awaitable[None]]
+"""Awaited before each try of a call, retries and fallbacks included, with the model that would be asked. What it raises
+ends the call, and nothing is sent."""
 
 
 class Caller(Protocol):

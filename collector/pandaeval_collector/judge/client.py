@@ -14,13 +14,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure
+from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, Permit
 
 _log = logging.getLogger(__name__)
 
 _START_S = 120.0
 _LINE_BYTES = 4 << 20
 _STOP_S = 3.0
+_SLACK_S = 30.0
+"""How much later than by its own rules a try may end before the process is taken to hang."""
 _ROOT = Path(__file__).resolve().parents[2]
 _OWN_ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else a price list is fetched from the net at import
@@ -31,7 +33,9 @@ _OWN_ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What the worker is told at its start. ``api_key_env``: the name of a variable, never the key itself."""
+    """What the worker is told at its start. ``fallbacks``: who is asked when one of ``models`` fails, in this order.
+    ``api_key_env``: the name of a variable, never the key itself; it and ``api_base`` belong to the provider ``home``
+    (the part of a model's name before the slash), or to all. ``timeout``, ``cooldown``: seconds."""
 
     models: tuple[str, ...]
     api_base: str | None = None
@@ -39,6 +43,8 @@ class Setup:
     timeout: float = 60.0
     retries: int = 2
     cooldown: float = 30.0
+    fallbacks: tuple[str, ...] = ()
+    home: str | None = None
 
 
 class WorkerProcess:
@@ -51,7 +57,7 @@ class WorkerProcess:
         self._reader: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._ids = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._waiting: dict[int, asyncio.Queue[dict[str, Any]]] = {}
         self.prices: dict[str, tuple[float, float]] = {}
         """US dollars per token in and out, known after the start."""
         self.starts = 0
@@ -67,25 +73,36 @@ class WorkerProcess:
             if self._process is None:
                 await self._start()
 
-    async def complete(self, call: Call) -> Answer:
-        """Raises :class:`CallFailedError`; ``CRASHED`` when the process died over it."""
+    @property
+    def timeout(self) -> float:
+        """Seconds that one try may take."""
+        return self._setup.timeout
+
+    async def complete(self, call: Call, permit: Permit | None = None) -> Answer:
+        """Raises :class:`CallFailedError` (``CRASHED`` when the process died over it), and what ``permit`` raises."""
         await self.start()
         process = self._process
-        if process is None or process.stdin is None:
+        if process is None:
             raise CallFailedError(Failure.UNAVAILABLE, "the judge's process ended at its start")
         number = next(self._ids)
-        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = future
+        inbox = self._waiting[number] = asyncio.Queue()
+        ended = False
         try:
-            process.stdin.write(json.dumps({"id": number, "call": call.to_dict()}).encode() + b"\n")
-            with contextlib.suppress(ConnectionError):  # the reader notices that it died, and fails the future
-                await process.stdin.drain()
-            reply = await asyncio.wait_for(future, self._setup.timeout * (self._setup.retries + 1) + 30.0)
+            await _send(process, {"id": number, "call": call.to_dict()})
+            while True:
+                reply = await asyncio.wait_for(inbox.get(), self._setup.timeout + _SLACK_S)
+                ended = "attempt" not in reply
+                if ended:
+                    return _answer(reply)
+                if permit is not None:
+                    await permit(reply["attempt"])
+                await _send(process, {"go": number})
         except TimeoutError as error:
             raise CallFailedError(Failure.TIMEOUT, "the judge's process did not answer in time") from error
         finally:
-            self._waiting.pop(number, None)
-        return _answer(reply)
+            del self._waiting[number]
+            if not ended and process.stdin is not None:
+                process.stdin.write(_line({"drop": number}))
 
     async def close(self) -> None:
         """Ends the process. Safe to call when none runs."""
@@ -119,7 +136,7 @@ class WorkerProcess:
         into, out = process.stdin, process.stdout
         assert into is not None
         assert out is not None
-        into.write(json.dumps(asdict(self._setup)).encode() + b"\n")
+        into.write(_line(asdict(self._setup)))
         try:
             line = await asyncio.wait_for(out.readline(), _START_S)
             ready = json.loads(line or b"{}")
@@ -143,18 +160,28 @@ class WorkerProcess:
         try:
             while line := await stream.readline():
                 reply = json.loads(line)
-                future = self._waiting.get(reply["id"])
-                if future is not None and not future.done():
-                    future.set_result(reply)
+                inbox = self._waiting.get(reply["id"])
+                if inbox is not None:
+                    inbox.put_nowait(reply)
         except (ValueError, KeyError):  # not the protocol: this process cannot be trusted any more
             process.kill()
         code = await process.wait()
         if self._process is process:
             self._process = None
             _log.error("the judge's process ended (exit code %d) with %d calls under way", code, len(self._waiting))
-        for future in self._waiting.values():
-            if not future.done():
-                future.set_result({"ok": False, "failure": "crashed", "message": "the judge's process died"})
+        for inbox in self._waiting.values():
+            inbox.put_nowait({"ok": False, "failure": "crashed", "message": "the judge's process died"})
+
+
+def _line(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+async def _send(process: asyncio.subprocess.Process, message: Mapping[str, Any]) -> None:
+    assert process.stdin is not None
+    process.stdin.write(_line(message))
+    with contextlib.suppress(ConnectionError):  # the reader notices that it died, and says so
+        await process.stdin.drain()
 
 
 def _answer(reply: Mapping[str, Any]) -> Answer:
@@ -166,4 +193,5 @@ def _answer(reply: Mapping[str, Any]) -> Answer:
         completion_tokens=reply["completion_tokens"],
         cost_usd=reply["cost_usd"],
         retries=reply["retries"],
+        model=reply["model"],
     )

@@ -7,16 +7,17 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from aiolimiter import AsyncLimiter
 
-from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
+from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError, Permit
 from pandaeval_collector.judge.neutral import tokens
 
-_BURST = 20
-"""A bucket holds a twentieth of a minute's allowance: no window of 60 s ever sees more than 1.05 of it."""
+_STEADY, _BURST = 0.97, 0.025
+"""Parts of a limit: what is used steadily, and what may be used at once after a pause. Together a little less than the
+limit, so that requests that are held up on their way and arrive together do not pass it by much."""
 _CONGESTED = frozenset({Failure.RATE_LIMIT, Failure.TIMEOUT, Failure.UNAVAILABLE, Failure.COOLDOWN})
 _MAYBE_BILLED = frozenset({Failure.TIMEOUT, Failure.CRASHED})
 
@@ -75,44 +76,63 @@ class Gate:
 
 
 class PerMinute:
-    """A leaky bucket: ``limit`` units a minute in any window, within a twentieth; ``None``: as many as you like."""
+    """A leaky bucket: at most ``limit`` units in any window of ``seconds``; ``None``: as many as you like. It begins
+    full: a process that died just now may have used its own up. On one event loop."""
 
-    def __init__(self, limit: int | None) -> None:
-        self._capacity = 0.0
+    def __init__(self, limit: int | None, seconds: float = 60.0) -> None:
+        self._owed = self._capacity = 0.0
         self._bucket: AsyncLimiter | None = None
         if limit is not None:
-            self._capacity = max(1.0, limit / _BURST)
-            self._bucket = AsyncLimiter(self._capacity, 60.0 * self._capacity / limit)
+            self._owed = self._capacity = max(1.0, limit * _BURST)
+            self._bucket = AsyncLimiter(self._capacity, seconds * self._capacity / (limit * _STEADY))
 
     async def take(self, amount: float) -> None:
         """Waits until ``amount`` fits; more than the bucket holds is taken in several draughts."""
+        amount, self._owed = amount + self._owed, 0.0
         while self._bucket is not None and amount > 0:
             draught = min(amount, self._capacity)
             await self._bucket.acquire(draught)
             amount -= draught
 
+    def owe(self, amount: float) -> None:
+        """Whoever takes next takes so much more: what turned out larger than it was thought to be."""
+        self._owed += max(0.0, amount)
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """US dollars and tokens."""
+
+    usd: float = 0.0
+    tokens: int = 0
+
+    def __add__(self, other: Spend) -> Spend:
+        return Spend(self.usd + other.usd, self.tokens + other.tokens)
+
 
 class Purse(Protocol):
-    """The day's money, kept in the store."""
+    """What a day may cost, kept in the store."""
 
-    async def reserve(self, usd: float) -> float | None:
+    async def reserve(self, spend: Spend) -> float | None:
         """When it was set aside (Unix seconds), or ``None`` when there is not enough left."""
         ...
 
-    async def settle(self, reserved: float, usd: float, reserved_at: float) -> None: ...
+    async def settle(self, reserved: Spend, spent: Spend, reserved_at: float) -> None: ...
 
 
 class Provider(Protocol):
-    """What does the calls, and what they cost: US dollars per token in and out."""
+    """What does the calls, and what they cost: US dollars per token in and out. ``timeout``: seconds for one try."""
 
     prices: dict[str, tuple[float, float]]
 
+    @property
+    def timeout(self) -> float: ...
     async def start(self) -> None: ...
-    async def complete(self, call: Call) -> Answer: ...
+    async def complete(self, call: Call, permit: Permit | None = None) -> Answer: ...
 
 
 class LimitedCaller:
-    """A caller within the limits. On one event loop."""
+    """A caller within the limits: every try of a call is counted before it is made. On one event loop."""
 
     def __init__(
         self, provider: Provider, concurrency: int, rpm: int | None, tpm: int | None, purse: Purse | None
@@ -126,36 +146,29 @@ class LimitedCaller:
         async with self.gate.entered():
             await self._provider.start()
             expected = sum(tokens(message["content"]) for message in call.messages)
-            await self._calls.take(1)
-            await self._tokens.take(expected + call.max_tokens // 4)
-            answer = await self._paid(call, _price(self._provider.prices, call, expected))
-        # What the Router tried again, and what was longer than expected, is paid back before the next call.
-        await self._calls.take(answer.retries)
-        await self._tokens.take(answer.tokens - expected - call.max_tokens // 4)
+            bill = Bill(self._purse, self._provider.timeout)
+
+            async def permit(model: str) -> None:
+                await self._calls.take(1)
+                await self._tokens.take(expected + call.max_tokens // 4)
+                price = _price(self._provider.prices, model, expected, call.max_tokens)
+                await bill.another(Spend(price, expected + call.max_tokens))
+
+            try:
+                answer = await self._watched(call, permit)
+                bill.answered(Spend(answer.cost_usd, answer.tokens))
+            except CallFailedError as error:
+                bill.failed(maybe_billed=error.failure in _MAYBE_BILLED)
+                raise
+            finally:
+                await asyncio.shield(bill.settle())
+        self._tokens.owe(answer.tokens - expected - call.max_tokens // 4)
         return answer
 
-    async def _paid(self, call: Call, price: float) -> Answer:
-        purse = self._purse
-        if purse is None:
-            return await self._watched(call)
-        reserved_at = await purse.reserve(price)
-        if reserved_at is None:
-            raise OverBudgetError
-        cost = price
-        try:
-            answer = await self._watched(call)
-            cost = answer.cost_usd
-        except CallFailedError as error:
-            cost = price if error.failure in _MAYBE_BILLED else 0.0
-            raise
-        finally:
-            await asyncio.shield(purse.settle(price, cost, reserved_at))
-        return answer
-
-    async def _watched(self, call: Call) -> Answer:
+    async def _watched(self, call: Call, permit: Permit) -> Answer:
         began = time.monotonic()
         try:
-            answer = await self._provider.complete(call)
+            answer = await self._provider.complete(call, permit)
         except CallFailedError as error:
             if error.failure in _CONGESTED:
                 self.gate.congested(began, time.monotonic())
@@ -164,7 +177,48 @@ class LimitedCaller:
         return replace(answer, seconds=time.monotonic() - began)
 
 
-def _price(prices: Mapping[str, tuple[float, float]], call: Call, expected: int) -> float:
-    """The most that a call can cost, as far as its length is known."""
-    into, out = prices.get(call.model, (0.0, 0.0))
-    return expected * into + call.max_tokens * out
+class Bill:
+    """What the tries of one call cost: set aside before each of them, settled after the last."""
+
+    def __init__(self, purse: Purse | None, timeout: float) -> None:
+        self._purse, self._timeout = purse, timeout
+        self._reserved: list[tuple[Spend, float]] = []
+        self._spent = Spend()
+        self._latest = Spend()
+        """That of the latest try: unless we hear otherwise, it cost what was set aside for it."""
+        self._began = 0.0
+
+    async def another(self, most: Spend) -> None:
+        """One more try, that costs ``most`` at the most. Raises :class:`OverBudgetError`."""
+        self.failed(maybe_billed=time.monotonic() - self._began >= self._timeout)
+        if self._purse is not None:
+            at = await self._purse.reserve(most)
+            if at is None:
+                raise OverBudgetError
+            self._reserved.append((most, at))
+            self._latest = most
+        self._began = time.monotonic()
+
+    def failed(self, *, maybe_billed: bool) -> None:
+        """The latest try failed. Providers bill for answers that nobody waited for."""
+        if not maybe_billed:
+            self._latest = Spend()
+        self._spent, self._latest = self._spent + self._latest, Spend()
+
+    def answered(self, cost: Spend) -> None:
+        """The latest try was answered."""
+        self._latest = cost
+
+    async def settle(self) -> None:
+        """Replaces what was set aside by what was spent, on the day of the first try."""
+        if self._purse is not None and self._reserved:
+            for most, at in self._reserved[1:]:
+                await self._purse.settle(most, Spend(), at)
+            most, at = self._reserved[0]
+            await self._purse.settle(most, self._spent + self._latest, at)
+
+
+def _price(prices: Mapping[str, tuple[float, float]], model: str, expected: int, max_tokens: int) -> float:
+    """The most that a try can cost, as far as its length is known."""
+    into, out = prices.get(model, (0.0, 0.0))
+    return expected * into + max_tokens * out

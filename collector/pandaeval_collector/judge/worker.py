@@ -2,7 +2,9 @@
 
 It is the only one that imports litellm (4 s, 165 MB, and much code that we did not write) and it holds nothing that
 matters: calls come in as JSON lines on standard input, answers leave as JSON lines on standard output, in any order.
-The first line in is the set-up, the first line out says that it is ready.
+The first line in is the set-up, the first line out says that it is ready. Before each try, retries and fallbacks
+included, ``{"id": 1, "attempt": MODEL}`` goes out and ``{"go": 1}`` is waited for, so that the collector can hold every
+request to its limits and its budget. ``{"drop": 1}`` ends a call that nobody waits for.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 MAX_TEXT = 65_000
@@ -22,8 +27,28 @@ _BETWEEN_TRIES_S = 8.0
 """The longest that the Router waits by itself; if a provider asks for more, the job waits instead."""
 
 
+Allowed = Callable[[str], Awaitable[None]]
+"""Returns once a try of this model may be made."""
+
+
+class Clock:
+    """What is left of the time of one try. It stands still while the try waits until it is allowed."""
+
+    def __init__(self, seconds: float, limit: asyncio.Timeout, allowed: Allowed) -> None:
+        self._seconds, self._limit, self._allowed = seconds, limit, allowed
+
+    async def attempt(self, model: str) -> None:
+        self._limit.reschedule(None)
+        await self._allowed(model)
+        self._limit.reschedule(asyncio.get_running_loop().time() + self._seconds)
+
+
+_clock: ContextVar[Clock] = ContextVar("clock")
+"""That of the call which the running task is about."""
+
+
 class Caller:
-    """Calls through litellm's Router: timeouts, retries, Retry-After and cool-downs are its business."""
+    """Calls through litellm's Router: timeouts, retries, Retry-After, fallbacks and cool-downs are its business."""
 
     def __init__(self, setup: dict[str, Any]) -> None:
         litellm: Any = importlib.import_module("litellm")
@@ -31,24 +56,31 @@ class Caller:
         litellm.suppress_debug_info = True
         litellm.drop_params = True
         litellm.turn_off_message_logging = True
+        litellm.callbacks = [_before_each_try(litellm)]
         self._litellm = litellm
         self._timeout = float(setup["timeout"])
         self._plain: set[str] = set()
         """Models whose provider does not know ``response_format``."""
-        self.models = [str(model) for model in setup["models"]]
-        key = os.environ.get(setup["api_key_env"]) if setup.get("api_key_env") else None
-        common = {"api_base": setup.get("api_base"), "api_key": key, "timeout": self._timeout}
-        common = {name: value for name, value in common.items() if value is not None}
+        self._shaped: set[str] = set()
+        """Models whose provider does."""
+        self._fallbacks = [str(model) for model in setup.get("fallbacks", ())]
+        self.models = list(dict.fromkeys([*map(str, setup["models"]), *self._fallbacks]))
+        retries = int(setup.get("retries", _RETRIES))
         self._router = litellm.Router(
-            model_list=[{"model_name": m, "litellm_params": {"model": m, **common}} for m in self.models],
-            num_retries=int(setup.get("retries", _RETRIES)),
+            model_list=[_deployment(setup, model, self._timeout) for model in self.models],
+            num_retries=retries,
             allowed_fails=_ALLOWED_FAILS,
             cooldown_time=float(setup.get("cooldown", _COOLDOWN_S)),
             routing_strategy="simple-shuffle",
             timeout=self._timeout,
+            fallbacks=[{model: others} for model in self.models if (others := self._instead_of(model))],
         )
-        retries = int(setup.get("retries", _RETRIES))
-        self._longest = self._timeout * (retries + 1) + _BETWEEN_TRIES_S * retries + 1.0
+        # The provider's client counts its timeout anew with every byte: a drip would hold us forever.
+        self._longest = self._timeout + (_BETWEEN_TRIES_S if retries or self._fallbacks else 0.0) + 1.0
+
+    def _instead_of(self, model: str) -> list[str]:
+        """Who is asked when this model fails."""
+        return [] if model in self._fallbacks else self._fallbacks
 
     def prices(self) -> dict[str, tuple[float, float]]:
         """US dollars per token in and out, of the models that litellm knows."""
@@ -66,11 +98,12 @@ class Caller:
         asked = [{"role": "user", "content": "x"}]
         await self._litellm.acompletion(model=self.models[0], messages=asked, mock_response="x")
 
-    async def answer(self, call: dict[str, Any]) -> dict[str, Any]:
+    async def answer(self, call: dict[str, Any], allowed: Allowed) -> dict[str, Any]:
         """The reply to one call as a JSON object."""
         try:
-            # The provider's client counts its timeout anew with every byte: a drip would hold us forever.
-            return _answered(await asyncio.wait_for(self._complete(call), self._longest))
+            async with asyncio.timeout(self._longest) as limit:
+                _clock.set(Clock(self._longest, limit, allowed))
+                return _answered(await self._complete(call))
         except TimeoutError:
             return _failed("timeout", "the answer did not come in time")
         except Exception as error:  # noqa: BLE001 - whatever a provider's client raises ends this call, not the process
@@ -81,15 +114,33 @@ class Caller:
         ask = {"model": model, "messages": call["messages"], "max_tokens": call["max_tokens"], "temperature": 0.0}
         if shape is None or model in self._plain:
             return await self._router.acompletion(**ask)
+        if model not in self._shaped:
+            found = await self._find_out(ask, shape)
+            if found is not None:
+                return found
+        return await self._router.acompletion(**ask, response_format=shape)
+
+    async def _find_out(self, ask: dict[str, Any], shape: dict[str, Any]) -> Any:
+        """Asks a model whose provider may not know schemas; ``None`` when it could not be found out and there are
+        others to ask. They are left out here, or nobody would notice that the first one only wants plain questions."""
         lib = self._litellm
         try:
-            return await self._router.acompletion(**ask, response_format=shape)
+            response = await self._router.acompletion(**ask, response_format=shape, disable_fallbacks=True)
+            self._shaped.add(ask["model"])
+            return response
         except (lib.ContextWindowExceededError, lib.ContentPolicyViolationError):
-            raise
+            if not self._instead_of(ask["model"]):
+                raise
+            return None
         except lib.BadRequestError:
             response = await self._router.acompletion(**ask)
-            self._plain.add(model)
+            if _who(response) == ask["model"]:
+                self._plain.add(ask["model"])
             return response
+        except Exception:  # whatever it is, the others may be well
+            if not self._instead_of(ask["model"]):
+                raise
+            return None
 
     def _explained(self, error: Exception) -> dict[str, Any]:
         lib = self._litellm
@@ -120,7 +171,36 @@ def _answered(response: Any) -> dict[str, Any]:
         "completion_tokens": getattr(usage, "completion_tokens", 0) or 0,
         "cost_usd": hidden.get("response_cost") or 0.0,
         "retries": int(headers.get("x-litellm-attempted-retries") or 0),
+        "model": _who(response),
     }
+
+
+def _who(response: Any) -> str:
+    """The model that answered, by the name that it was asked for under."""
+    return str((getattr(response, "_hidden_params", None) or {}).get("model_id") or "")
+
+
+def _deployment(setup: dict[str, Any], model: str, timeout: float) -> dict[str, Any]:
+    """How a model is reached. Address and key are passed on to models of the provider that they belong to."""
+    given: dict[str, Any] = {"timeout": timeout}
+    if setup.get("home") in (None, model.partition("/")[0]):
+        given["api_base"] = setup.get("api_base")
+        given["api_key"] = os.environ.get(setup["api_key_env"]) if setup.get("api_key_env") else None
+    params = {name: value for name, value in given.items() if value is not None}
+    return {"model_name": model, "litellm_params": {"model": model, **params}, "model_info": {"id": model}}
+
+
+def _before_each_try(litellm: Any) -> Any:
+    """What litellm calls before each request that it sends."""
+    base: Any = importlib.import_module("litellm.integrations.custom_logger").CustomLogger
+
+    class BeforeEachTry(base):  # type: ignore[misc]
+        async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> None:
+            clock = _clock.get(None)
+            if clock is not None:
+                await clock.attempt(str(kwargs["model"]))
+
+    return BeforeEachTry()
 
 
 def _failed(kind: str, message: str, retry_after: float | None = None) -> dict[str, Any]:
@@ -151,26 +231,58 @@ class Lines:
         self._out.flush()
 
 
+class Desk:
+    """The calls under way in this process."""
+
+    def __init__(self, caller: Caller, lines: Lines) -> None:
+        self._caller, self._lines = caller, lines
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._asked: dict[int, asyncio.Event] = {}
+
+    def take(self, message: dict[str, Any]) -> None:
+        """A new call, a permission for one, or the end of one."""
+        if "go" in message:
+            self._asked[message["go"]].set()
+        elif "drop" in message:
+            if (task := self._running.get(message["drop"])) is not None:
+                task.cancel()
+        else:
+            number = message["id"]
+            self._running[number] = asyncio.create_task(self._answer(number, message["call"]))
+
+    async def _answer(self, number: int, call: dict[str, Any]) -> None:
+        with self._held(number) as asked:
+
+            async def allowed(model: str) -> None:
+                asked.clear()
+                self._lines.write({"id": number, "attempt": model})
+                await asked.wait()
+
+            self._lines.write({"id": number, **await self._caller.answer(call, allowed)})
+
+    @contextmanager
+    def _held(self, number: int) -> Iterator[asyncio.Event]:
+        self._asked[number] = asyncio.Event()
+        try:
+            yield self._asked[number]
+        finally:
+            del self._asked[number], self._running[number]
+
+
 async def _serve(caller: Caller, lines: Lines) -> None:
     await caller.warm_up()
     lines.write({"ready": True, "prices": caller.prices()})
-    loop = asyncio.get_running_loop()
+    loop, desk = asyncio.get_running_loop(), Desk(caller, lines)
     inbox: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-    tasks: set[asyncio.Task[None]] = set()
 
     def read() -> None:
         while (message := lines.read()) is not None:
             loop.call_soon_threadsafe(inbox.put_nowait, message)
         loop.call_soon_threadsafe(inbox.put_nowait, None)
 
-    async def handle(message: dict[str, Any]) -> None:
-        lines.write({"id": message["id"], **await caller.answer(message["call"])})
-
     threading.Thread(target=read, name="stdin", daemon=True).start()
     while (message := await inbox.get()) is not None:
-        task = asyncio.create_task(handle(message))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
+        desk.take(message)
 
 
 def main() -> None:

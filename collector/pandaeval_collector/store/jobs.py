@@ -22,6 +22,11 @@ _JOB = "id, trace_id, metric, state, due_at, created_at, attempts, crashes, why,
 _CENT = 1e-9
 """Sums of dollars are compared with this much tolerance."""
 
+Amounts = tuple[float, float]
+"""US dollars and tokens."""
+Most = tuple[float | None, float | None]
+"""The same as limits; ``None``: there is none."""
+
 
 class Jobs:
     """The jobs of one store. Reading is safe from any thread, writing happens on the store's writer."""
@@ -103,30 +108,33 @@ class Jobs:
 
     # -- spending ------------------------------------------------------------------------------------------------
 
-    def reserve(self, usd: float, limit: float, now: float) -> Future[bool]:
-        """Sets money of the day (UTC) aside for one call; the future holds ``False`` when that is more than is left."""
-        day = _day(now)
+    def reserve(self, amounts: Amounts, most: Most, now: float) -> Future[bool]:
+        """Sets money and tokens of the day (UTC) aside for one call, both or neither; the future holds ``False`` when
+        that is more than is left."""
+        keys = _keys(now)
 
         def work(connection: sqlite3.Connection) -> bool:
-            connection.execute("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", (day,))
-            return bool(
-                connection.execute(
-                    "UPDATE spending SET reserved = reserved + ? WHERE day = ? AND reserved + settled + ? <= ?",
-                    (usd, day, usd, limit + _CENT),
-                ).rowcount
+            connection.executemany("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", [(key,) for key in keys])
+            for key, amount, limit in zip(keys, amounts, most, strict=True):
+                query = "SELECT reserved + settled FROM spending WHERE day = ?"
+                if limit is not None and connection.execute(query, (key,)).fetchone()[0] + amount > limit + _CENT:
+                    return False
+            connection.executemany(
+                "UPDATE spending SET reserved = reserved + ? WHERE day = ?", zip(amounts, keys, strict=True)
             )
+            return True
 
         return self._writer.submit(work)
 
-    def settle(self, reserved: float, usd: float, reserved_at: float) -> Future[None]:
+    def settle(self, reserved: Amounts, spent: Amounts, reserved_at: float) -> Future[None]:
         """Replaces a reservation by what the call did cost."""
-        day = _day(reserved_at)
+        keys = _keys(reserved_at)
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", (day,))
-            connection.execute(
+            connection.executemany("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", [(key,) for key in keys])
+            connection.executemany(
                 "UPDATE spending SET reserved = max(0, reserved - ?), settled = settled + ? WHERE day = ?",
-                (reserved, usd, day),
+                zip(reserved, spent, keys, strict=True),
             )
 
         return self._writer.submit(work)
@@ -141,12 +149,25 @@ class Jobs:
 
     def spent(self, now: float) -> float:
         """US dollars of the day (UTC), reservations included."""
-        row = self._reader().execute("SELECT reserved + settled FROM spending WHERE day = ?", (_day(now),)).fetchone()
+        return self._spent(_keys(now)[0])
+
+    def spent_tokens(self, now: float) -> int:
+        """Tokens of the day (UTC), reservations included."""
+        return round(self._spent(_keys(now)[1]))
+
+    def _spent(self, key: str) -> float:
+        row = self._reader().execute("SELECT reserved + settled FROM spending WHERE day = ?", (key,)).fetchone()
         return 0.0 if row is None else float(row[0])
 
 
 def _day(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).date().isoformat()
+
+
+def _keys(now: float) -> tuple[str, str]:
+    """Under which a day's dollars and its tokens are kept; both are older than the next day's to a comparison."""
+    day = _day(now)
+    return day, f"{day} tokens"
 
 
 # -- inside the transactions of others ---------------------------------------------------------------------------
