@@ -1,0 +1,80 @@
+"""Builds the programs that the end-to-end tests run, from their Go modules: ``python tests/support/programs.py``.
+
+Needs Go and the Go module proxy; takes one core for some minutes. Binaries land below ``~/.cache/pandaeval``, and are
+not built again while they are there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+CACHE = Path.home() / ".cache" / "pandaeval"
+_ROOT = Path(__file__).parents[2]
+_OTELCOL = "0.159.0"
+_JAEGER = "github.com/jaegertracing/jaeger@v1.76.0"
+"""The module that holds cmd/jaeger, which is Jaeger v2: the tags v2.x have no path that Go would take."""
+_PROMETHEUS = "github.com/prometheus/prometheus@v0.315.0"
+"""Prometheus 3.15.0."""
+_FLAGS = "-p=1 -buildvcs=false"
+
+
+def _go(*arguments: str, into: Path | None = None, **variables: str) -> str:
+    environ = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": f"{_FLAGS} -mod=readonly"} | variables
+    done = subprocess.run(["go", *arguments], cwd=into, env=environ, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout
+
+
+def _build(module: str, package: str, binary: Path, *options: str) -> None:
+    """Within the module itself, so that its own go.mod and go.sum decide on what it is built from."""
+    folder = Path(json.loads(_go("mod", "download", "-json", module))["Dir"])
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    _go("build", *options, "-o", str(binary), package, into=folder)
+
+
+def jaeger() -> None:
+    _build(_JAEGER, "./cmd/jaeger", CACHE / "jaeger" / "jaeger", "-ldflags=-s -w")
+
+
+def prometheus() -> None:
+    """And promtool. Without service discovery of clouds, which doubles the time, and without the page for people."""
+    named = "-ldflags=-s -w -X github.com/prometheus/common/version.Version=3.15.0"
+    for name in ("prometheus", "promtool"):
+        _build(_PROMETHEUS, f"./cmd/{name}", CACHE / "prometheus" / name, "-tags=remove_all_sd", named)
+
+
+def otelcol() -> None:
+    with tempfile.TemporaryDirectory() as tools:
+        _go("install", f"go.opentelemetry.io/collector/cmd/builder@v{_OTELCOL}", GOBIN=tools, GOFLAGS=_FLAGS)
+        subprocess.run(
+            [Path(tools) / "builder", "--config", _ROOT / "deploy" / "otelcol" / "builder.yaml"],
+            cwd=CACHE,
+            env=os.environ | {"GOFLAGS": f"{_FLAGS} -mod=mod"},
+            check=True,
+        )
+
+
+_PROGRAMS = {
+    "prometheus": (prometheus, CACHE / "prometheus" / "promtool"),
+    "jaeger": (jaeger, CACHE / "jaeger" / "jaeger"),
+    "otelcol": (otelcol, CACHE / "otelcol" / "otelcol-pandaeval"),
+}
+
+
+def main(names: list[str]) -> None:
+    """Builds the named programs; without names, those that are missing."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    os.nice(10)
+    for name in names or [name for name, (_, binary) in _PROGRAMS.items() if not binary.exists()]:
+        began = time.monotonic()
+        _PROGRAMS[name][0]()
+        print(f"{name}: {time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
