@@ -12,9 +12,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
-
-from pydantic import ValidationError
+from typing import Any, Generic, Protocol, TypeVar
 
 from pandaeval_collector.judge.call import Answer, Call, Caller
 from pandaeval_collector.judge.pack import Pack
@@ -48,12 +46,14 @@ class Memory(Protocol):
 
 @dataclass(slots=True)
 class Spent:
-    """What one metric's answers did cost: calls, tokens, US dollars, seconds of waiting for the model."""
+    """What one metric's answers did cost: calls, tokens, US dollars, seconds of waiting for the model; and who gave the
+    last one, which may be a fallback."""
 
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
     seconds: float = 0.0
+    model: str = ""
 
     def add(self, answer: Answer) -> None:
         self.calls += 1
@@ -62,12 +62,32 @@ class Spent:
         self.seconds += answer.seconds
 
 
+@dataclass(frozen=True, slots=True)
+class _Given(Generic[V]):
+    """A verdict, and the model that gave it."""
+
+    verdict: V
+    model: str
+
+    def to_json(self) -> bytes:
+        return json.dumps({"model": self.model, "verdict": self.verdict.model_dump(mode="json")}).encode()
+
+    @classmethod
+    def from_json(cls, body: bytes, rubric: Rubric[V]) -> _Given[V]:
+        """Raises ``ValueError`` for what is none."""
+        try:
+            held = json.loads(body)
+            return cls(rubric.verdict.model_validate(held["verdict"]), held["model"])
+        except (KeyError, TypeError) as error:
+            raise ValueError("no verdict as it is remembered now") from error
+
+
 class Desk:
     """Asks through one caller and one memory. On one event loop."""
 
     def __init__(self, caller: Caller, memory: Memory) -> None:
         self._caller, self._memory = caller, memory
-        self._asking: dict[str, asyncio.Task[Verdict]] = {}
+        self._asking: dict[str, asyncio.Task[_Given[Any]]] = {}
 
     async def ask(self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent) -> V:
         """The verdict; a question that is being asked already is waited for. The costs go to whom asked first."""
@@ -77,36 +97,39 @@ class Desk:
             task = asyncio.create_task(self._verdict(key, pack, model, rubric, given, spent))
             self._asking[key] = task
             task.add_done_callback(lambda done: self._done(key, done))
-        verdict = await asyncio.shield(task)
-        if not isinstance(verdict, rubric.verdict):
+        given_by = await asyncio.shield(task)
+        if not isinstance(given_by.verdict, rubric.verdict):
             raise TypeError(f"two rubrics are called {rubric.name} {rubric.version}")
-        return verdict
+        spent.model = given_by.model
+        return given_by.verdict
 
-    def _done(self, key: str, task: asyncio.Task[Verdict]) -> None:
+    def _done(self, key: str, task: asyncio.Task[_Given[Any]]) -> None:
         self._asking.pop(key, None)
         if not task.cancelled():
             task.exception()  # whoever waits has it; without this the loop complains if nobody waits any more
 
     async def _verdict(
         self, key: str, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent
-    ) -> V:
+    ) -> _Given[V]:
         remembered = self._memory.recall(key)
         if remembered is not None:
             try:
-                return rubric.verdict.model_validate_json(remembered)
-            except ValidationError:
+                return _Given.from_json(remembered, rubric)
+            except ValueError:
                 _log.warning("a remembered verdict of %s does not hold any more; the judge is asked again", rubric.name)
-        verdict = await self._asked(pack, model, rubric, given, spent)
-        await self._memory.keep(key, verdict.model_dump_json().encode())
-        return verdict
+        found = await self._asked(pack, model, rubric, given, spent)
+        await self._memory.keep(key, found.to_json())
+        return found
 
-    async def _asked(self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent) -> V:
+    async def _asked(
+        self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent
+    ) -> _Given[V]:
         """Asks, and once more with what is wrong with the answer."""
         said = messages(pack, rubric, given)
         echo = echo_code(pack, rubric)
         answer = await self._call(Call(model, said, rubric.max_tokens, response_format(rubric)), spent)
         try:
-            return _read(answer.text, rubric, echo, given)
+            return _Given(_read(answer.text, rubric, echo, given), answer.model)
         except InvalidReplyError as error:
             said += [
                 {"role": "assistant", "content": answer.text[:_SHOWN_AGAIN] or "(nothing)"},
@@ -114,13 +137,14 @@ class Desk:
             ]
         answer = await self._call(Call(model, said, rubric.max_tokens, response_format(rubric)), spent)
         try:
-            return _read(answer.text, rubric, echo, given)
+            return _Given(_read(answer.text, rubric, echo, given), answer.model)
         except InvalidReplyError as error:
             raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {error}") from error
 
     async def _call(self, call: Call, spent: Spent) -> Answer:
         answer = await self._caller.complete(call)
         spent.add(answer)
+        spent.model = answer.model
         return answer
 
 
