@@ -14,7 +14,7 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import environ, pathsep
 from pathlib import Path
 from types import TracebackType
@@ -50,10 +50,16 @@ class CollectorProcess:
     """One data directory and three ports, used by one process at a time. A context manager: at its end no process is
     left. Files lie in ``folder``: ``data``, ``results.jsonl``, ``collector.log``.
 
-    ``settings``: environment variables. Start it on the main thread.
+    ``settings``: environment variables; ``arguments``: of the command. Start it on the main thread.
     """
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, name: str = "collector") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+        name: str = "collector",
+        arguments: Sequence[str] = (),
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.data = folder, folder / "data"
         self.results_file, self.log_file = folder / "results.jsonl", folder / f"{name}.log"
@@ -67,6 +73,7 @@ class CollectorProcess:
             **BRISK,
             **(settings or {}),
         }
+        self.arguments = tuple(arguments)
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -96,7 +103,7 @@ class CollectorProcess:
         path = pathsep.join(entry for entry in sys.path if entry)
         with self.log_file.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _MAIN, "collector"],
+                [sys.executable, "-c", _MAIN, "collector", *self.arguments],
                 env=outside | {"PYTHONPATH": path} | self.settings | variables,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

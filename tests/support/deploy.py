@@ -1,0 +1,66 @@
+"""The files of ``deploy/``, read as what they are, and the programs that check them."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+COMPOSE = DEPLOY / "compose" / "compose.yaml"
+_HOME = Path.home() / ".cache" / "pandaeval"
+
+
+def read(path: Path) -> Any:
+    """A YAML file with one document."""
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def services() -> Mapping[str, Any]:
+    """The services of the compose file by name."""
+    found: Mapping[str, Any] = read(COMPOSE)["services"]
+    return found
+
+
+def mounts(service: Mapping[str, Any], folder: Path) -> Iterator[tuple[Path, str]]:
+    """(file or folder here, path in the container) of what a service gets from the host."""
+    for volume in service.get("volumes", ()):
+        source, target = volume.split(":")[:2]
+        if source.startswith("."):
+            yield (folder / source).resolve(), target
+
+
+def module(name: str) -> list[str]:
+    """A checker from PyPI as a command; the test is skipped where it is not installed (``pip install .[deploy]``)."""
+    if importlib.util.find_spec(name) is None:
+        pytest.skip(f"{name} is not installed: pip install '.[deploy]'")
+    return [sys.executable, "-m", name]
+
+
+def program(name: str) -> str:
+    """A program by name, beside the interpreter, in the path, below ``~/.cache/pandaeval``, or named by a variable such
+    as ``PANDAEVAL_HELM``; the test is skipped where there is none."""
+    variable = f"PANDAEVAL_{name.upper().replace('-', '_')}"
+    beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    found = os.environ.get(variable) or shutil.which(name, path=beside) or shutil.which(name, path=str(_HOME / "bin"))
+    if not found:
+        pytest.skip(f"there is no {name} here; {variable} may name one")
+    return found
+
+
+def run(*command: object, **variables: str) -> str:
+    """What a program prints; what it says of a failure is in the assertion."""
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, cwd=ROOT, env=os.environ | variables
+    )
+    assert done.returncode == 0, f"{command[0]} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout

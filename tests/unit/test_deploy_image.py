@@ -1,0 +1,69 @@
+"""The Dockerfiles: linted, pinned, and fitting what they pack. No engine is needed; none is here."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from pandaeval_collector.config import Config
+from support.deploy import DEPLOY, ROOT, program, run
+
+_DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
+_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "compose/agent/Dockerfile"])
+def test_hadolint(name: str) -> None:
+    run(program("hadolint"), DEPLOY / name)
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "compose/agent/Dockerfile"])
+def test_what_is_copied_exists_and_is_not_ignored(name: str) -> None:
+    """Docker would find out when it builds; a build needs an engine and minutes."""
+    text = (DEPLOY / name).read_text()
+    kept = [line[1:] for line in (DEPLOY / f"{name}.dockerignore").read_text().splitlines() if line.startswith("!")]
+    for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE):
+        for source in sources.replace("${EXTRAS}", "collector").split():
+            assert (ROOT / source).exists(), source
+            assert any(Path(source).is_relative_to(kept_path) for kept_path in kept), f"{source} is ignored"
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "compose/agent/Dockerfile"])
+def test_both_images_are_of_the_same_pinned_python(name: str) -> None:
+    (version,) = re.findall(r"^ARG PYTHON=(\S+)$", (DEPLOY / name).read_text(), re.MULTILINE)
+    assert re.fullmatch(r"3\.\d+\.\d+-slim-\w+", version)
+    assert version == re.findall(r"^ARG PYTHON=(\S+)$", _DOCKERFILE, re.MULTILINE)[0]
+
+
+def test_it_runs_as_nobody_special_and_says_how_it_is() -> None:
+    last = _DOCKERFILE.rpartition("\nFROM ")[2]
+    assert re.search(r"^USER 10001:10001$", last, re.MULTILINE)
+    assert re.search(r"^HEALTHCHECK .*\n +CMD .*4329/readyz", last, re.MULTILINE)
+    assert re.search(r"^VOLUME /var/lib/pandaeval$", last, re.MULTILINE)
+
+
+def test_ports_are_the_collectors() -> None:
+    server = Config().server
+    ports = [each.rpartition(":")[2] for each in (server.grpc, server.http, server.health)]
+    assert f"EXPOSE {' '.join(ports)}\n" in _DOCKERFILE
+
+
+@pytest.mark.parametrize("extra", ["collector", "judge"])
+def test_locks_are_what_the_project_asks_for(extra: str) -> None:
+    """Otherwise: `uv pip compile pyproject.toml --extra … --python-version 3.11 --generate-hashes` (CONTRIBUTING)."""
+    text = (DEPLOY / "locks" / f"{extra}.txt").read_text()
+    locked = {
+        canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE)
+    }
+    assert text.count("==") <= text.count("--hash=sha256:")
+    asked = _PROJECT["dependencies"] + _PROJECT["optional-dependencies"]["collector"]
+    if extra == "judge":
+        asked += _PROJECT["optional-dependencies"]["judge"]
+    for requirement in map(Requirement, asked):
+        if canonicalize_name(requirement.name) != canonicalize_name(_PROJECT["name"]):
+            version = locked[canonicalize_name(requirement.name)]
+            assert version in requirement.specifier, f"{requirement}: {version} is locked"
