@@ -109,9 +109,15 @@ class FileRun:
         if len(self._waiting) >= _BATCH:
             self._flush()
 
-    def results(self) -> Iterator[Result]:
+    def waiting(self) -> int:
+        """How many traces were read, those without agents too."""
+        self._flush()
+        return sum(1 for _ in self._store.traces_by_start())
+
+    def results(self, on_decided: Callable[[Decision], None] | None = None) -> Iterator[Result]:
         """Every result: those of the traces by start time, those of the judge as they come, then those of the
-        sessions. Not to be called on an event loop when there is a judge."""
+        sessions. ``on_decided`` hears of each batch of traces before its results. Not to be called on an event loop
+        when there is a judge."""
         if self._evaluator is None:
             raise ValueError("results need an evaluator")
         self._flush()
@@ -122,6 +128,8 @@ class FileRun:
             decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
             self._store.commit(decision.changes).result()
             touched |= decision.changes.touched
+            if on_decided is not None:
+                on_decided(decision)
             yield from decision.results
         if self._judge is not None:
             yield from asyncio.run(self._judged(line, self._evaluator, self._judge))

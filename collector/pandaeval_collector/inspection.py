@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_otel.model import Captured, Trace
+from pandaeval_otel.model import Captured, Span, Trace
 
 
 def describe(trace: Trace) -> dict[str, Any]:
@@ -50,12 +50,21 @@ def describe(trace: Trace) -> dict[str, Any]:
 
 def outline(trace: Trace) -> list[tuple[int, str, str, str]]:
     """The span tree for people: (depth, kind, name, what is remarkable), parents before children."""
+    return [
+        (depth, span.kind.value, span.name, "in a parent loop" if looped else _remark(span))
+        for depth, span, looped in in_order(trace)
+    ]
+
+
+def in_order(trace: Trace) -> list[tuple[int, Span, bool]]:
+    """The spans, parents before children and siblings by start, with their depths (0 is the outermost). Those that are
+    each other's parents come last, with ``True``."""
     children: dict[str, list[int]] = {}
     ids = {span.span_id: index for index, span in enumerate(trace.spans)}
     for index, span in enumerate(trace.spans):
         parent = span.parent_id if span.parent_id in ids and span.parent_id != span.span_id else ""
         children.setdefault(parent, []).append(index)
-    lines: list[tuple[int, str, str, str]] = []
+    ordered: list[tuple[int, Span, bool]] = []
     seen: set[int] = set()
     stack = [(index, 0) for index in reversed(children.get("", []))]
     while stack:
@@ -64,12 +73,10 @@ def outline(trace: Trace) -> list[tuple[int, str, str, str]]:
             continue
         seen.add(index)
         span = trace.spans[index]
-        lines.append((depth, span.kind.value, span.name, _remark(span)))
+        ordered.append((depth, span, False))
         stack.extend((child, depth + 1) for child in reversed(children.get(span.span_id, [])))
-    lines.extend(
-        (0, trace.spans[i].kind.value, trace.spans[i].name, "in a parent loop") for i in ids.values() if i not in seen
-    )
-    return lines
+    ordered.extend((0, trace.spans[index], True) for index in ids.values() if index not in seen)
+    return ordered
 
 
 def _remark(span: Any) -> str:

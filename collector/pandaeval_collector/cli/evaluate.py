@@ -20,6 +20,7 @@ class Format(StrEnum):
 
     table = "table"
     json = "json"
+    html = "html"
 
 
 def register(app: typer.Typer) -> None:
@@ -37,9 +38,9 @@ def evaluate(
     model: Annotated[
         str | None, typer.Option(help="Judge with this model, as litellm spells it, such as openai/gpt-4o.")
     ] = None,
-    format_: Annotated[Format, typer.Option("--format", help="table is for people, json one result a line.")] = (
-        Format.table
-    ),
+    format_: Annotated[
+        Format, typer.Option("--format", help="table is for people, json one result a line, html a report in one file.")
+    ] = Format.table,
     output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None,
 ) -> None:
     """Score stored traces with the same line that a running collector has.
@@ -50,6 +51,7 @@ def evaluate(
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._progress import progress
     from pandaeval_collector.cli._reading import requests
+    from pandaeval_collector.cli._report import default_file, write_report
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.cli._tables import print_problems, print_summary
     from pandaeval_collector.filerun import FileRun
@@ -58,6 +60,8 @@ def evaluate(
     enabled = [name.strip() for name in metrics.split(",") if name.strip()] if metrics else None
     settings = resolve_config(config, {"metrics.enabled": enabled, "judge.model": model}).config
     summary = Summary()
+    if format_ is Format.html and output is None:
+        output = default_file(sys.stdout.isatty())
     judging = judge(settings)
     if judging is not None:
         _check_judge(settings)
@@ -68,15 +72,19 @@ def evaluate(
     ):
         for request in requests(files):
             run.add(request)
-        for result in run.results():
-            summary.add(result.to_dict())
-            if format_ is Format.json:
-                target.write(result.to_json().decode() + "\n")
+        if format_ is Format.html:
+            said = write_report(run, summary, target, files, settings.judge.model)
+            typer.echo(f"{output or 'report'}: {said}", err=True)
+        else:
+            for result in run.results():
+                summary.add(result.to_dict())
+                if format_ is Format.json:
+                    target.write(result.to_json().decode() + "\n")
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         if format_ is Format.table:
             print_summary(summary, console(file=target))
-            if not summary.outcomes:
-                typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
+        if format_ is not Format.json and not summary.outcomes:
+            typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
     missed = gate(settings, summary)
     for line in missed:
         typer.echo(line, err=True)

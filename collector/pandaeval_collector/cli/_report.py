@@ -1,0 +1,72 @@
+"""The HTML report of a run over files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from pandaeval_collector.cli._summary import Summary
+    from pandaeval_collector.filerun import FileRun
+    from pandaeval_collector.line import Decision
+
+
+def default_file(terminal: bool) -> Path | None:
+    """Where a report goes when nothing else was said: to a file if it would flood a terminal, else to standard
+    output."""
+    return Path("pandaeval-report.html") if terminal else None
+
+
+def write_report(
+    run: FileRun, summary: Summary, target: TextIO, sources: Sequence[str], judge: str | None, *, made_of: str = ""
+) -> str:
+    """Scores what ``run`` has read, writes the report, and says what came of it. ``made_of``: what to call the sources
+    in place of the names of files."""
+    from pandaeval_collector.report import Report
+    from pandaeval_collector.report.index import About
+    from pandaeval_collector.result import now
+
+    without_agents = 0
+
+    def decided(decision: Decision) -> None:
+        nonlocal without_agents
+        report.traces(decision.traces)
+        without_agents += decision.not_genai
+
+    with Report(run.waiting()) as report:
+        for result in run.results(decided):
+            summary.add(result.to_dict())
+            report.result(result)
+        about = About(
+            sources=[made_of] if made_of else [_name(source) for source in sources],
+            made_at=now().isoformat(timespec="seconds"),
+            version=_version(),
+            judge=judge,
+            requests=run.read.requests,
+            items=run.read.items,
+            unreadable=run.read.bad,
+            problems=tuple(run.read.problems),
+            without_agents=without_agents,
+        )
+        size = report.write(target, about)
+    sessions, traces = len(summary.sessions_worst_first()), summary.traces
+    return f"{_many(sessions, 'session')}, {_many(traces, 'trace')}, {size / 1e6:.1f} MB; open it in a browser"
+
+
+def _name(source: str) -> str:
+    """Reports are passed on: of a path only the name is told."""
+    return "standard input" if source == "-" else PurePath(source).name.encode("utf-8", "replace").decode()
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("pandaeval-otel")
+    except PackageNotFoundError:
+        return ""
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,43 @@
+// Scores as people see them: a mark, a number and a name, never a colour alone.
+
+const MARK = { fail: "✗", pass: "✓", assumed: "≈", unscored: "∅" };
+
+function standing(result) {
+  if (result.outcome !== "scored") return result.outcome;
+  return result.success === false ? "fail" : "pass";
+}
+
+function value(result) {
+  if (result.outcome === "unscored") return result.why.replaceAll("_", " ");
+  return result.outcome === "assumed" ? "assumed" : score(result.score);
+}
+
+function chip(result, named) {
+  const state = standing(result);
+  const label = result.label && !["pass", "fail", "assumed"].includes(result.label) ? ` ${result.label}` : "";
+  const text = `${metricName(result.metric)}: ${value(result)}${label} (${state})`;
+  return el("span", { class: `chip ${state}`, title: result.reason ? `${text}: ${result.reason}` : text },
+    el("span", { class: "mark", "aria-hidden": "true" }, MARK[state]),
+    named !== false && el("span", { class: "name" }, metricName(result.metric)),
+    el("span", { class: "value" }, value(result) + label));
+}
+
+function chips(results) {
+  const order = { fail: 0, unscored: 1, pass: 2, assumed: 3 };
+  const sorted = [...results].sort((a, b) => order[standing(a)] - order[standing(b)]);
+  return el("span", { class: "chips" }, sorted.map((result) => chip(result)));
+}
+
+function crashed(trace) {
+  return trace.error !== undefined && el("span", { class: "chip fail", title: trace.error },
+    el("span", { class: "mark", "aria-hidden": "true" }, "✗"), "run failed");
+}
+
+// The traces of a session as a row of squares, in order.
+function strip(rows) {
+  const most = 48;
+  const squares = rows.slice(0, most).map((row) => el("i", { class: `square ${row.state}` }));
+  const bad = rows.filter((row) => row.state === "bad").length;
+  return el("span", { class: "strip", role: "img", "aria-label": `${many(rows.length, "trace")}, ${number(bad)} with a failure` },
+    squares, rows.length > most && el("span", { class: "muted" }, `+${number(rows.length - most)}`));
+}

@@ -1,0 +1,95 @@
+// Elements and words. Text reaches the page by textContent alone: nothing from a trace is ever read as markup.
+
+function el(tag, props, ...kids) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(props || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name.startsWith("--")) made.style.setProperty(name, value);
+    else if (name === "class") made.className = value;
+    else made.setAttribute(name, value === true ? "" : String(value));
+  }
+  made.append(...kids.flat(4).filter((kid) => kid !== null && kid !== undefined && kid !== false));
+  return made;
+}
+
+const NUMBER = new Intl.NumberFormat("en");
+
+function number(value) {
+  return NUMBER.format(value);
+}
+
+function many(count, what, plural) {
+  return `${number(count)} ${count === 1 ? what : plural || what + "s"}`;
+}
+
+function score(value) {
+  return value === null || value === undefined ? "–" : value.toFixed(2);
+}
+
+function percent(share) {
+  if (share > 0.995 && share < 1) return "over 99 %";
+  return `${Math.round(share * 100)} %`;
+}
+
+function duration(us) {
+  if (us < 1000) return `${us} µs`;
+  if (us < 1e6) return `${(us / 1e3).toFixed(us < 1e4 ? 1 : 0)} ms`;
+  if (us < 120e6) return `${(us / 1e6).toFixed(us < 1e7 ? 2 : 1)} s`;
+  if (us < 7200e6) return `${Math.floor(us / 60e6)} min ${Math.round((us % 60e6) / 1e6)} s`;
+  return `${(us / 3600e6).toFixed(1)} h`;
+}
+
+// UTC, as collectors and logs have it.
+function moment(ms, withDay) {
+  const text = new Date(ms).toISOString();
+  return withDay === false ? text.slice(11, 19) : `${text.slice(0, 10)} ${text.slice(11, 19)}`;
+}
+
+// A text that may have been cut when the report was made: what is missing is said where it is missing.
+function words(text) {
+  if (typeof text === "string") return [text];
+  const missing = text.n - text.h.length - text.t.length;
+  return [text.h, el("span", { class: "cut" }, ` … ${number(missing)} of ${number(text.n)} characters left out … `), text.t];
+}
+
+// A block of text that keeps its line ends; a long one is folded.
+function block(text, label, extra) {
+  const whole = typeof text === "string" ? text : text.h + text.t;
+  const long = whole.length > 700 || whole.split("\n").length > 12;
+  const body = el("div", { class: `text ${long ? "folded" : ""}`, dir: "auto" }, words(text));
+  const button = long && el("button", {
+    class: "link", type: "button", "aria-expanded": "false",
+    onclick: () => {
+      const folded = body.classList.toggle("folded");
+      button.textContent = folded ? "Show all of it" : "Show less";
+      button.setAttribute("aria-expanded", String(!folded));
+    },
+  }, "Show all of it");
+  return el("div", { class: `block ${extra || ""}` }, label && el("div", { class: "label" }, label), body, button);
+}
+
+function notCaptured(label) {
+  return el("div", { class: "block" }, el("div", { class: "label" }, label), el("div", { class: "text none" }, "not captured"));
+}
+
+// A list that grows by pages: thousands of rows are never in the document at once.
+function paged(items, size, make, into) {
+  let shown = 0;
+  const more = el("button", { class: "more", type: "button" });
+  const grow = () => {
+    const next = items.slice(shown, shown + size).map((item, at) => make(item, shown + at));
+    into.append(...next);
+    shown += next.length;
+    more.hidden = shown >= items.length;
+    more.textContent = `Show ${number(Math.min(size, items.length - shown))} more of ${number(items.length)}`;
+    return next[0];
+  };
+  more.addEventListener("click", () => {
+    const first = grow();
+    const target = first && (first.matches("a, button") ? first : first.querySelector("a, button"));
+    if (target) target.focus();
+  });
+  grow();
+  return more;
+}

@@ -1,0 +1,64 @@
+// What the page does: opens the data, shows what the address names, and listens to a few keys.
+
+async function start() {
+  header();
+  try {
+    await open();
+  } catch (error) {
+    document.getElementById("main").replaceChildren(el("p", { class: "notice" }, `The report cannot be read: ${error}. It needs a browser from 2023 or newer, and the whole file.`));
+    return;
+  }
+  document.title = `${store.index.about.sources.join(", ")} – pandaeval report`;
+  document.querySelector("#top .source").textContent = store.index.about.sources.join(", ");
+  document.querySelector("#top .made").textContent = `made ${moment(Date.parse(store.index.about.made_at))} UTC${store.index.about.version ? `, pandaeval-otel ${store.index.about.version}` : ""}`;
+  addEventListener("hashchange", show);
+  addEventListener("keydown", keys);
+  addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; drawCharts(); });
+  addEventListener("afterprint", () => { delete document.documentElement.dataset.print; drawCharts(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);
+  await show();
+  document.documentElement.dataset.ready = "";
+}
+
+function header() {
+  const theme = el("button", { class: "link", type: "button", title: "Light or dark", onclick: () => {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    drawCharts();
+  } }, "Light / dark");
+  document.getElementById("top").append(el("a", { class: "brand", href: "#/" }, "pandaeval"), el("span", { class: "source" }),
+    el("nav", { "aria-label": "Pages" }, el("a", { href: "#/" }, "Overview"), el("a", { href: "#/traces" }, "Traces")), el("span", { class: "made muted" }), theme);
+}
+
+// Addresses: #/ , #/traces?… , #/s/<session> , #/t/<trace>.
+async function show() {
+  const address = location.hash || "#/";
+  if (!address.startsWith("#/")) return;
+  const [path, query] = address.slice(2).split("?");
+  const [kind, at] = path.split("/");
+  const { sessions, traces } = store.index;
+  let made;
+  if (kind === "s" && sessions[at]) made = sessionPage(sessions[at]);
+  else if (kind === "t" && traces[at]) made = await tracePage(traces[at]);
+  else if (kind === "traces") made = tracesPage(new URLSearchParams(query));
+  else made = overview();
+  if ((location.hash || "#/") !== address) return; // another page was asked for meanwhile
+  const main = document.getElementById("main");
+  main.replaceChildren(...[made].flat(5).filter((node) => node !== null && node !== undefined && node !== false));
+  for (const link of document.querySelectorAll("#top nav a")) link.toggleAttribute("aria-current", link.getAttribute("href") === `#/${kind}`);
+  scrollTo(0, 0);
+  drawCharts();
+  document.documentElement.dataset.page = address;
+}
+
+function keys(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  if (event.key === "/") {
+    event.preventDefault();
+    if (document.getElementById("search")) document.getElementById("search").focus();
+    else { location.hash = "#/traces"; setTimeout(() => { const field = document.getElementById("search"); if (field) field.focus(); }, 50); }
+  }
+  const link = ["n", "p"].includes(event.key) && document.querySelector(`[data-key="${event.key}"]`);
+  if (link) link.click();
+}

@@ -1,0 +1,138 @@
+// The first page: what went wrong, how sure that is, what could not be scored, and where to look first.
+
+function overview() {
+  const { index } = store;
+  const units = index.order.map(unitOf);
+  if (!index.traces.length) return [el("h1", {}, "No agent traces in this input"), nothing()];
+  const list = el("div", { class: "rows" });
+  const more = paged(units, 20, unitRow, list);
+  return [
+    el("h1", {}, headline(units)),
+    el("p", { class: "lead" }, about()),
+    el("div", { class: "cards three" }, failures(), certainty(), unscored()),
+    el("h2", {}, "Worst first"),
+    list, more,
+    el("h2", {}, "Scores by metric and agent"),
+    distributions(),
+  ];
+}
+
+function headline(units) {
+  const { index } = store;
+  const bad = units.filter((unit) => unitState(unit) === "bad").length;
+  const sessions = index.sessions.length;
+  const what = sessions && units.length === sessions ? "session" : sessions ? "session or single trace" : "trace";
+  const plural = what === "session or single trace" ? "sessions and single traces" : `${what}s`;
+  if (units.every((unit) => unitState(unit) === "none")) return "Nothing could be scored";
+  if (!bad) return `Nothing failed in ${many(units.length, what, plural)}`;
+  return `${number(bad)} of ${many(units.length, what, plural)} went wrong`;
+}
+
+function about() {
+  const { about: from, traces, sessions } = store.index;
+  const starts = traces.map((trace) => trace.at);
+  const first = starts.reduce((a, b) => Math.min(a, b)), last = starts.reduce((a, b) => Math.max(a, b));
+  const agents = new Set(traces.map((trace) => trace.agent)).size;
+  const when = first === last ? moment(first) : `${moment(first)} to ${moment(last, moment(first).slice(0, 10) !== moment(last).slice(0, 10))}`;
+  const parts = [`${many(traces.length, "agent trace")}`, sessions.length && many(sessions.length, "session"), many(agents, "agent"), `${when} UTC`];
+  return [parts.filter(Boolean).join(" · "),
+    from.without_agents ? ` · ${many(from.without_agents, "trace")} without an agent left out` : "",
+    from.unreadable ? el("details", { class: "warning" }, el("summary", {}, `${many(from.unreadable, "part")} of the input could not be read`),
+      el("ul", {}, from.problems.map((problem) => el("li", {}, problem)))) : ""];
+}
+
+function nothing() {
+  const { about: from } = store.index;
+  return el("p", { class: "lead" }, `${many(from.requests, "request")} with ${many(from.items, "span or log record", "spans and log records")} read, `
+    + `${many(from.without_agents, "trace")} without an agent. See what was understood: pandaeval inspect ${from.sources[0] || "FILE"}`);
+}
+
+// Failures by metric, each a way to the traces.
+function failures() {
+  const found = new Map();
+  for (const row of [...store.index.traces, ...store.index.sessions]) {
+    for (const result of row.results) {
+      if (result.outcome !== "scored") continue;
+      const entry = found.get(result.metric) || { bad: 0, all: 0 };
+      entry.all += 1;
+      entry.bad += result.success === false;
+      found.set(result.metric, entry);
+    }
+  }
+  const broken = store.index.traces.filter((trace) => trace.error !== undefined);
+  const lines = [...found].sort(([, a], [, b]) => b.bad - a.bad || b.all - a.all).map(([key, entry]) =>
+    bar(metricName(key), entry.bad, entry.all, metric(key).question, `#/traces?metric=${key}&state=fail`, metric(key).level === "session"));
+  if (broken.length) lines.unshift(bar("run failed", broken.length, store.index.traces.length, "The outermost agent ended with an error", "#/traces?state=error"));
+  return el("section", { class: "card" }, el("h2", {}, "What went wrong"), lines.length ? lines : el("p", { class: "muted" }, "No metric gave a score."));
+}
+
+function bar(name, bad, all, title, href, still) {
+  const line = [el("span", { class: "name" }, name), el("span", { class: "track" }, el("span", { class: "fill", "--share": `${(100 * bad) / all}%` })),
+    el("span", { class: "count" }, bad ? el("b", {}, number(bad)) : "0", ` of ${number(all)}`)];
+  return still || !bad ? el("div", { class: "bar", title }, line) : el("a", { class: "bar", title, href }, line);
+}
+
+const KIND = {
+  code: ["by code", "counted, the same every time"],
+  embedding: ["by embedding", "topics and words; not whether it is right"],
+  math: ["by formula", "over the traces of a session"],
+  llm: ["by a judge", "a model's opinion: read the reason"],
+};
+
+function certainty() {
+  const results = [...store.index.traces, ...store.index.sessions].flatMap((unit) => unit.results);
+  const count = (outcome) => results.filter((result) => result.outcome === outcome).length;
+  const scored = count("scored"), assumed = count("assumed"), missing = count("unscored");
+  const kinds = new Map();
+  for (const result of results) {
+    if (result.outcome !== "scored") continue;
+    const kind = metric(result.metric).kind || "code";
+    kinds.set(kind, (kinds.get(kind) || 0) + 1);
+  }
+  const models = (kind) => {
+    const names = [...new Set(Object.values(store.index.metrics).filter((each) => each.kind === kind).flatMap((each) => each.models))];
+    return names.length ? ` (${names.join(", ")})` : "";
+  };
+  const silent = Object.values(store.index.metrics).filter((each) => !each.asked && each.kind === "llm");
+  return el("section", { class: "card" }, el("h2", {}, "How sure is that"),
+    el("p", { class: "big" }, results.length ? percent(scored / (scored + missing || 1)) : "–", el("span", { class: "muted" }, " of what should have a score has one")),
+    el("p", { class: "muted" }, `${number(scored)} scored, ${number(assumed)} assumed (nothing to evaluate), ${number(missing)} not scored`),
+    el("ul", { class: "plain" }, [...kinds].map(([kind, times]) => el("li", {}, el("b", {}, `${number(times)} ${KIND[kind][0]}`), models(kind), `: ${KIND[kind][1]}`))),
+    silent.length ? el("details", {}, el("summary", {}, `${many(silent.length, "question")} not asked`),
+      el("ul", { class: "plain" }, silent.map((each) => el("li", {}, el("b", {}, each.name), `: ${each.question}`))),
+      el("p", {}, store.index.about.judge ? "Switched off by metrics.enabled, or nothing to ask." : ["No judge is configured. Ask them with ", el("code", {}, "--model openai/gpt-4o-mini"), " or the setting judge.model."])) : null);
+}
+
+function unscored() {
+  const { unscored: entries } = store.index;
+  return el("section", { class: "card" }, el("h2", {}, "What could not be scored"),
+    entries.length ? entries.map(unscoredEntry) : el("p", { class: "muted" }, "Everything that applies was scored."));
+}
+
+function unscoredEntry(entry) {
+  const metrics = Object.entries(entry.metrics).map(([key, count]) => `${metricName(key)} ${number(count)}`).join(", ");
+  return el("div", { class: "why" },
+    el("div", {}, el("b", {}, entry.why.replaceAll("_", " ")), ` × ${number(entry.count)} `, el("span", { class: "muted" }, metrics)),
+    entry.reasons.length ? el("div", { class: "muted" }, entry.reasons.join("; ")) : null,
+    entry.cure ? el("div", { class: "cure" }, entry.cure) : null,
+    entry.traces.length ? el("a", { href: `#/traces?why=${entry.why}` }, `See the ${many(entry.traces.length, "trace")}`) : null);
+}
+
+// A session, or a trace that belongs to none, in the list.
+function unitRow(unit) {
+  const worst = worstOf(unit);
+  const state = unitState(unit);
+  const first = unit.rows[0] || {};
+  const broken = unit.rows.find((row) => row.error !== undefined);
+  const agents = [...new Set(unit.rows.map((row) => row.agent).filter(Boolean))];
+  const told = worst && worst.row && worst.result.success === false;
+  const said = broken && !told ? [el("b", {}, "run failed"), `: ${broken.error}`]
+    : worst ? [el("b", {}, metricName(worst.result.metric)), `: ${worst.result.reason || ""}`] : "nothing scored";
+  return el("a", { class: `row unit ${state}`, href: unit.href },
+    el("span", { class: "head" },
+      el("span", { class: "id" }, unit.session ? unit.session.id : first.in || first.id),
+      el("span", { class: "muted" }, agents.slice(0, 3).join(", "))),
+    el("span", { class: "said" }, said),
+    el("span", { class: "traces" }, strip(unit.rows), el("span", { class: "muted" }, many(unit.rows.length, "trace"))),
+    el("span", { class: "verdict" }, worst ? chip(worst.result, false) : el("span", { class: "chip unscored" }, "no score")));
+}

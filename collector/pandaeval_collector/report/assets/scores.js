@@ -1,0 +1,58 @@
+// One result in full: the score, what it rests on, the reason, and what else the metric noted.
+
+function resultItem(result, full, onSpans) {
+  const known = metric(result.metric);
+  const spans = (full.spans || []).length;
+  return el("div", { class: `result ${standing(result)}` },
+    el("div", { class: "head" }, chip(result, false), el("h3", {}, metricName(result.metric)), full.older && full.older.length ? revised(full) : null,
+      full.metadata && full.metadata.band ? el("span", { class: "tag" }, String(full.metadata.band).replaceAll("_", " ")) : null),
+    el("p", { class: "muted question" }, known.question),
+    full.reason ? el("p", { class: "reason", dir: "auto" }, full.reason) : null,
+    spans && onSpans ? el("button", { class: "link", type: "button", onclick: () => onSpans(full.spans) }, `Show the ${many(spans, "span")} it speaks of`) : null,
+    comparisons(full),
+    el("p", { class: "muted facts" }, grounds(result, full)),
+    noted(full));
+}
+
+function revised(full) {
+  return el("span", { class: "tag", title: "Evidence came in later, and the unit was scored again" },
+    `revised; before: ${full.older.map((value) => score(value)).join(", ")}`);
+}
+
+function grounds(result, full) {
+  const parts = [(KIND[full.by] || [full.by])[0] + (full.model ? ` (${full.model})` : "")];
+  if (full.threshold !== undefined && result.outcome === "scored") parts.push(`passes from ${full.threshold}`);
+  if (full.raw !== undefined) parts.push(`raw ${full.raw} on ${full.scale}`);
+  if (full.coverage !== undefined && full.coverage < 1) parts.push(`covers ${percent(full.coverage)} of the evidence`);
+  if (full.metadata && full.metadata.calibrated !== undefined) parts.push(`${score(full.metadata.calibrated)} on the calibrated scale`);
+  if (full.tokens) parts.push(`${number(full.tokens)} judge tokens`);
+  if (full.cost) parts.push(`$${full.cost.toFixed(4)}`);
+  if (full.trigger && full.trigger !== "file") parts.push(`closed by ${full.trigger.replaceAll("_", " ")}`);
+  return parts.join(" · ");
+}
+
+// With which earlier answers loop_detection compared this one.
+function comparisons(full) {
+  const held = full.metadata && full.metadata.comparisons;
+  if (!Array.isArray(held) || !held.length) return null;
+  return el("ul", { class: "plain" }, held.filter((each) => each && each.trace_id).map((each) => {
+    const at = store.traces.get(each.trace_id);
+    const text = `with trace ${each.trace_index + 1}: cosine ${score(each.cosine_similarity)} × word overlap ${score(each.jaccard_similarity)} = ${score(each.hybrid_score)}`;
+    return el("li", {}, at === undefined ? text : el("a", { href: `#/t/${at}` }, text));
+  }));
+}
+
+function noted(full) {
+  const held = Object.entries(full.metadata || {}).filter(([key]) => !["comparisons", "cycles", "calibrated"].includes(key));
+  if (!held.length) return null;
+  return el("details", {}, el("summary", {}, "What the metric noted"),
+    el("dl", {}, held.map(([key, value]) => [el("dt", {}, key.replaceAll("_", " ")), el("dd", { dir: "auto" }, plain(value))])));
+}
+
+function plain(value) {
+  if (value === null) return "–";
+  if (typeof value === "number") return String(Math.round(value * 1e4) / 1e4);
+  if (typeof value !== "object") return String(value);
+  if (Array.isArray(value)) return value.length ? el("ol", {}, value.map((each) => el("li", {}, plain(each)))) : "none";
+  return el("dl", {}, Object.entries(value).map(([key, held]) => [el("dt", {}, key.replaceAll("_", " ")), el("dd", {}, plain(held))]));
+}

@@ -1,0 +1,38 @@
+// One session: what its scores say, the risk of each trace, and the traces in order.
+
+function sessionPage(session) {
+  const rows = session.rows;
+  const agents = [...new Set(rows.map((row) => row.agent).filter(Boolean))];
+  const list = el("div", { class: "rows" });
+  const more = paged(rows, 50, (row, at) => traceRow(row, at + 1), list);
+  const last = rows.at(-1);
+  return [
+    el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: "#/" }, "Overview"), " / session"),
+    el("h1", { class: "id" }, session.id),
+    el("p", { class: "lead" }, [agents.join(", "), many(rows.length, "trace"), rows.length && `${moment(rows[0].at)} UTC`,
+      rows.length && `over ${duration(1000 * (last.at - rows[0].at) + last.us)}`].filter(Boolean).join(" · ")),
+    session.results.length ? el("div", { class: "cards two" }, session.results.map((result) => el("section", { class: "card" }, resultItem(result, result)))) : null,
+    risks(session),
+    el("h2", {}, "Traces in order"),
+    list, more,
+  ];
+}
+
+// Risk by trace, as agent_reliability adds it up.
+function risks(session) {
+  const found = session.results.find((result) => result.metric === "session.agent_reliability" && result.risks);
+  if (!found || session.rows.length < 2) return null;
+  const flagged = new Set((found.metadata && found.metadata.flagged_traces) || []);
+  const bars = session.rows.slice(0, 200).map((row, at) => {
+    const parts = found.risks[row.id];
+    if (!parts) return el("a", { class: "risk none", href: `#/t/${row.at_}`, title: `trace ${at + 1}: no signal` }, el("i", {}), String(at + 1));
+    const risk = parts.step_risk || 0;
+    const causes = Object.entries(parts).filter(([name]) => name !== "step_risk").map(([name, held]) => `${name.replace("_risk", "")} ${score(held)}`);
+    const title = `trace ${at + 1}: risk ${score(risk)} (${causes.join(", ") || "no signal"})`;
+    return el("a", { class: `risk ${flagged.has(row.id) || risk > 0.5 ? "bad" : ""}`, href: `#/t/${row.at_}`, title, "aria-label": title },
+      el("i", { "--risk": `${Math.max(2, Math.min(100, risk * 100))}%` }), String(at + 1));
+  });
+  return [el("h2", {}, "Risk by trace"),
+    el("div", { class: "risks" }, bars),
+    session.rows.length > 200 ? el("p", { class: "muted" }, `The first 200 of ${number(session.rows.length)}.`) : null];
+}

@@ -1,0 +1,44 @@
+// One trace: what was asked and answered, what the scores say, and the spans as a waterfall.
+
+async function tracePage(trace) {
+  const found = await details(trace);
+  const session = trace.session === undefined ? null : store.index.sessions[trace.session];
+  const place = session ? session.traces.indexOf(trace.at_) : -1;
+  const results = trace.results.map((result, at) => [result, { ...result, ...(found ? found.results[at] : {}) }]);
+  const fall = found ? waterfall(trace, found, results) : null;
+  return [
+    el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: "#/" }, "Overview"), " / ",
+      session ? el("a", { href: `#/s/${session.at_}` }, session.id) : "trace without a session", session ? ` / trace ${place + 1} of ${session.traces.length}` : "",
+      session ? neighbours(session, place) : null),
+    el("h1", {}, trace.agent || "trace", " ", crashed(trace)),
+    el("p", { class: "lead" }, [trace.service, `${moment(trace.at)} UTC`, duration(trace.us), many(trace.spans, "span"), many(trace.llm, "model call"),
+      many(trace.tools, "tool call"), sum(trace.tokens) && `${number(trace.tokens[0])} + ${number(trace.tokens[1])} tokens`, found && found.models.join(", "),
+      trace.user && `user ${trace.user}`, trace.incomplete && "root span missing"].filter(Boolean).join(" · "),
+      el("br", {}), el("span", { class: "id muted" }, trace.id)),
+    el("div", { class: "cards two wide" },
+      el("section", { class: "card" }, el("h2", {}, "Asked and answered"), found ? conversation(trace, found) : excerpts(trace)),
+      el("section", { class: "card" }, el("h2", {}, "Scores"), results.length
+        ? results.sort(([a], [b]) => (a.success !== false) - (b.success !== false)).map(([result, full]) => resultItem(result, full, fall && fall.point))
+        : el("p", { class: "muted" }, "No metric applies to this trace."))),
+    fall ? fall.nodes : el("p", { class: "notice" }, `The report is large: spans are shown of its worst traces only. See this one with: pandaeval inspect ${store.index.about.sources[0] || "FILE"}`),
+  ];
+}
+
+function neighbours(session, place) {
+  const link = (at, text, key) => session.traces[at] === undefined ? null : el("a", { href: `#/t/${session.traces[at]}`, "data-key": key, title: `key ${key}` }, text);
+  return el("span", { class: "neighbours" }, link(place - 1, "← earlier", "p"), " ", link(place + 1, "later →", "n"));
+}
+
+function conversation(trace, found) {
+  const texts = found.texts;
+  const turns = found.turns.map(([user, assistant]) => [
+    user === null ? notCaptured("user") : block(texts[user], "user", "user"),
+    assistant === null ? notCaptured("answer") : block(texts[assistant] === "" ? "(empty)" : texts[assistant], "answer", "assistant")]);
+  return [turns.length ? turns : excerpts(trace), found.more_turns ? el("p", { class: "muted" }, `${many(found.more_turns, "more turn")} left out`) : null,
+    found.error === null ? null : block(texts[found.error], "error", "error"),
+    found.notes.length || found.dialects.length ? el("p", { class: "muted" }, [...found.notes, found.dialects.length ? `read as ${found.dialects.join(", ")}` : ""].filter(Boolean).join("; ")) : null];
+}
+
+function excerpts(trace) {
+  return [trace.in === undefined ? notCaptured("user") : block(trace.in, "user", "user"), trace.out === undefined ? notCaptured("answer") : block(trace.out, "answer", "assistant")];
+}

@@ -1,0 +1,90 @@
+// All traces, filtered and sorted.
+
+const SORTS = {
+  worst: ["worst first", (a, b) => (a.state !== "bad") - (b.state !== "bad") || rank(a) - rank(b)],
+  time: ["by time", (a, b) => a.at - b.at],
+  slow: ["slowest first", (a, b) => b.us - a.us],
+  tokens: ["most tokens first", (a, b) => sum(b.tokens) - sum(a.tokens)],
+};
+
+function rank(trace) {
+  return trace.worst ? trace.worst.signal : 2;
+}
+
+function sum(values) {
+  return values.reduce((a, b) => a + b, 0);
+}
+
+function tracesPage(query) {
+  const list = el("div", { class: "rows" });
+  const count = el("p", { class: "muted", role: "status" });
+  const foot = el("div", {});
+  const change = (name) => (event) => {
+    if (event.target.value) query.set(name, event.target.value); else query.delete(name);
+    history.replaceState(null, "", `#/traces?${query}`);
+    show();
+  };
+  const show = () => {
+    const found = matching(query).sort((SORTS[query.get("sort")] || SORTS.worst)[1]);
+    count.textContent = `${many(found.length, "trace")} of ${number(store.index.traces.length)}`;
+    list.replaceChildren();
+    foot.replaceChildren(paged(found, 50, (trace) => traceRow(trace), list));
+  };
+  const keys = Object.keys(store.index.metrics).filter((key) => store.index.metrics[key].asked && metric(key).level !== "session");
+  const agents = [...new Set(store.index.traces.map((trace) => trace.agent).filter(Boolean))].sort();
+  const whys = [...new Set(store.index.unscored.map((entry) => entry.why))];
+  const filters = el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
+    el("label", {}, "Search ", el("input", { type: "search", id: "search", value: query.get("q") || "", placeholder: "text, id, agent  ( / )", oninput: later(change("q")) })),
+    choice("Metric", "metric", [["", "any"], ...keys.map((key) => [key, metricName(key)])], query, change),
+    choice("Result", "state", [["", "any"], ["fail", "failed"], ["pass", "passed"], ["unscored", "not scored"], ["assumed", "assumed"], ["error", "run failed"]], query, change),
+    whys.length ? choice("Not scored for", "why", [["", "any reason"], ...whys.map((why) => [why, why.replaceAll("_", " ")])], query, change) : null,
+    agents.length > 1 ? choice("Agent", "agent", [["", "any"], ...agents.slice(0, 200).map((name) => [name, name])], query, change) : null,
+    choice("Sort", "sort", Object.entries(SORTS).map(([name, [label]]) => [name, label]), query, change));
+  show();
+  const bin = query.get("from") ? el("p", {}, `Scores from ${query.get("from")} to ${query.get("to")}. `, el("a", { href: "#/traces" }, "All traces")) : null;
+  return [el("h1", {}, "Traces"), filters, bin, count, list, foot];
+}
+
+function choice(label, name, options, query, change) {
+  const held = query.get(name) || options[0][0];
+  return el("label", {}, `${label} `, el("select", { onchange: change(name) },
+    options.map(([key, text]) => el("option", { value: key, selected: key === held }, text))));
+}
+
+function later(run) {
+  let waiting;
+  return (event) => { clearTimeout(waiting); waiting = setTimeout(() => run(event), 150); };
+}
+
+function matching(query) {
+  const wanted = (query.get("q") || "").toLowerCase();
+  const key = query.get("metric"), state = query.get("state"), agent = query.get("agent"), why = query.get("why");
+  const from = Number(query.get("from")), to = Number(query.get("to"));
+  const fits = (result) => (!key || result.metric === key) && (!why || result.why === why)
+    && (!state || state === "error" || standing(result) === state)
+    && (!query.has("from") || (result.outcome === "scored" && result.score >= from && (result.score < to || (to >= 1 && result.score <= 1))));
+  const filtered = key || why || query.has("from") || (state && state !== "error");
+  return store.index.traces.filter((trace) =>
+    (!agent || trace.agent === agent) && (state !== "error" || trace.error !== undefined)
+    && (!filtered || trace.results.some(fits)) && (!wanted || searched(trace).includes(wanted)));
+}
+
+function searched(trace) {
+  if (trace.search === undefined) {
+    const session = trace.session === undefined ? "" : store.index.sessions[trace.session].id;
+    const said = trace.results.map((result) => result.reason || "").join("\n");
+    trace.search = [trace.id, session, trace.agent, trace.service, trace.user, trace.in, trace.out, trace.error, said].join("\n").toLowerCase();
+  }
+  return trace.search;
+}
+
+function traceRow(trace, position) {
+  const tokens = sum(trace.tokens);
+  return el("a", { class: `row trace ${trace.state}`, href: `#/t/${trace.at_}` },
+    position !== undefined && el("span", { class: "position" }, String(position)),
+    el("span", { class: "said" },
+      el("span", { class: "q", dir: "auto" }, trace.in === undefined ? el("i", {}, "input not captured") : trace.in || el("i", {}, "empty input")),
+      el("span", { class: "a", dir: "auto" }, trace.out === undefined ? el("i", {}, "no answer captured") : trace.out || el("i", {}, "empty answer"))),
+    el("span", { class: "facts muted" }, [trace.agent, moment(trace.at), duration(trace.us), trace.tools && many(trace.tools, "tool call"), tokens && `${number(tokens)} tokens`].filter(Boolean).join(" · ")),
+    el("span", { class: "scores" }, crashed(trace), chips(trace.results)));
+}

@@ -1,0 +1,107 @@
+"""Gathers traces and their results for the report, in memory that grows by about a kilobyte per result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from pandaeval_collector.report.cures import no_content_cure
+from pandaeval_collector.report.detail import detail
+from pandaeval_collector.report.index import About, index, ranked
+from pandaeval_collector.report.loops import groups
+from pandaeval_collector.report.page import write_page
+from pandaeval_collector.report.results import Shown, shown
+from pandaeval_collector.report.rows import SessionRow, TraceRow
+from pandaeval_collector.report.spool import Spool
+from pandaeval_collector.report.text import excerpt
+from pandaeval_collector.result import Result
+from pandaeval_otel.model import Trace
+
+MAX_DETAILED = 10_000
+"""Of more traces than these, only the worst are shown span by span; scores and reasons are shown of all."""
+_ALL_TEXTS, _MOST_OF_ONE, _LEAST_OF_ONE = 40_000_000, 200_000, 3_000
+_EXCERPT = 160
+
+
+@dataclass(slots=True)
+class Report:
+    """One report in the making: :meth:`traces` and :meth:`result` in any order, then :meth:`write` once. ``expected``:
+    about how many traces will come, by which the room for texts is shared out. One thread. A context manager."""
+
+    expected: int
+    _rows: dict[str, TraceRow] = field(default_factory=dict)
+    _sessions: dict[str, SessionRow] = field(default_factory=dict)
+    _early: dict[str, list[Shown]] = field(default_factory=dict)
+    _spool: Spool = field(default_factory=Spool)
+
+    def __enter__(self) -> Report:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._spool.close()
+
+    def traces(self, traces: Iterable[Trace]) -> None:
+        """Takes traces in, in their final form."""
+        room = max(_LEAST_OF_ONE, min(_MOST_OF_ONE, _ALL_TEXTS // max(1, self.expected)))
+        for trace in traces:
+            row = TraceRow(_facts(trace), no_content_cure(trace), self._spool.put(detail(trace, room)))
+            for early in self._early.pop(trace.trace_id, ()):
+                row.add(early)
+            self._rows[trace.trace_id] = row
+            if trace.session_id is not None:
+                self._session(trace.session_id).trace_ids.add(trace.trace_id)
+
+    def result(self, result: Result) -> None:
+        """Takes a result in. Of several revisions the newest is shown, with the scores of the older ones."""
+        made = shown(result)
+        if result.unit.level == "session":
+            self._session(result.unit.id).add(made)
+        elif result.unit.trace_id in self._rows:
+            self._rows[result.unit.trace_id].add(made)
+        else:
+            self._early.setdefault(result.unit.trace_id, []).append(made)
+
+    def write(self, out: TextIO, about: About) -> int:
+        """Writes the page; gives its size in bytes."""
+        rows = sorted(self._rows.values(), key=lambda row: (row.facts["at"], row.facts["id"]))
+        order = ranked(rows, self._sessions)
+        detailed = [row for unit in order for row in unit.rows][:MAX_DETAILED]
+        for number, row in enumerate(rows):
+            row.number = number
+        made = index(rows, self._sessions, order, about)
+        return write_page(out, made, ((row.number, self._detail(row)) for row in detailed))
+
+    def _detail(self, row: TraceRow) -> dict[str, Any]:
+        found: dict[str, Any] = self._spool.get(row.place)
+        found["results"] = [{**held.full, "older": held.older} for held in row.results.values()]
+        loop = row.results.get("trace.tool_loop")
+        cycles = loop.full.get("metadata", {}).get("cycles", []) if loop is not None else []
+        found["loops"] = groups(found["spans"], [cycle for cycle in cycles if isinstance(cycle, dict)])
+        return found
+
+    def _session(self, session_id: str) -> SessionRow:
+        return self._sessions.setdefault(session_id, SessionRow(session_id))
+
+
+def _facts(trace: Trace) -> dict[str, Any]:
+    """What lists show of a trace. ``at``: start, Unix milliseconds; ``us``: duration in microseconds."""
+    facts = {
+        "id": trace.trace_id,
+        "session": trace.session_id,
+        "agent": excerpt(trace.agent, 80),
+        "service": excerpt(trace.service, 80),
+        "user": excerpt(trace.user_id, 80),
+        "at": trace.start_ns // 1_000_000,
+        "us": max(0, trace.end_ns - trace.start_ns) // 1000,
+        "error": excerpt(trace.error, _EXCERPT),
+        "in": excerpt(trace.input, _EXCERPT),
+        "out": excerpt(trace.output, _EXCERPT),
+        "spans": len(trace.spans),
+        "llm": trace.llm_calls,
+        "tools": len(trace.tool_calls),
+        "tokens": [trace.usage.input, trace.usage.output],
+    }
+    if not trace.complete:
+        facts["incomplete"] = True
+    return {key: held for key, held in facts.items() if held is not None}

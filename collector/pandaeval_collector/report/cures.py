@@ -1,0 +1,44 @@
+"""What to do about results that could not be scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pandaeval_collector.hints import cure as capture_cure
+from pandaeval_otel.model import Kind, Trace
+
+_CURES: Mapping[str, str] = {
+    "judge_failed": "The judge's provider gave no usable answer. Check the key and the model's name, then run it again.",
+    "invalid_verdict": "The judge did not answer in the form that was asked for, twice. Try a stronger model.",
+    "timeout": "The judge took too long. Raise judge.timeout, or lower judge.concurrency.",
+    "over_budget": "The day's budget is spent. Raise judge.daily_usd, or lower judge.sample.",
+    "not_sampled": "Left out on purpose: judge.sample is below 1.",
+    "incomplete_trace": "The run was cut off before its outermost span ended. Send all services' spans to one place, "
+    "raise the close.* limits, or set close.score_fragments: true to score such parts.",
+    "insufficient_evidence": "Too little of what this metric builds on could be scored: mend the other entries first.",
+    "metric_error": "A metric failed on this input. That is a defect of pandaeval: please report it with the reason.",
+    "injection_suspected": "The run tries to instruct its judge. Read it with care: nothing in it was believed.",
+    "shutdown": "The collector was stopped before it came to this. Evaluate it again.",
+}
+_NO_ANSWER = "Nothing to switch on: the run gave no answer that could be scored. Look at where it ended."
+_NO_CONTENT = "These metrics need texts that the spans do not hold. See which in the trace."
+
+
+def cure(why: str, trace_cure: str | None) -> str:
+    """What to do about results with this ``why``; ``trace_cure`` is what :func:`no_content_cure` says of the trace."""
+    if why == "no_content":
+        return trace_cure or _NO_CONTENT
+    return _CURES.get(why, "")
+
+
+def no_content_cure(trace: Trace) -> str:
+    """What to do about this trace if it has no content to score."""
+    if trace.input is None and trace.output is None and not trace.ends_in_tool_call:
+        return f"Content capture is off in service {trace.service!r}: {capture_cure((*_scopes(trace), *trace.dialects))}."
+    return _NO_ANSWER
+
+
+def _scopes(trace: Trace) -> Iterable[str]:
+    """Instrumentation scopes, those first that could hold content."""
+    speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)
+    return dict.fromkeys(span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking))

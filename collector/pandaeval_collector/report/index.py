@@ -1,0 +1,146 @@
+"""The part of the report that is there when it opens: everything but the spans."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pandaeval_collector.metric import registry
+from pandaeval_collector.report.cures import cure
+from pandaeval_collector.report.results import Shown
+from pandaeval_collector.report.rows import SessionRow, TraceRow
+from pandaeval_collector.report.text import excerpt
+
+_MAX_REASONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown."""
+
+    sources: Sequence[str] = ()
+    made_at: str = ""
+    version: str = ""
+    judge: str | None = None
+    requests: int = 0
+    items: int = 0
+    unreadable: int = 0
+    problems: Sequence[str] = ()
+    without_agents: int = 0
+
+
+@dataclass(slots=True)
+class Ranked:
+    """A session, or a trace that belongs to none, with its traces by start."""
+
+    session: SessionRow | None
+    rows: list[TraceRow] = field(default_factory=list)
+
+    @property
+    def rank(self) -> tuple[bool, float, str]:
+        """What failed comes first, then by the worst signal; what has no score comes last."""
+        held = [*self.rows, *([self.session] if self.session else [])]
+        name = self.session.session_id if self.session else self.rows[0].facts["id"]
+        return not any(each.failed for each in held), min(each.badness for each in held), name
+
+
+def ranked(rows: Iterable[TraceRow], sessions: Mapping[str, SessionRow]) -> list[Ranked]:
+    """Sessions and traces without one, worst first. ``rows`` come by start."""
+    units = {session_id: Ranked(session) for session_id, session in sessions.items()}
+    alone: list[Ranked] = []
+    for row in rows:
+        session_id = row.facts.get("session")
+        if session_id is None:
+            alone.append(Ranked(None, [row]))
+        else:
+            units[session_id].rows.append(row)
+    return sorted([*units.values(), *alone], key=lambda unit: unit.rank)
+
+
+def index(
+    rows: Sequence[TraceRow], sessions: Mapping[str, SessionRow], order: Sequence[Ranked], about: About
+) -> dict[str, Any]:
+    """Plain data, JSON-ready; traces and sessions refer to each other by position. ``order``: worst first, a session
+    as ``["s", position]``, a trace without one as ``["t", position]``."""
+    positions = {session_id: number for number, session_id in enumerate(sessions)}
+    by_session = {unit.session.session_id: unit.rows for unit in order if unit.session}
+    return {
+        "about": {name: getattr(about, name) for name in About.__slots__},
+        "metrics": _metrics([*rows, *sessions.values()]),
+        "sessions": [
+            {
+                "id": excerpt(session.session_id, 200),
+                "traces": [row.number for row in by_session[session.session_id]],
+                "results": [_whole(result) for result in session.results.values()],
+            }
+            for session in sessions.values()
+        ],
+        "traces": [_trace(row, positions) for row in rows],
+        "order": [["s", positions[u.session.session_id]] if u.session else ["t", u.rows[0].number] for u in order],
+        "unscored": _unscored(rows, sessions.values()),
+    }
+
+
+def _trace(row: TraceRow, positions: Mapping[str, int]) -> dict[str, Any]:
+    facts = dict(row.facts)
+    if "session" in facts:
+        facts["session"] = positions[facts["session"]]
+    return {**facts, "results": [result.short for result in row.results.values()]}
+
+
+def _whole(result: Shown) -> dict[str, Any]:
+    return {**result.short, **result.full, "older": result.older}
+
+
+def _metrics(units: Iterable[TraceRow | SessionRow]) -> dict[str, Any]:
+    """What was asked, and what can be asked and was not (``asked: false``)."""
+    thresholds: dict[str, Any] = {}
+    judges: dict[str, set[str]] = {}
+    for unit in units:
+        for key, result in unit.results.items():
+            thresholds.setdefault(key, result.full.get("threshold"))
+            judges.setdefault(key, set()).update([result.full["model"]] if "model" in result.full else [])
+    known = registry()
+    return {
+        key: {
+            "name": key.partition(".")[2],
+            "level": key.partition(".")[0],
+            "kind": known[key].kind if key in known else None,
+            "question": known[key].question if key in known else "",
+            "needs": known[key].needs if key in known else "",
+            "threshold": thresholds.get(key),
+            "models": sorted(judges.get(key, ())),
+            "asked": key in thresholds,
+        }
+        for key in sorted({*known, *thresholds})
+    }
+
+
+def _unscored(rows: Iterable[TraceRow], sessions: Iterable[SessionRow]) -> list[dict[str, Any]]:
+    """Unscored results by why and cure, most first."""
+    found: dict[tuple[str, str], list[tuple[Shown, TraceRow | None]]] = {}
+    for row in rows:
+        for result in _without_score(row):
+            found.setdefault((result.short["why"], cure(result.short["why"], row.cure)), []).append((result, row))
+    for session in sessions:
+        for result in _without_score(session):
+            found.setdefault((result.short["why"], cure(result.short["why"], None)), []).append((result, None))
+    entries = (
+        {
+            "why": why,
+            "cure": text,
+            "count": len(held),
+            "metrics": Counter(result.short["metric"] for result, _ in held),
+            "reasons": [r for r, _ in Counter(result.short["reason"] for result, _ in held).most_common(_MAX_REASONS)],
+            "services": sorted({row.facts.get("service", "") for _, row in held if row} - {""})[:5],
+            "traces": sorted({row.number for _, row in held if row}),
+        }
+        for (why, text), held in found.items()
+    )
+    return sorted(entries, key=lambda entry: -entry["count"])
+
+
+def _without_score(unit: TraceRow | SessionRow) -> list[Shown]:
+    return [result for result in unit.results.values() if result.short["outcome"] == "unscored"]

@@ -1,0 +1,98 @@
+"""The data of a report as one HTML file that loads nothing.
+
+Data lies in the file as base64 of deflated JSON: an index that is read at once, and blocks of traces that are read when
+one of them is looked at. The page builds itself from it by ``textContent`` alone; its content security policy allows
+the two scripts and the style sheets by their digests and nothing else, so text from a trace can neither run nor load
+anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import zlib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, TextIO
+
+import orjson
+
+_BLOCK = 256 * 1024
+"""Bytes of JSON in a block."""
+
+
+def write_page(out: TextIO, index: Mapping[str, Any], details: Iterable[tuple[int, Mapping[str, Any]]]) -> int:
+    """Writes the page; gives its size in bytes. ``details``: (position of the trace, its details), neighbours in the
+    report together. Memory does not grow with them."""
+    head, foot = _shell().split("<!-- data -->")
+    size = _put(out, head)
+    blocks: dict[int, int] = {}
+    for number, (members, data) in enumerate(_blocks(details)):
+        blocks.update(dict.fromkeys(members, number))
+        size += _put(out, _embedded(f"block-{number}", data))
+    traces = [
+        {**trace, "block": blocks[at]} if at in blocks else trace for at, trace in enumerate(index["traces"])
+    ]
+    size += _put(out, _embedded("index", orjson.dumps({**index, "traces": traces}, option=_LENIENT)))
+    return size + _put(out, foot)
+
+
+def _blocks(details: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterable[tuple[list[int], bytes]]:
+    members: list[int] = []
+    parts: list[bytes] = []
+    size = 0
+    for at, each in details:
+        part = b'"%d":%s' % (at, orjson.dumps(each, option=_LENIENT))
+        members.append(at)
+        parts.append(part)
+        size += len(part)
+        if size >= _BLOCK:
+            yield members, b"{%s}" % b",".join(parts)
+            members, parts, size = [], [], 0
+    if parts:
+        yield members, b"{%s}" % b",".join(parts)
+
+
+_LENIENT = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+
+
+def _embedded(name: str, data: bytes) -> str:
+    """A data block: its alphabet cannot end the element that holds it."""
+    packed = base64.b64encode(zlib.compress(data, 6)).decode()
+    return f'<script type="application/octet-stream" id="{name}">{packed}</script>\n'
+
+
+def _put(out: TextIO, text: str) -> int:
+    out.write(text)
+    return len(text.encode())
+
+
+@cache
+def _shell() -> str:
+    """The page without its data."""
+    styles = _asset("report.css")
+    library = re.sub(r"\n//# sourceMappingURL=\S*\s*$", "\n", _asset("vendor/chart.umd.min.js"))
+    script = '(() => {"use strict";\n' + "\n".join(_scripts()) + "\nstart();\n})();\n"
+    policy = (
+        f"default-src 'none'; script-src {_digest(library)} {_digest(script)}; style-src {_digest(styles)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+    )
+    parts = {"policy": policy, "styles": styles, "library": library, "script": script}
+    return re.sub(r"\{\{ (\w+) \}\}", lambda match: parts[match[1]], _asset("shell.html"))
+
+
+def _scripts() -> list[str]:
+    """The page's own scripts: functions and constants only, so their order does not matter."""
+    names = sorted(each.name for each in files(__package__).joinpath("assets").iterdir() if each.name.endswith(".js"))
+    return [_asset(name) for name in names]
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath("assets", *name.split("/")).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """As the policy names an inline element: of its text, exactly as it stands between its tags."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

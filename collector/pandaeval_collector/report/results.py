@@ -1,0 +1,79 @@
+"""Results as the page needs them: a short form for lists, and all of it for the trace or session that is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pandaeval_collector.report.text import clean, excerpt, pruned
+from pandaeval_collector.result import Result
+from pandaeval_collector.score import Score
+
+_SHORT_REASON, _LONG_REASON, _MAX_SPANS, _MAX_SIGNALS = 240, 4000, 200, 2000
+_SHOWN_ELSEWHERE = ("threshold", "success", "inclusion_probability", "per_trace_signals")
+
+
+@dataclass(slots=True)
+class Shown:
+    """The newest revision of one metric's result about one unit, and what the older ones said."""
+
+    short: dict[str, Any]
+    full: dict[str, Any]
+    revision: int
+    older: list[float | None] = field(default_factory=list)
+
+    @property
+    def signal(self) -> float | None:
+        """The score as sessions see it (coherence on its calibrated scale); ``None`` if there is none."""
+        value = self.short.get("signal")
+        return None if value is None else float(value)
+
+    @property
+    def failed(self) -> bool:
+        return self.short.get("success") is False
+
+
+def shown(result: Result) -> Shown:
+    """A result for the page."""
+    finding, unit = result.finding, result.unit
+    scored = isinstance(finding, Score)
+    short = {
+        "metric": f"{unit.level}.{result.metric}",
+        "outcome": result.outcome,
+        "score": result.score,
+        "signal": float(finding.metadata.get("calibrated", finding.value)) if isinstance(finding, Score) else None,
+        "success": result.success,
+        "label": result.label,
+        "why": result.why,
+        "reason": excerpt(finding.reason, _SHORT_REASON),
+    }
+    full = {
+        "reason": clean(finding.reason[:_LONG_REASON]),
+        "raw": finding.raw if scored else None,
+        "scale": finding.scale if scored else None,
+        "threshold": result.threshold,
+        "coverage": 1.0 if result.outcome == "assumed" else getattr(finding, "coverage", 1.0),
+        "by": result.evaluator.kind,
+        "model": result.evaluator.model,
+        "version": result.evaluator.version,
+        "trigger": unit.trigger,
+        "final": result.final,
+        "cost": result.cost_usd,
+        "tokens": result.tokens,
+        "span": unit.span_id,
+        "spans": list(finding.span_ids[:_MAX_SPANS]) if isinstance(finding, Score) else [],
+        "metadata": {key: pruned(held) for key, held in finding.metadata.items() if key not in _SHOWN_ELSEWHERE},
+        "id": result.id,
+    }
+    if unit.level == "session":
+        full["risks"] = _risks(finding.metadata.get("per_trace_signals") or {})
+    return Shown(_present(short), _present(full), result.revision)
+
+
+def _risks(signals: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    """What each trace brought to its session's score, by trace id."""
+    return {trace_id: parts for _, (trace_id, parts) in zip(range(_MAX_SIGNALS), signals.items(), strict=False)}
+
+
+def _present(facts: dict[str, Any]) -> dict[str, Any]:
+    return {key: held for key, held in facts.items() if held is not None and held != [] and held != {}}

@@ -1,0 +1,60 @@
+"""A trace, a session, and what was concluded about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pandaeval_collector.report.results import Shown
+
+NO_SCORE = 2.0
+
+
+@dataclass(slots=True)
+class _Judged:
+    results: dict[str, Shown] = field(default_factory=dict, init=False)
+
+    def add(self, made: Shown) -> None:
+        """Takes one result in; the newest revision of a metric stands."""
+        key = made.short["metric"]
+        known = self.results.get(key)
+        if known is None:
+            self.results[key] = made
+        elif made.revision >= known.revision:
+            made.older = [*known.older, known.short.get("score")]
+            self.results[key] = made
+        else:
+            known.older.append(made.short.get("score"))
+
+    @property
+    def failed(self) -> bool:
+        return any(result.failed for result in self.results.values())
+
+    @property
+    def badness(self) -> float:
+        """The worst signal, 0..1: the lower, the worse; 2 where nothing is scored."""
+        return min((r.signal for r in self.results.values() if r.signal is not None), default=NO_SCORE)
+
+
+@dataclass(slots=True)
+class TraceRow(_Judged):
+    """``facts``: what lists show; ``cure``: what to do if there is no content; ``place``: of the rest, in the spool;
+    ``number``: position by start."""
+
+    facts: dict[str, Any]
+    cure: str
+    place: tuple[int, int]
+    number: int = -1
+
+    @property
+    def failed(self) -> bool:
+        """Whether a result failed, or the run itself did."""
+        return "error" in self.facts or any(result.failed for result in self.results.values())
+
+
+@dataclass(slots=True)
+class SessionRow(_Judged):
+    """A conversation, by the ids of its traces."""
+
+    session_id: str
+    trace_ids: set[str] = field(default_factory=set)
