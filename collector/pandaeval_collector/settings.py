@@ -53,8 +53,17 @@ def judge(config: Config) -> JudgeConfig | None:
     given = config.judge
     models = tuple(sorted({settings.model, *settings.models.values()}))
     return JudgeConfig(
-        Setup(models, given.api_base, given.api_key_env, given.timeout),
-        Limits(given.concurrency, given.rpm, given.tpm, given.daily_usd),
+        Setup(
+            models,
+            given.api_base,
+            given.api_key_env,
+            given.timeout,
+            cooldown=given.cooldown,
+            allowed_fails=given.allowed_fails,
+            fallbacks=given.fallbacks,
+            home=settings.model.partition("/")[0],
+        ),
+        Limits(given.concurrency, given.rpm, given.tpm, given.daily_usd, given.daily_tokens),
         given.over_budget,
     )
 

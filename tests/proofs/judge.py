@@ -1,156 +1,96 @@
-"""Judge jobs under a provider that fails, with kills of collector and worker: every job ends, and once.
+"""The long proof of the judge: 10,000 jobs under a provider that fails, its processes killed a hundred times.
 
-    python tests/proofs/judge.py --traces 10000 --kills 20 [--seed 1]
+    python tests/proofs/judge.py --batches 10 --seed 1 --ledger tests/proofs/judge-ledger.jsonl
 
-Prints what was found as one JSON object; leaves with 1 when a promise does not hold.
+A batch is some 1,000 jobs and ten kills with a data directory and a provider of its own; in some the day's dollars or
+tokens do not suffice. Each batch adds a line to the ledger; a run that was broken off goes on where it stopped. Leaves
+with 1 as soon as one thing is wrong; the files of that batch are kept.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
-import signal
-import sqlite3
+import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":
-    root = Path(__file__).resolve().parents[2]
-    sys.path[:0] = [str(root), str(root / "collector"), str(root / "tests")]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
-from support.collector import CollectorProcess
-from support.judge import FAULTS, JudgeServer, Say, good
-from support.made_traces import Composer
-from support.senders import HttpDoor
+from support.judge_kills import Batch, Found, run  # noqa: E402
 
-_LOAD_S = 3600.0
-_FAULTS = ("429 with Retry-After", "500", "529", "reset", "cut JSON", "out of range", "wrong echo", "instructed")
+_USD, _TOKENS = 0.12, 700_000
+"""Less than a batch wants."""
 
 
-class Faulty:
-    """Fails a share of the requests, the same ones with the same seed and order."""
-
-    def __init__(self, seed: int, share: float) -> None:
-        self._chance, self._share = random.Random(seed), share
-
-    def __call__(self, number: int, body: dict[str, Any]) -> Say:
-        if self._chance.random() < self._share:
-            return FAULTS[self._chance.choice(_FAULTS)](number, body)
-        return good(number, body)
-
-
-def prove(traces: int, kills: int, seed: int, share: float, folder: Path) -> dict[str, Any]:
-    """Runs it and returns what was found."""
-    chance, composer = random.Random(seed), Composer(seed)
-    with JudgeServer(Faulty(seed, share)) as server:
-        settings = {
-            "PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o-mini",
-            "PANDAEVAL_JUDGE__API_BASE": server.url,
-            "PANDAEVAL_JUDGE__DELAY": "0s",
-            "PANDAEVAL_JUDGE__API_KEY_ENV": "PROOF_KEY",
-            "PROOF_KEY": "sk-proof",
-        }
-        with CollectorProcess(folder, settings) as collector:
-            collector.start()
-            began = time.monotonic()
-            door = HttpDoor(collector.http)
-            for _ in range(traces):
-                assert door.send(composer.trace().request()).acknowledged
-            door.close()
-            killed: Counter[str] = Counter()
-            while sum(killed.values()) < kills:
-                time.sleep(chance.uniform(3.0, 9.0))
-                killed[_kill(collector, chance)] += 1
-            collector.until(lambda: _unfinished(collector.data, traces) == 0, "finished", _LOAD_S)
-            seconds = time.monotonic() - began
-            collector.until(collector.at_rest, "at rest", 120.0)
-            exit_code = collector.stop()
-        prompts = Counter(json.dumps(body["messages"], sort_keys=True) for _, body in server.requests)
-        return {
-            **_books(folder / "data"),
-            "kills": dict(killed),
-            "seconds": round(seconds, 1),
-            "exit_code": exit_code,
-            "requests": len(server.requests),
-            "most_at_once": server.most_at_once,
-            "most_often_asked": max(prompts.values(), default=0),
-        }
+def main() -> int:
+    options = _options()
+    total = Found()
+    done = _done(options.ledger, options.seed)
+    for number in range(options.batches):
+        if number in done:
+            total.add(done[number])
+            continue
+        folder = Path(tempfile.mkdtemp(prefix="pandaeval-judge-"))
+        found = run(folder, _batch(options, number), lambda text, at=number: _progress(at, text))  # type: ignore[misc]
+        _note(options.ledger, options.seed, number, found)
+        total.add(found)
+        if found.problems:
+            print(f"\nWRONG, see {folder}:", *found.problems, sep="\n  ", file=sys.stderr)
+            return 1
+        shutil.rmtree(folder)
+    print(json.dumps(asdict(total), indent=1))
+    return 0
 
 
-def _kill(collector: CollectorProcess, chance: random.Random) -> str:
-    """Kills the collector (which is started again) or the process that it asks judges with."""
-    worker = _worker_of(collector)
-    if worker is not None and chance.random() < 0.5:
-        subprocess.run(["kill", f"-{signal.SIGKILL:d}", str(worker)], check=False)
-        return "worker"
-    collector.kill()
-    collector.start()
-    return "collector"
+def _batch(options: argparse.Namespace, number: int) -> Batch:
+    usd, tokens = (_USD if number % 4 == 3 else None), (_TOKENS if number % 4 == 1 else None)
+    return Batch(options.seed * 1000 + number, options.traces, options.kills, options.rpm, usd=usd, tokens=tokens)
 
 
-def _worker_of(collector: CollectorProcess) -> int | None:
-    assert collector.process is not None
-    children = Path(f"/proc/{collector.process.pid}/task")
-    for task in children.iterdir() if children.is_dir() else ():
-        for child in (task / "children").read_text().split():
-            if b"judge.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
-                return int(child)
-    return None
-
-
-def _rows(data: Path, query: str) -> list[tuple[Any, ...]]:
-    connection = sqlite3.connect(f"file:{data / 'pandaeval.db'}?mode=ro", uri=True)
-    try:
-        return connection.execute(query).fetchall()
-    finally:
-        connection.close()
-
-
-def _unfinished(data: Path, traces: int) -> int:
-    decided = _rows(data, "SELECT count(*) FROM traces")[0][0]
-    waiting = _rows(data, "SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')")[0][0]
-    time.sleep(0.2)
-    return int(waiting + (traces - decided))
-
-
-def _books(data: Path) -> dict[str, Any]:
-    states = dict(_rows(data, "SELECT state, count(*) FROM jobs GROUP BY state"))
-    bodies = [json.loads(body) for (body,) in _rows(data, "SELECT body FROM results WHERE metric = 'trace.confidence'")]
-    newest = {body["trace_id"]: body for body in bodies}
-    jobs = sum(states.values())
-    asked = {trace_id.hex() for (trace_id,) in _rows(data, "SELECT trace_id FROM jobs WHERE state <> 'cancelled'")}
-    scores = Counter(str(body["score"]) for body in bodies if body["outcome"] == "scored")
-    return {
-        "jobs": jobs,
-        "states": states,
-        "results": len(bodies),
-        "outcomes": dict(Counter(body["why"] or body["outcome"] for body in newest.values())),
-        "scores": dict(scores),
-        "residual": len(asked - newest.keys()),
-    }
-
-
-def main() -> None:
-    """Run and judge the run."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--traces", type=int, default=10_000)
-    parser.add_argument("--kills", type=int, default=20)
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batches", type=int, default=10)
+    parser.add_argument("--traces", type=int, default=200, help="in each batch; about five jobs each")
+    parser.add_argument("--kills", type=int, default=10, help="in each batch")
+    parser.add_argument("--rpm", type=int, default=600, help="requests per minute that the provider may see")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--faults", type=float, default=0.15, help="share of requests that fail")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        found = prove(given.traces, given.kills, given.seed, given.faults, Path(folder))
-    print(json.dumps(found, indent=1))
-    held = not found["residual"] and set(found["scores"]) <= {"0.8"} and found["exit_code"] == 0
-    held = held and set(found["states"]) <= {"done", "dead", "cancelled"}
-    sys.exit(0 if held else 1)
+    parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("judge-ledger.jsonl"))
+    return parser.parse_args()
+
+
+def _progress(batch: int, text: str) -> None:
+    print(f"batch {batch}: {text}", file=sys.stderr)
+
+
+def _done(ledger: Path, seed: int) -> dict[int, Found]:
+    """The batches that came out well already."""
+    lines = [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
+    return {line["batch"]: _found(line["found"]) for line in lines if line["seed"] == seed and not _wrong(line)}
+
+
+def _wrong(line: dict[str, Any]) -> bool:
+    return bool(line["found"]["problems"])
+
+
+def _found(fields: dict[str, Any]) -> Found:
+    return Found(**{name: Counter(value) if isinstance(value, dict) else value for name, value in fields.items()})
+
+
+def _note(ledger: Path, seed: int, batch: int, found: Found) -> None:
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    line = {"seed": seed, "batch": batch, "commit": commit.stdout.strip(), "time": time, "found": asdict(found)}
+    with ledger.open("a") as file:
+        file.write(json.dumps(line) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

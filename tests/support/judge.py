@@ -116,7 +116,7 @@ class JudgeServer:
         self.behave = behave
         self.requests: list[tuple[float, dict[str, Any]]] = []
         self.most_at_once = 0
-        self._inside = 0
+        self.inside = 0
         self._lock = threading.Lock()
         self._http = _Http(("127.0.0.1", 0), _Handler)
         self._http.owner = self
@@ -131,13 +131,13 @@ class JudgeServer:
         with self._lock:
             number = len(self.requests)
             self.requests.append((time.monotonic(), body))
-            self._inside += 1
-            self.most_at_once = max(self.most_at_once, self._inside)
+            self.inside += 1
+            self.most_at_once = max(self.most_at_once, self.inside)
         return self.behave(number, body)
 
     def left(self) -> None:
         with self._lock:
-            self._inside -= 1
+            self.inside -= 1
 
     def __enter__(self) -> Self:
         self._thread.start()

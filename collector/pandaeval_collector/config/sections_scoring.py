@@ -82,12 +82,22 @@ class Judge(Section):
         default=None, description="Name of the environment variable with the API key; null: the provider's usual one."
     )
     timeout: PositiveDuration = Field(default=60.0, description="Longest time for one call.")
+    fallbacks: tuple[Text, ...] = Field(
+        default=(),
+        description="Models that are asked, in this order, when the one that should be asked fails. api_base and "
+        "api_key_env are for models of the same provider as judge.model.",
+    )
+    allowed_fails: Count = Field(
+        default=3, description="Failures of a model in a minute after which it is left alone for a while."
+    )
+    cooldown: PositiveDuration = Field(default=30.0, description="How long it is left alone.")
     concurrency: Count = Field(default=8, description="Calls at a time.")
-    rpm: Count | None = Field(default=None, description="Calls per minute; null: no limit.")
+    rpm: Count | None = Field(default=None, description="Calls per minute, retries included; null: no limit.")
     tpm: Count | None = Field(default=None, description="Tokens per minute; null: no limit.")
     daily_usd: Amount | None = Field(
         default=None, description="US dollars per day (UTC) after which judging rests; null: no limit."
     )
+    daily_tokens: Count | None = Field(default=None, description="The same in tokens; null: no limit.")
     over_budget: Literal["unscored", "wait"] = Field(
         default="unscored",
         description="What becomes of judgements that the day has no money for: unscored, or wait for the next day.",

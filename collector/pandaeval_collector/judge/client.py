@@ -43,6 +43,7 @@ class Setup:
     timeout: float = 60.0
     retries: int = 2
     cooldown: float = 30.0
+    allowed_fails: int = 3
     fallbacks: tuple[str, ...] = ()
     home: str | None = None
 

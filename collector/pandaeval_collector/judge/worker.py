@@ -69,7 +69,7 @@ class Caller:
         self._router = litellm.Router(
             model_list=[_deployment(setup, model, self._timeout) for model in self.models],
             num_retries=retries,
-            allowed_fails=_ALLOWED_FAILS,
+            allowed_fails=int(setup.get("allowed_fails", _ALLOWED_FAILS)),
             cooldown_time=float(setup.get("cooldown", _COOLDOWN_S)),
             routing_strategy="simple-shuffle",
             timeout=self._timeout,

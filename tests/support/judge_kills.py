@@ -1,0 +1,268 @@
+"""One batch of the judge's proof: a collector with a provider that fails, both of its processes killed again and again,
+and everything that was asked and paid held against what the store says at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from support.asked import GOOD, said
+from support.collector import CollectorProcess
+from support.judge import FAULTS, JudgeServer, Say
+from support.made_traces import Composer
+from support.senders import HttpDoor
+from support.stored import exported_problems, series_problems
+
+MODEL, PRICE_IN, PRICE_OUT = "openai/gpt-4o-mini", 0.15e-6, 0.6e-6
+CONCURRENCY, TIMEOUT_S = 8, 5.0
+METRICS = tuple(
+    f"trace.{name}"
+    for name in (
+        "task_completion",
+        "tool_correctness",
+        "argument_correctness",
+        "step_efficiency",
+        "plan_adherence",
+        "plan_quality",
+        "confidence",
+    )
+)
+EXPECTED = {"task_completion": 0.9, "tool_correctness": 0.8, "argument_correctness": 1.0, "step_efficiency": 0.7}
+EXPECTED |= {"plan_adherence": 0.6, "plan_quality": 0.5, "confidence": 0.4}
+"""What the provider says when it answers: any other score was made of a fault."""
+_SPOILT = ("cut JSON", "out of range", "wrong echo")
+_FAULTS = ("429", "429", "500", "500", "529", "reset", "not http json", "hang", *_SPOILT)
+_LONG_S = 1800.0
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one batch is made of. ``usd``, ``tokens``: the day's budget, if there is one."""
+
+    seed: int
+    traces: int
+    kills: int
+    rpm: int
+    faults: float = 0.2
+    usd: float | None = None
+    tokens: int | None = None
+
+
+@dataclass(slots=True)
+class Found:
+    """What came of it. ``repeated``: answers that were paid for more than once; ``per_kill``: the most after one kill.
+    ``rpm_share``: the most requests in any 60 s / the limit; ``usd_over``: what was really paid beyond the budget."""
+
+    jobs: int = 0
+    states: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    residual: int = 0
+    requests: int = 0
+    answered: int = 0
+    repeated: int = 0
+    per_kill: int = 0
+    rpm_share: float = 0.0
+    usd: float = 0.0
+    usd_over: float = 0.0
+    tokens_over: int = 0
+    kills: Counter[str] = field(default_factory=Counter)
+    under_way: int = 0
+    seconds: float = 0.0
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, other: Found) -> None:
+        """Adds up what can be added up, and keeps the worst of the rest."""
+        worst = {"per_kill", "rpm_share", "usd_over", "tokens_over"}
+        for name in asdict(self):
+            mine, its = getattr(self, name), getattr(other, name)
+            setattr(self, name, max(mine, its) if name in worst else mine + its)
+
+
+class FailingProvider:
+    """Answers well or fails, by chance with a seed; keeps what was asked, answered and charged, and when."""
+
+    def __init__(self, seed: int, share: float) -> None:
+        self._chance, self._share = random.Random(seed), share
+        self.asked_at: list[float] = []
+        self.answered: dict[str, list[float]] = {}
+        self.usd, self.tokens = 0.0, 0
+
+    def __call__(self, number: int, body: dict[str, Any]) -> Say:
+        self.asked_at.append(time.monotonic())
+        if self._chance.random() < self._share:
+            return self._failing(number, body)
+        self._charge(body)
+        self.answered.setdefault(json.dumps(body["messages"], sort_keys=True), []).append(time.monotonic())
+        # By the shape that is asked for; where it was left out, the question names it too.
+        name = body["response_format"]["json_schema"]["name"]
+        return Say(said(body["messages"], name, GOOD), hang_s=self._chance.uniform(0.1, 0.6))
+
+    def _failing(self, number: int, body: dict[str, Any]) -> Say:
+        name = self._chance.choice(_FAULTS)
+        match name:
+            case _ if name in _SPOILT:  # an answer, paid for like any other
+                self._charge(body)
+                shape = body["response_format"]["json_schema"]["name"]
+                text = said(body["messages"], shape, GOOD)
+                spoilt = {"cut JSON": text[:-12], "wrong echo": text.replace('"echo": "', '"echo": "0')}
+                return Say(spoilt.get(name, json.dumps({**json.loads(text), "reason": "x" * 5000})))
+            case "hang":
+                return Say(hang_s=TIMEOUT_S + 1.0)
+            case _:
+                return FAULTS[name](number, body)
+
+    def _charge(self, body: dict[str, Any]) -> None:
+        taken = sum(len(message["content"]) // 4 for message in body["messages"])
+        self.usd += taken * PRICE_IN + 40 * PRICE_OUT
+        self.tokens += taken + 40
+
+
+def run(folder: Path, batch: Batch, say: Callable[[str], None] = lambda text: None) -> Found:
+    """Runs a batch to its end and judges it."""
+    found, chance = Found(), random.Random(batch.seed)
+    provider = FailingProvider(batch.seed, batch.faults)
+    began = time.monotonic()
+    with JudgeServer(provider) as server, CollectorProcess(folder, _settings(server, batch)) as collector:
+        collector.start()
+        _send(collector, batch)
+        killed_at: list[float] = []
+        while len(killed_at) < batch.kills and _unfinished(collector, batch.traces):
+            _wait(server, chance)
+            found.under_way += server.inside
+            found.kills[_kill(collector, chance)] += 1
+            killed_at.append(time.monotonic())
+            say(f"{len(killed_at)} kills, {len(provider.asked_at)} requests")
+        collector.until(lambda: _unfinished(collector, batch.traces) == 0, "finished", _LONG_S)
+        collector.until(collector.at_rest, "at rest", 300.0)
+        if collector.stop() != 0:
+            found.problems.append("the collector did not end well")
+        found.seconds = round(time.monotonic() - began, 1)
+        _books(collector, found)
+        _provider(provider, killed_at, batch, found)
+    return found
+
+
+def _settings(server: JudgeServer, batch: Batch) -> dict[str, str]:
+    judge = {
+        "MODEL": MODEL,
+        "API_BASE": server.url,
+        "API_KEY_ENV": "PROOF_KEY",
+        "DELAY": "0s",
+        "TIMEOUT": f"{TIMEOUT_S:g}s",
+        "CONCURRENCY": str(CONCURRENCY),
+        "RPM": str(batch.rpm),
+        "COOLDOWN": "2s",
+        **({} if batch.usd is None else {"DAILY_USD": str(batch.usd)}),
+        **({} if batch.tokens is None else {"DAILY_TOKENS": str(batch.tokens)}),
+    }
+    settings = {f"PANDAEVAL_JUDGE__{name}": value for name, value in judge.items()}
+    return {**settings, "PROOF_KEY": "sk-proof", "PANDAEVAL_SESSION__IDLE": "10s"}
+
+
+def _send(collector: CollectorProcess, batch: Batch) -> None:
+    composer, door = Composer(batch.seed), HttpDoor(collector.http)
+    for _ in range(batch.traces):
+        assert door.send(composer.trace().request()).acknowledged
+    door.close()
+
+
+def _wait(server: JudgeServer, chance: random.Random) -> None:
+    """Until the next kill: some time, and mostly until calls are under way, which is when a kill hurts."""
+    time.sleep(chance.uniform(1.0, 9.0))
+    deadline = time.monotonic() + 30.0
+    while chance.random() < 0.97 and not server.inside and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def _kill(collector: CollectorProcess, chance: random.Random) -> str:
+    """Kills the collector (which is started again) or the process that it asks judges with."""
+    worker = worker_of(collector)
+    if worker is not None and chance.random() < 0.5:
+        os.kill(worker, signal.SIGKILL)
+        return "worker"
+    collector.kill()
+    collector.start()
+    return "collector"
+
+
+def worker_of(collector: CollectorProcess) -> int | None:
+    """The judge's process of a running collector."""
+    assert collector.process is not None
+    try:
+        for task in Path(f"/proc/{collector.process.pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                if b"judge.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    return int(child)
+    except OSError:  # it ends just now
+        return None
+    return None
+
+
+def _unfinished(collector: CollectorProcess, traces: int) -> int:
+    time.sleep(0.2)
+    with collector.database() as database:
+        (decided,) = database.execute("SELECT count(*) FROM traces").fetchone()
+        (waiting,) = database.execute("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')").fetchone()
+    return int(waiting + traces - decided)
+
+
+# -- the books ---------------------------------------------------------------------------------------------------
+
+
+def _books(collector: CollectorProcess, found: Found) -> None:
+    with collector.database() as database:
+        jobs = database.execute("SELECT id, trace_id, metric, state, why FROM jobs").fetchall()
+        rows = database.execute("SELECT id, unit, metric, body FROM results ORDER BY seq").fetchall()
+        found.problems += exported_problems(database, collector.results_file) + series_problems(database)
+    found.jobs, found.states = len(jobs), Counter(state for *_, state, _ in jobs)
+    judged = [row for row in rows if row[2] in METRICS]
+    newest = {(unit, metric): json.loads(body) for _, unit, metric, body in judged}
+    found.outcomes = Counter(body["why"] or body["outcome"] for body in newest.values())
+    wrong = [body for body in newest.values() if body["outcome"] == "scored" and not _expected(body)]
+    scored = Counter((unit, metric) for _, unit, metric, body in judged if json.loads(body)["outcome"] == "scored")
+    asked = {(trace_id.hex(), metric) for _, trace_id, metric, state, why in jobs if why != "not_applicable"}
+    found.residual = len(asked - newest.keys()) + sum(state in ("due", "leased") for *_, state, _ in jobs)
+    lost = {id_ for id_, _, _, state, why in jobs if (state, why) == ("done", "")} - {row[0] for row in rows}
+    found.problems += [f"{len(wrong)} scores were made of faults"] * bool(wrong)
+    found.problems += [f"{len(lost)} results were lost"] * bool(lost)
+    found.problems += [f"{found.residual} jobs have no result"] * bool(found.residual)
+    found.problems += ["a result was given twice"] * any(count > 1 for count in scored.values())
+    found.problems += ["a job ended in no known way"] * bool(set(found.states) - {"done", "dead", "cancelled"})
+
+
+def _expected(body: dict[str, Any]) -> bool:
+    return bool(abs(body["score"] - EXPECTED[body["metric"]]) < 1e-9)
+
+
+def _provider(provider: FailingProvider, killed_at: list[float], batch: Batch, found: Found) -> None:
+    times = sorted(provider.asked_at)
+    found.requests, found.usd = len(times), provider.usd
+    found.answered = sum(map(len, provider.answered.values()))
+    most = max((bisect_left(times, at + 60.0) - index for index, at in enumerate(times)), default=0)
+    found.rpm_share = round(most / batch.rpm, 4)
+    after: Counter[int] = Counter()
+    for answered in provider.answered.values():
+        for first, again in pairwise(answered):
+            found.repeated += 1
+            kill = bisect_right(killed_at, first)
+            if kill == len(killed_at) or killed_at[kill] > again:
+                found.problems.append("an answer was paid for twice, and nothing was killed in between")
+            after[kill] += 1
+    found.per_kill = max(after.values(), default=0)
+    found.usd_over = max(0.0, provider.usd - batch.usd) if batch.usd is not None else 0.0
+    found.tokens_over = max(0, provider.tokens - batch.tokens) if batch.tokens is not None else 0
+    in_flight = CONCURRENCY * (4000 * PRICE_IN + 2000 * PRICE_OUT)
+    found.problems += [f"{found.rpm_share} of the requests per minute"] * (found.rpm_share > 1.05)
+    found.problems += [f"{found.per_kill} answers paid for again after one kill"] * (found.per_kill > CONCURRENCY)
+    found.problems += [f"{found.usd_over} USD over the budget"] * (found.usd_over > in_flight)
+    found.problems += [f"{found.tokens_over} tokens over the budget"] * (found.tokens_over > CONCURRENCY * 6000)
