@@ -12,8 +12,7 @@ _INVISIBLE = re.compile(
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ue000-\uf8ff\U000f0000-\U0010ffff]")
 """Control characters, separators of lines that no editor shows, lone surrogates and private use."""
 _FENCE = re.compile(
-    r"[<\uff1c\u2039\u00ab\u300a](?=[<\uff1c\u2039]?\s*[/\u2044\u2215\uff0f]?\s*(?:code|[0-9a-f]{6,})\s*"
-    r"[>\uff1e\u203a\u00bb\u300b])",
+    r"[<\uff1c\u2039\u00ab\u300a]{1,2}\s*([/\u2044\u2215\uff0f]?)\s*(code|[0-9a-f]{6,})\s*[>\uff1e\u203a\u00bb\u300b]{1,2}",
     re.IGNORECASE,
 )
 """What looks like one of our fences, in any of the brackets that pass for theirs."""
@@ -37,18 +36,16 @@ def neutral(text: str) -> str:
     """The text without invisible characters, control characters, binary blobs, links that something might follow, and
     without what passes for a fence or for the end of a message.
 
-    What is taken out is said to be taken out; what people can read stays as it is, but for a space within what looks
-    like a fence or a template's token. Invisible characters go first, or they would hide all else from the patterns.
+    What is taken out is said to be taken out; what people can read stays as it is, but for the brackets of what looks
+    like a fence and a space in a template's token. Invisible characters go first, or they would hide all else from the
+    patterns.
     """
     text = _UNPRINTABLE.sub(" ", _INVISIBLE.sub("", text))
     text = _DATA_URI.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
     text = _BASE64.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
     text = _URL.sub(lambda found: f"[link {found.group(1)[:_MAX_URL]}]", text)
-    return _TURN.sub(_split, _FENCE.sub(_split, text))
-
-
-def _split(found: re.Match[str]) -> str:
-    return f"{found.group()} "
+    text = _FENCE.sub(lambda found: f"({found[1]}{found[2]})", text)
+    return _TURN.sub(lambda found: f"{found.group()} ", text)
 
 
 def one_line(text: str) -> str:
