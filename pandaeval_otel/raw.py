@@ -33,11 +33,14 @@ class Resource:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     service: str = field(init=False, compare=False)
     environment: str = field(init=False, compare=False)
+    names_session: bool = field(init=False, compare=False, repr=False)
+    """Whether any of the keys that name a conversation stands here. It hardly ever does, and is asked for each span."""
 
     def __post_init__(self) -> None:
         get = self.attributes.get
         self.service = str(get(semconv.SERVICE_NAME) or "unknown_service")
         self.environment = str(get(semconv.ENVIRONMENT) or get(semconv.ENVIRONMENT_OLD) or "")
+        self.names_session = not semconv.SESSION_KEYS.isdisjoint(self.attributes)
 
 
 @dataclass(frozen=True, slots=True)

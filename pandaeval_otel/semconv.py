@@ -140,3 +140,4 @@ configured, 2 the GenAI conventions' own key, 3 the general session keys (``sess
 4 keys of one dialect (those use :data:`RANK_DIALECT` themselves), 12 to 14 the same keys on the resource, 20 a chain
 of response ids. Never a session: ``mcp.session.id`` (transport), ``langsmith.trace.session_*`` (project), ids of runs
 and calls."""
+SESSION_KEYS = frozenset(SESSION_RANKS)

@@ -10,9 +10,8 @@ from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
 from pandaeval_otel.model import ToolDefinition, Usage
-from pandaeval_otel.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan
+from pandaeval_otel.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan, Resource
 
-_USAGE_KEYS = frozenset(semconv.USAGE_INPUT + semconv.USAGE_OUTPUT)
 _DETAIL_KEYS = frozenset(semconv.USAGE_CACHE_READ + semconv.USAGE_CACHE_WRITE + semconv.USAGE_REASONING)
 
 MAX_ERROR = 500
@@ -22,14 +21,14 @@ SessionIds = tuple[tuple[int, str], ...]
 
 
 def session_candidates(
-    attributes: Mapping[str, Any], resource: Mapping[str, Any], ranks: Mapping[str, int] = semconv.SESSION_RANKS
+    attributes: Mapping[str, Any], resource: Resource, ranks: Mapping[str, int] = semconv.SESSION_RANKS
 ) -> SessionIds:
     """``(rank, id)`` for each key of ``ranks`` that names a session on the span or, ten ranks lower, its resource."""
     found: SessionIds = ()
     for key, rank in ranks.items():
         if key in attributes and (name := session_id(attributes[key])):
             found = (*found, (rank, name))
-        if key in resource and (name := session_id(resource[key])):
+        if resource.names_session and key in resource.attributes and (name := session_id(resource.attributes[key])):
             found = (*found, (rank + semconv.RANK_RESOURCE, name))
     return found
 
@@ -43,8 +42,6 @@ def session_id(value: Any) -> str:
 
 def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
     """The tokens that ``gen_ai.usage.*`` states in any release's words; ``None`` when it states neither side."""
-    if _USAGE_KEYS.isdisjoint(attributes):
-        return None
     spent = _tokens(attributes, semconv.USAGE_INPUT)
     made = _tokens(attributes, semconv.USAGE_OUTPUT)
     if spent is None and made is None:

@@ -50,8 +50,10 @@ def message_of(item: dict[str, Any], role: str) -> Message:
 def otel_message(item: dict[str, Any], role: str) -> Message:
     """Today's form, which most messages have: nothing but a role and parts."""
     parts = [part_of(part) if type(part) is dict else text_part(part) for part in item["parts"]]
+    word = item.get("role")
+    said_by = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
     reason = "" if len(item) == 2 and "role" in item else finish_reason_of(item)
-    return Message(true_role(role_of(item, role), parts), tuple(parts), reason)
+    return Message(true_role(said_by, parts) if said_by == "user" else said_by, tuple(parts), reason)
 
 
 def true_role(role: str, parts: list[Part]) -> str:

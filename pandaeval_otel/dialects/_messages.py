@@ -24,7 +24,7 @@ from pandaeval_otel.dialects._message import (
 from pandaeval_otel.dialects._parts import part_of, text_part
 from pandaeval_otel.dialects._recent import Grown, Recent
 from pandaeval_otel.dialects._salvage import salvage, starts_like_json, without_cut_values
-from pandaeval_otel.dialects._values import hidden, parsed
+from pandaeval_otel.dialects._values import hidden, is_prose, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Message, OtherPart, Part, Text
 
 __all__ = ["Messages", "message_of", "messages_of", "read_messages", "role_of", "system_text"]
@@ -56,27 +56,39 @@ def _read_given(text: str) -> tuple[Messages | None, bool]:
     grown = _CONVERSATIONS.split(text)
     if grown is not None:
         before, rest = grown
-        items, cut = _structure(rest)
-        if items and not cut and _is_otel(items):
-            found = (*before, *_messages(items, "user", 0))
-            _CONVERSATIONS.keep(text, found)
-            return found, False
+        new, cut = _structure(rest)
+        added = None if cut else _todays(new, "user")
+        if added:
+            _CONVERSATIONS.keep(text, (*before, *added))
+            return (*before, *added), False
     value, cut = _structure(text)
-    read, cut = _understood(value, cut, "user")
-    if read and not cut and _is_otel(value):
-        _CONVERSATIONS.keep(text, read)
-    return read, cut
+    found = None if cut else _todays(value, "user")
+    if not found:
+        return _understood(value, cut, "user")
+    if not _tells(found):
+        return None, False
+    _CONVERSATIONS.keep(text, found)
+    return found, False
 
 
-def _is_otel(items: Any) -> bool:
-    """Whether ``items`` are messages in today's form, each of which stands for itself."""
-    return type(items) is list and all(
-        type(item) is dict and type(item.get("parts")) is list and "role" in item for item in items
-    )
+def _todays(items: Any, role: str) -> Messages | None:
+    """The messages of a list in which each is in today's form and stands for itself; ``None`` for all others."""
+    if type(items) is not list:
+        return None
+    found = []
+    for item in items:
+        if type(item) is not dict or type(item.get("parts")) is not list or "role" not in item:
+            return None
+        found.append(otel_message(item, role))
+    return tuple(found)
 
 
 def _read(value: Any, role: str) -> tuple[Messages | None, bool]:
-    return _understood(*_structure(value), role)
+    value, cut = _structure(value)
+    found = None if cut else _todays(value, role)
+    if not found:
+        return _understood(value, cut, role)
+    return (found if _tells(found) else None), False
 
 
 def _understood(value: Any, cut: bool, role: str) -> tuple[Messages | None, bool]:
@@ -111,7 +123,9 @@ def _structure(value: Any) -> tuple[Any, bool]:
 
 def system_text(value: Any) -> str | None:
     """The text of system instructions: plain text, a JSON array of parts, or messages; ``None`` if not captured."""
-    return _SYSTEM(value) if type(value) is str else _system_text(value)
+    if type(value) is not str:
+        return None if value is None else _system_text(value)
+    return value if is_prose(value) else _SYSTEM(value)
 
 
 def _system_text(value: Any) -> str | None:

@@ -53,6 +53,8 @@ def _is_known(block: dict[str, Any]) -> bool:
 def part_of(block: dict[str, Any]) -> Part:
     """The part that ``block`` describes."""
     kind = block.get("type") or block.get("kind")  # "kind": pydantic-ai's first format
+    if kind == "text" and len(block) == 2 and type(text := block.get("content")) is str:  # most parts are just this
+        return text_part(text)
     if type(kind) is str:
         reader = _BY_TYPE.get(kind) or _BY_TYPE.get(kind.lower().replace("-", "_"))
         return reader(block) if reader else media_of(block, kind) or OtherPart(kind, _rest(block))

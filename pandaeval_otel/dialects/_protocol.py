@@ -52,6 +52,9 @@ class Dialect(Protocol):
     ``roots``: first segments of attribute keys (``"gen_ai"`` of ``gen_ai.system``) that make this dialect a candidate;
     ``scopes``: prefixes of instrumentation scope names that do; ``names``: prefixes of span names that do.
     A span is offered to every candidate whose hint matches; an empty set of hints means "offered every span".
+
+    Two more hints may be given. ``marks``: attribute keys of which a span must have one, to be offered by its roots: for
+    a dialect that shares them with others. ``only_logs``: ``True`` where it reads nothing but log records.
     """
 
     name: str

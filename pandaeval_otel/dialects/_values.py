@@ -17,7 +17,7 @@ MAX_JSON = 8 << 20
 MAX_REPR = 256 << 10
 """Characters of a Python repr that we parse; the parser needs far more memory per character than JSON does."""
 MAX_DEPTH = 64
-_LONG = 2048
+_LONG = 512
 MAX_ENCODINGS = 3
 """How often a value may be a JSON string inside a JSON string (MLflow: 2, AgentCore: 3)."""
 MAX_ID = 256
@@ -35,10 +35,17 @@ LONGEST_PLACEHOLDER = 32
 """Characters. A longer text is compared with none of them."""
 
 _OPENERS = frozenset('{["')
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _REPR_PAIRS = {"{": "}", "[": "]", "(": ")"}
 # repr() writes no other escapes, and keeps digits and keywords apart: such text is no repr, and Python's parser would
 # print a warning about it into the user's terminal. Half a surrogate pair could not be written to a database.
 _NOT_REPR = re.compile(r"\\[^\\'\"abfnrtvxuUN0-7\n]|\d(?:and|else|for|if|in|is|not|or)\b|\\[uU](?:0000)?[dD][89a-fA-F]")
+
+
+def is_prose(text: str) -> bool:
+    """Whether one look tells that ``text`` is neither JSON, nor a repr, nor a placeholder (it may be prose all the
+    same if not)."""
+    return len(text) > LONGEST_PLACEHOLDER and text[0] in _LETTERS
 
 
 def parsed(value: Any) -> Any:
@@ -50,6 +57,8 @@ def parsed(value: Any) -> Any:
     """
     if type(value) is not str:
         return value if not isinstance(value, bytes) else parsed(text_of_bytes(value))
+    if value[:1] in _LETTERS:  # a look at the first character tells most texts from everything that is read here
+        return value
     for _ in range(MAX_ENCODINGS):
         step = _decoded(value)
         if type(step) is not str or step == value:
@@ -74,7 +83,8 @@ def _decoded(text: str) -> Any:
 def _is_flat(text: str) -> bool:
     """Whether a look at the text alone tells that it nests no deeper than :data:`MAX_DEPTH`: of a long text, a look at
     its structure is cheaper."""
-    return len(text) < _LONG and text.count("[") + text.count("{") <= MAX_DEPTH
+    size = len(text)  # what opens has to close
+    return size <= 2 * MAX_DEPTH or (size < _LONG and text.count("[") + text.count("{") <= MAX_DEPTH)
 
 
 def _from_repr(stripped: str, text: str) -> Any:
@@ -126,17 +136,15 @@ def text_of_bytes(value: bytes) -> str | None:
 
 def hidden(value: Any) -> bool:
     """Whether ``value`` is absent or a placeholder for content that was not captured."""
-    if value is None:
-        return True
-    return type(value) is str and len(value) <= LONGEST_PLACEHOLDER and value.strip().lower() in HIDDEN
+    if type(value) is not str:
+        return value is None
+    return len(value) <= LONGEST_PLACEHOLDER and value.strip().lower() in HIDDEN
 
 
 def identifier(value: Any) -> str:
     """An id or a name as text, cut at :data:`MAX_ID`; ``""`` for what stands where none was known."""
-    if type(value) is int:
-        return str(value)
     if type(value) is not str:
-        return ""
+        return str(value) if type(value) is int else ""
     name: str = value.strip()
     if len(name) > _LONGEST_NO_NAME:
         return name[:MAX_ID]

@@ -36,6 +36,7 @@ class AgentCore:
     roots: frozenset[str] = frozenset()
     scopes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    only_logs = True
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         sides = [items for log in logs if (items := _sides(log.body)) is not None] if logs else []

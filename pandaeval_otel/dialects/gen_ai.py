@@ -54,23 +54,19 @@ _INVENTED_CONVERSATIONS = frozenset({("crewai", "call llm"), ("crewai", "execute
 """Scope and name of spans on which the id of a task or an agent stands where a conversation has none."""
 _CHATS = ("opentelemetry.instrumentation.ag2", "conversation ")
 """Scope and beginning of the name of a chat, which AG2 gives an id of its own each time, and who began it as agent."""
+# Looked up here and not in another module: this is asked of every span.
+_REQUEST_MODEL, _RESPONSE_MODEL = semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL
+_RESPONSE_ID, _PREVIOUS_RESPONSE_ID = semconv.RESPONSE_ID, semconv.PREVIOUS_RESPONSE_ID
+_AGENT_NAME = semconv.AGENT_NAME
 _EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
 _CONTENT_REFS = frozenset(semconv.CONTENT_REFS)
-_IDENTIFIERS = (
-    (semconv.REQUEST_MODEL, "request_model"),
-    (semconv.RESPONSE_MODEL, "response_model"),
-    (semconv.RESPONSE_ID, "response_id"),
-    (semconv.PREVIOUS_RESPONSE_ID, "previous_response_id"),
-    (semconv.AGENT_NAME, "agent_name"),
-)
-"""Attribute and field of a reading."""
 _USER_KEYS = (semconv.GEN_AI_USER_ID, semconv.GEN_AI_USER)
 _SESSION_RANKS = {
     key: semconv.SESSION_RANKS[key]
     for key in (semconv.CONVERSATION_ID, semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID)
 }
-
-
+_RARE = _CONTENT_REFS | {semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS}
+"""Keys that few spans have: one look tells that a span has none of them."""
 _NOTHING_TOLD = Told()
 
 
@@ -87,17 +83,17 @@ class GenAI:
         told = told_by(span, logs) if span.events or logs else _NOTHING_TOLD
         attributes = _completed(span.attributes, told.details) if told.details else span.attributes
         kind = _kind(span, attributes)
-        reading = Reading(kind=kind)
+        reading = Reading(kind)
         _read_identity(reading, span, attributes)
         if kind is Kind.TOOL:
             _read_tool(reading, span, attributes)
         elif kind is not Kind.EVALUATION:
             _read_messages(reading, attributes, told)
             reading.usage = usage_of(attributes)
-        if semconv.TOOL_DEFINITIONS in attributes or semconv.AGENT_TOOLS in attributes:
-            reading.tools = _tools(attributes)
         if kind is Kind.RETRIEVAL:
             _read_retrieval(reading, attributes)
+        if not _RARE.isdisjoint(attributes):
+            _read_rare(reading, span, attributes)
         return reading
 
 
@@ -144,25 +140,41 @@ def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kin
 
 def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
     get = attributes.get
-    for key, name in _IDENTIFIERS:
-        value = get(key)
-        if value is not None:
-            setattr(reading, name, identifier(value))
+    if (value := get(_REQUEST_MODEL)) is not None:
+        reading.request_model = identifier(value)
+    if (value := get(_RESPONSE_MODEL)) is not None:
+        reading.response_model = identifier(value)
+    if (value := get(_RESPONSE_ID)) is not None:
+        reading.response_id = identifier(value)
+    if (value := get(_PREVIOUS_RESPONSE_ID)) is not None:
+        reading.previous_response_id = identifier(value)
+    if (value := get(_AGENT_NAME)) is not None:
+        reading.agent_name = identifier(value)
     chat = span.scope.name == _CHATS[0] and span.name.startswith(_CHATS[1])
     if chat or reading.agent_name == _ANY_AGENT:
         reading.agent_name = ""
-    conversation = get(semconv.CONVERSATION_ID)
-    if not conversation or not (chat or (span.scope.name, span.name) in _INVENTED_CONVERSATIONS):
-        reading.session_ids = session_candidates(attributes, span.resource.attributes, _SESSION_RANKS)
-    if conversation and not reading.session_ids and not reading.previous_response_id:
-        reading.previous_response_id = _response_id(conversation)
-    reading.user_id = identifier(first(attributes, _USER_KEYS))
-    if not _CONTENT_REFS.isdisjoint(attributes):
-        reading.content_refs = tuple(ref for key in semconv.CONTENT_REFS for ref in texts(get(key)))
+    if span.resource.names_session or not _SESSION_RANKS.keys().isdisjoint(attributes):
+        _read_session(reading, span, attributes, chat)
     if reading.kind is Kind.AGENT and not reading.agent_name:
         name = kind_by_name(span.name)[1]  # agents without a name are called by their model (Vercel AI SDK)
         reading.agent_name = "" if name == reading.request_model else name
-    if get(semconv.TOOL_STATUS) == "error":
+
+
+def _read_session(reading: Reading, span: RawSpan, attributes: Mapping[str, Any], chat: bool) -> None:
+    conversation = attributes.get(semconv.CONVERSATION_ID)
+    if not conversation or not (chat or (span.scope.name, span.name) in _INVENTED_CONVERSATIONS):
+        reading.session_ids = session_candidates(attributes, span.resource, _SESSION_RANKS)
+    if conversation and not reading.session_ids and not reading.previous_response_id:
+        reading.previous_response_id = _response_id(conversation)
+
+
+def _read_rare(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
+    reading.user_id = identifier(first(attributes, _USER_KEYS))
+    if not _CONTENT_REFS.isdisjoint(attributes):
+        reading.content_refs = tuple(ref for key in semconv.CONTENT_REFS for ref in texts(attributes.get(key)))
+    if semconv.TOOL_DEFINITIONS in attributes or semconv.AGENT_TOOLS in attributes:
+        reading.tools = _tools(attributes)
+    if attributes.get(semconv.TOOL_STATUS) == "error":
         reading.error = error_of(span) or "tool error"
 
 
@@ -213,7 +225,9 @@ def _content(attributes: Mapping[str, Any], key: str, old: str) -> Any:
 
 
 def _system_of(messages: Messages | None) -> str | None:
-    found = [text for message in messages or () if message.role == "system" and (text := message.text)]
+    if not messages:
+        return None
+    found = [text for message in messages if message.role == "system" and (text := message.text)]
     return "\n".join(found) if found else None
 
 

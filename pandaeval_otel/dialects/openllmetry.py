@@ -76,7 +76,8 @@ class OpenLLMetry:
     priority = 60
     roots = frozenset({"traceloop", "llm", "gen_ai"})
     scopes: tuple[str, ...] = ("traceloop",)
-    names: tuple[str, ...] = ()
+    names = (_CREW_WORKFLOW,)
+    marks = _MARKS | _INDEXED
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes

@@ -9,7 +9,7 @@ from pandaeval_otel.dialects._common import error_of, session_candidates
 from pandaeval_otel.dialects._protocol import Reading
 from pandaeval_otel.dialects._values import first, identifier
 from pandaeval_otel.model import Kind
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.raw import STATUS_ERROR, RawLog, RawSpan
 
 KIND_BY_NAME = {
     "execute_tool": Kind.TOOL,
@@ -29,6 +29,7 @@ _SESSION_RANKS = {
     semconv.LANGFUSE_SESSION_ID: semconv.RANK_SESSION,
 }
 _USER_KEYS = (semconv.USER_ID, semconv.ENDUSER_ID, semconv.LANGFUSE_USER_ID)
+_KEYS = frozenset({semconv.ERROR_TYPE, *_SESSION_RANKS, *_USER_KEYS})
 
 
 def kind_by_name(name: str) -> tuple[Kind | None, str]:
@@ -36,6 +37,16 @@ def kind_by_name(name: str) -> tuple[Kind | None, str]:
     word, _, rest = name.partition(" ")
     kind = KIND_BY_NAME.get(word) if rest else None
     return (kind, rest) if kind else (None, "")
+
+
+def _is_bare(span: RawSpan) -> bool:
+    """Whether a span has none of what is read here, as nearly all that another dialect reads."""
+    return (
+        _KEYS.isdisjoint(span.attributes)
+        and not span.events
+        and span.status_code != STATUS_ERROR
+        and not span.resource.names_session
+    )
 
 
 class Plain:
@@ -50,8 +61,10 @@ class Plain:
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         # Where the operation is stated, a name that was made from it adds nothing.
         kind, rest = (None, "") if semconv.OPERATION in span.attributes else kind_by_name(span.name)
+        if kind is None and not logs and _is_bare(span):
+            return None
         error = error_of(span, logs)
-        sessions = session_candidates(span.attributes, span.resource.attributes, _SESSION_RANKS)
+        sessions = session_candidates(span.attributes, span.resource, _SESSION_RANKS)
         user = identifier(first(span.attributes, _USER_KEYS))
         if not user and logs:
             user = next((found for log in logs if (found := identifier(first(log.attributes, _USER_KEYS)))), "")

@@ -37,6 +37,7 @@ class Smolagents:
     roots = frozenset({"gen_ai"})
     scopes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    marks = frozenset({semconv.TOOL_NAME, semconv.INPUT_MESSAGES})
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes

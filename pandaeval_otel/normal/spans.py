@@ -6,7 +6,8 @@ name), since a process emits few kinds of spans, many times.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any
@@ -21,10 +22,11 @@ from pandaeval_otel.raw import RawLog, RawSpan
 _SAMPLED = 0x01
 _TRACE_FLAGS = 0xFF
 _REMOTE_KNOWN_AND_TRUE = 0x300
-_CACHE_LIMIT = 10_000
+_CACHE_LIMIT = 1_000
 _EVENT_ROOTS = 16
 """Events of a span whose keys are looked at for roots: they repeat themselves."""
 _PLAIN = "plain"
+_NO_MARKS: frozenset[str] = frozenset()
 
 _FIELDS = tuple(name for name in Reading.__dataclass_fields__ if name not in ("session_ids", "notes"))
 _FIELD_VALUES = attrgetter(*_FIELDS)
@@ -33,23 +35,25 @@ _FIELD_VALUES = attrgetter(*_FIELDS)
 def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
     """The normal form of ``raw`` and the log records of the same span id. Never raises: a dialect that fails costs its
     own reading and leaves the note ``dialect NAME failed``."""
-    roots = _roots(raw, logs)
+    plan = _plan(raw, logs)
     said: Reading | None = None
     names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    for dialect in _candidates(roots, raw):
+    for name, read in plan.readers:
         try:
-            reading = dialect.read(raw, logs)
+            reading = read(raw, logs)
         except Exception:  # noqa: BLE001 - one dialect's mistake must not lose the span, nor what the others read
-            notes = (*notes, f"dialect {dialect.name} failed")
+            notes = (*notes, f"dialect {name} failed")
+            continue
+        if reading is None:
             continue
         if said is None:
             said = reading
-        elif reading is not None:
+        else:
             _complete(said, reading)
-        if reading is not None and dialect.name != _PLAIN:
-            names = (*names, dialect.name)
-    return _span(raw, said or Reading(), names or (_PLAIN,), notes, semconv.PANDAEVAL_ROOT in roots)
+        if name != _PLAIN:
+            names = (*names, name)
+    return _span(raw, said or Reading(), names or (_PLAIN,), notes, plan.has_own)
 
 
 @cache
@@ -59,31 +63,53 @@ def dialects() -> tuple[Dialect, ...]:
     return tuple(sorted(found, key=lambda dialect: (-dialect.priority, dialect.name)))
 
 
-# First segments of attribute keys, remembered: the same few keys come with every span.
-_ROOT_OF: dict[str, str] = {}
-_CANDIDATES: dict[tuple[frozenset[str | None], str, str], tuple[Dialect, ...]] = {}
+def candidates(raw: RawSpan, logs: Sequence[RawLog] = ()) -> tuple[Dialect, ...]:
+    """The dialects that are asked about a span and its log records, highest priority first."""
+    signature = _signature(raw, logs)
+    return tuple(dialect for dialect in dialects() if _is_candidate(dialect, signature))
 
 
-def _roots(raw: RawSpan, logs: Sequence[RawLog]) -> frozenset[str | None]:
+_Signature = tuple[tuple[str, ...], str, str, bool, bool]
+"""What of a span, its events and log records decides who is asked; spans of one place in a program have one. All keys;
+the scope; the longest prefix that a dialect names which the span's name begins with, since names are of unbounded
+variety; whether there are log records; whether the keys are those of the span alone, and none was dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How spans of one signature are read: the candidates' names and methods, and whether they have keys of ours."""
+
+    readers: tuple[tuple[str, Callable[[RawSpan, Sequence[RawLog]], Reading | None]], ...]
+    has_own: bool
+
+
+_PLANS: dict[_Signature, _Plan] = {}
+"""Emptied when full: the keys of what is spread over many of them are of unbounded variety, too."""
+
+
+def _plan(raw: RawSpan, logs: Sequence[RawLog]) -> _Plan:
+    signature = _signature(raw, logs)
+    plan = _PLANS.get(signature)
+    if plan is None:
+        if len(_PLANS) >= _CACHE_LIMIT:
+            _PLANS.clear()
+        found = [dialect for dialect in dialects() if _is_candidate(dialect, signature)]
+        readers = tuple((dialect.name, dialect.read) for dialect in found)
+        plan = _PLANS[signature] = _Plan(readers, semconv.PANDAEVAL_ROOT in _roots(signature[0]))
+    return plan
+
+
+def _signature(raw: RawSpan, logs: Sequence[RawLog]) -> _Signature:
+    prefixes = _name_prefixes()
+    hint = max((p for p in prefixes if raw.name.startswith(p)), key=len) if raw.name.startswith(prefixes) else ""
     keys = (*raw.attributes,)
+    if not raw.events and not logs:
+        return keys, raw.scope.name, hint, False, not raw.dropped_attributes
     for event in raw.events[:_EVENT_ROOTS]:
         keys += (event.name, *event.attributes)
     for log in logs[:_EVENT_ROOTS]:
         keys += (log_name(log), *log.attributes)
-    return _roots_of(keys)
-
-
-@lru_cache(maxsize=256)
-def _roots_of(keys: tuple[str, ...]) -> frozenset[str | None]:
-    roots = frozenset(map(_ROOT_OF.get, keys))
-    return roots if None not in roots else frozenset(map(_remembered_root, keys))
-
-
-def _remembered_root(key: str) -> str | None:
-    if len(_ROOT_OF) >= _CACHE_LIMIT:
-        _ROOT_OF.clear()
-    root = _ROOT_OF[key] = key.partition(".")[0]
-    return root
+    return keys, raw.scope.name, hint, bool(logs), False
 
 
 @cache
@@ -91,27 +117,24 @@ def _name_prefixes() -> tuple[str, ...]:
     return tuple({prefix for dialect in dialects() for prefix in dialect.names})
 
 
-def _candidates(roots: frozenset[str | None], raw: RawSpan) -> tuple[Dialect, ...]:
-    prefixes = _name_prefixes()
-    # A name is of unbounded variety; only whether (and how) it matches a hint belongs into the signature.
-    name = max((p for p in prefixes if raw.name.startswith(p)), key=len) if raw.name.startswith(prefixes) else ""
-    signature = (roots, raw.scope.name, name)
-    found = _CANDIDATES.get(signature)
-    if found is None:
-        if len(_CANDIDATES) >= _CACHE_LIMIT:
-            _CANDIDATES.clear()
-        found = _CANDIDATES[signature] = tuple(d for d in dialects() if _is_candidate(d, roots, raw.scope.name, name))
-    return found
-
-
-def _is_candidate(dialect: Dialect, roots: frozenset[str | None], scope: str, name: str) -> bool:
+def _is_candidate(dialect: Dialect, signature: _Signature) -> bool:
+    keys, scope, hint, has_logs, whole = signature
+    if getattr(dialect, "only_logs", False) and not has_logs:
+        return False
     if not (dialect.roots or dialect.scopes or dialect.names):
         return True
-    return (
-        not dialect.roots.isdisjoint(roots)
-        or (bool(dialect.scopes) and scope.startswith(dialect.scopes))
-        or (bool(name) and name.startswith(dialect.names))
-    )
+    if (dialect.scopes and scope.startswith(dialect.scopes)) or (hint and hint.startswith(dialect.names)):
+        return True
+    marks = getattr(dialect, "marks", _NO_MARKS)
+    if marks and whole and marks.isdisjoint(keys):
+        return False
+    return not dialect.roots.isdisjoint(_roots(keys))
+
+
+@lru_cache(maxsize=1)  # asked for by each dialect in turn
+def _roots(keys: tuple[str, ...]) -> frozenset[str]:
+    """First segments of keys."""
+    return frozenset([key.partition(".")[0] for key in keys])
 
 
 def _complete(said: Reading, other: Reading) -> None:

@@ -19,7 +19,7 @@ _REPO = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_REPO), str(_REPO / "collector")]
 
 from pandaeval_otel.dialects import Dialect  # noqa: E402
-from pandaeval_otel.normal.spans import _candidates, _roots, dialects  # noqa: E402
+from pandaeval_otel.normal.spans import candidates, dialects  # noqa: E402
 from pandaeval_otel.raw import RawLog, RawSpan  # noqa: E402
 from tests.golden.conformance_capture import read  # noqa: E402
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"{len(spans)} spans; microseconds per read: median / p95 (spans)")
     print(f"{'dialect':<16}{'all that it reads':>28}{'of 15-25 attributes':>28}{'left to others':>28}")
     for dialect in dialects():
-        offered = [pair for pair in spans if dialect in _candidates(_roots(*pair), pair[0])]
+        offered = [pair for pair in spans if dialect in candidates(*pair)]
         taken = [pair for pair in offered if dialect.read(*pair) is not None]
         left = [pair for pair in offered if dialect.read(*pair) is None]
         middle = [pair for pair in taken if 15 <= len(pair[0].attributes) <= 25]
