@@ -1,0 +1,109 @@
+"""What is made from the Helm chart: its README from the comments of its values, and the plain manifest of the gateway.
+
+``python tests/support/chart.py`` writes both; the second needs helm.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import yaml
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.deploy import DEPLOY, program, run
+
+CHART = DEPLOY / "helm" / "pandaeval"
+README, GATEWAY = CHART / "README.md", DEPLOY / "kubernetes" / "gateway.yaml"
+KUBE = "1.34.0"
+_NAMESPACE = "pandaeval"
+_HEAD = """\
+# Helm chart of the PandaEval collector
+
+A gateway: a StatefulSet whose collectors keep what they acknowledged on volumes of their own.
+
+```
+docker build -f deploy/Dockerfile -t REGISTRY/pandaeval-collector:0.1.0 .
+docker push REGISTRY/pandaeval-collector:0.1.0
+helm install pandaeval deploy/helm/pandaeval --namespace pandaeval --create-namespace \\
+  --set image.repository=REGISTRY/pandaeval-collector \\
+  --set config.exporters.otlp.endpoint=otel-collector.observability:4317
+```
+
+By default there is no TLS and no token, and a network policy admits the pods of its namespace only. With both:
+
+```
+kubectl -n pandaeval create secret tls pandaeval-tls --cert=tls.crt --key=tls.key
+kubectl -n pandaeval create secret generic pandaeval-token --from-literal=token="$(openssl rand -hex 32)"
+helm upgrade pandaeval deploy/helm/pandaeval --namespace pandaeval --reuse-values \\
+  --set insecureBind=false --set tls.secretName=pandaeval-tls --set token.secretName=pandaeval-token
+```
+
+Sizing, upgrades, backup and what to do when something is wrong: [docs/operations.md](../../../docs/operations.md).
+
+## Values
+
+This file is made from the comments in `values.yaml` by `python tests/support/chart.py`.
+
+| value | default | |
+|---|---|---|
+"""
+_MANIFEST_HEAD = f"""\
+# The Helm chart with its default values, for those without Helm; made by `python tests/support/chart.py`.
+# Put your image and config.exporters.otlp.endpoint in, then: kubectl apply -f gateway.yaml
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: {_NAMESPACE}
+  labels:
+    pod-security.kubernetes.io/enforce: restricted
+"""
+
+
+def readme() -> str:
+    """The chart's README."""
+    return _HEAD + "".join(f"| `{name}` | `{default}` | {text} |\n" for name, default, text in _rows())
+
+
+def gateway() -> str:
+    """The manifest. Skips the test where there is no helm."""
+    return _MANIFEST_HEAD + template()
+
+
+def template(*options: str) -> str:
+    """What the chart renders to with further options of ``helm template``."""
+    common = ("--namespace", _NAMESPACE, "--kube-version", KUBE)
+    return run(program("helm"), "template", "pandaeval", CHART, *common, *options)
+
+
+def _rows() -> list[tuple[str, str, str]]:
+    """(dotted name, default as JSON, comment) of each value that is no section of others, in the file's order."""
+    rows, comment, path = [], "", [""]
+    lines = (CHART / "values.yaml").read_text().splitlines()
+    values = yaml.safe_load("\n".join(lines))
+    for line in lines:
+        text = line.strip()
+        if text.startswith("#"):
+            comment = f"{comment} {text.lstrip('# -')}".strip()
+            continue
+        named = re.match(r"^( *)([A-Za-z]\w*):", line)
+        if named and len(named[1]) <= 2:
+            path = [*path[: len(named[1]) // 2], named[2]]
+            found = values
+            for part in path:
+                found = found[part]
+            if comment or not _is_section(lines, path, found):
+                rows.append((".".join(path), json.dumps(found), comment))
+        comment = ""
+    return [row for row in rows if not any(row[0].startswith(f"{other[0]}.") and other[2] for other in rows)]
+
+
+def _is_section(lines: list[str], path: list[str], value: object) -> bool:
+    return len(path) == 1 and isinstance(value, dict) and bool(value) and f"{path[0]}:" in lines
+
+
+if __name__ == "__main__":
+    README.write_text(readme())
+    GATEWAY.write_text(gateway())

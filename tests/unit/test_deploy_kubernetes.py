@@ -1,0 +1,167 @@
+"""``deploy/kubernetes`` and ``deploy/helm``: valid for Kubernetes, hardened, configured as the collector wants it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pandaeval_collector.config import Config, load
+from support.chart import CHART, GATEWAY, README, gateway, readme, template
+from support.deploy import DEPLOY, module, program, read, run
+
+_MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+_TLS = ("--set", "insecureBind=false,tls.secretName=t,token.secretName=k")
+_SETS = {
+    "defaults": (),
+    "tls and token": _TLS,
+    "mutual tls": ("--set", "insecureBind=false,tls.secretName=t,tls.clientCa=true"),
+    "judge": ("--set", "judge.secretName=j,config.judge.model=openai/gpt-4o-mini,env[0].name=A,env[0].value=b"),
+    "everything": (
+        *_TLS,
+        "--set",
+        "replicas=3,serviceMonitor.enabled=true,persistence.storageClass=fast,image.tag=v1,image.pullSecrets={a}",
+        "--set-json",
+        'tolerations=[{"operator":"Exists"}]',
+        "--set-json",
+        'networkPolicy.from=[{"namespaceSelector":{"matchLabels":{"a":"b"}}}]',
+    ),
+}
+_NEEDED = 45
+"""Seconds for a stop: docs/operations.md#stopping."""
+
+
+def _documents(text: str) -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def _by_kind(documents: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    (found,) = (document for document in documents if document["kind"] == kind)
+    return found
+
+
+def _pods(documents: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for document in documents:
+        if document["kind"] in ("Deployment", "StatefulSet"):
+            yield document["spec"]["template"]["spec"]
+
+
+def _collector(pod: dict[str, Any]) -> dict[str, Any]:
+    containers = pod.get("initContainers", []) + pod["containers"]
+    (found,) = (each for each in containers if each["image"].startswith("pandaeval-collector:"))
+    return dict(found)
+
+
+def _configured(documents: list[dict[str, Any]], folder: Path) -> Config:
+    path = folder / "config.yaml"
+    path.write_text(_by_kind(documents, "ConfigMap")["data"]["config.yaml"])
+    return load(path, {})
+
+
+def test_helm_lint() -> None:
+    run(program("helm"), "lint", "--strict", CHART)
+
+
+@pytest.mark.parametrize("options", _SETS.values(), ids=_SETS)
+def test_the_chart_renders_what_kubernetes_takes(options: tuple[str, ...], tmp_path: Path) -> None:
+    checker = module("kubernetes_validate")
+    manifest = tmp_path / "manifest.yaml"
+    manifest.write_text(template(*options))
+    run(*checker, "--strict", "--quiet", "--no-warn", manifest)
+    config = _configured(_documents(manifest.read_text()), tmp_path)
+    assert config.server.insecure_bind == ("insecureBind=false" not in str(options))
+
+
+@pytest.mark.parametrize("path", _MANIFESTS, ids=lambda path: str(path.stem))
+@pytest.mark.parametrize("version", ["1.29", "1.37"])
+def test_manifests_are_what_kubernetes_takes(path: Path, version: str) -> None:
+    run(*module("kubernetes_validate"), "--strict", "--quiet", "-k", version, path)
+
+
+def test_the_manifest_is_the_chart() -> None:
+    """Otherwise: `python tests/support/chart.py`."""
+    assert GATEWAY.read_text() == gateway()
+
+
+def test_the_charts_page_is_up_to_date() -> None:
+    """Otherwise: `python tests/support/chart.py`."""
+    assert README.read_text() == readme()
+
+
+def test_the_schema_of_values_fits_them() -> None:
+    run(*module("check_jsonschema"), "--schemafile", CHART / "values.schema.json", CHART / "values.yaml")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("insecureBind=false", "set tls.secretName"),
+        ("networkPolicy.enabled=false", "the network has to be closed"),
+        ("replicas=0", "replicas"),
+        ("config.server.grpc=0.0.0.0:1", "config"),
+        ("presistence.size=1Gi", "presistence"),
+        ("terminationGracePeriodSeconds=10", "terminationGracePeriodSeconds"),
+    ],
+)
+def test_values_that_cannot_work_are_refused(options: str, says: str) -> None:
+    with pytest.raises(AssertionError, match=says):
+        template("--set", options)
+
+
+@pytest.mark.parametrize("path", _MANIFESTS, ids=lambda path: str(path.stem))
+def test_pods_are_locked_down(path: Path) -> None:
+    for pod in _pods(_documents(path.read_text())):
+        assert not pod["automountServiceAccountToken"]
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in pod.get("initContainers", []) + pod["containers"]:
+            context = container["securityContext"]
+            assert (context["readOnlyRootFilesystem"], context["allowPrivilegeEscalation"]) == (True, False)
+            assert context["capabilities"] == {"drop": ["ALL"]}
+            assert {"requests", "limits"} <= set(container["resources"])
+
+
+@pytest.mark.parametrize("path", _MANIFESTS, ids=lambda path: str(path.stem))
+def test_what_the_collector_writes_is_mounted(path: Path, tmp_path: Path) -> None:
+    """Its root file system is read-only."""
+    documents = _documents(path.read_text())
+    config = _configured(documents, tmp_path)
+    for pod in _pods(documents):
+        mounted = {mount["mountPath"] for mount in _collector(pod)["volumeMounts"]}
+        assert {config.store.path, "/tmp", "/etc/pandaeval/config.yaml"} <= mounted
+        assert pod["securityContext"]["fsGroup"] == 10001
+
+
+@pytest.mark.parametrize("path", _MANIFESTS, ids=lambda path: str(path.stem))
+def test_probes_reach_the_health_listener(path: Path, tmp_path: Path) -> None:
+    documents = _documents(path.read_text())
+    host, _, port = _configured(documents, tmp_path).server.health.rpartition(":")
+    assert host == "0.0.0.0"  # a kubelet comes from outside of the pod
+    for pod in _pods(documents):
+        container = _collector(pod)
+        ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+        for probe, path_asked in (("startupProbe", "/readyz"), ("livenessProbe", "/healthz")):
+            asked = container[probe]["httpGet"]
+            assert (asked["path"], ports[asked["port"]]) == (path_asked, int(port))
+
+
+@pytest.mark.parametrize("path", _MANIFESTS, ids=lambda path: str(path.stem))
+def test_a_stop_has_the_time_that_it_takes(path: Path) -> None:
+    for pod in _pods(_documents(path.read_text())):
+        pause = _collector(pod).get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", ["sleep", "0"])
+        assert pod["terminationGracePeriodSeconds"] - int(pause[1]) >= _NEEDED
+
+
+def test_the_sidecars_otlp_stays_in_its_pod(tmp_path: Path) -> None:
+    config = _configured(_documents((DEPLOY / "kubernetes" / "sidecar.yaml").read_text()), tmp_path)
+    assert (config.server.grpc, config.server.http) == (Config().server.grpc, Config().server.http)
+    assert config.store.on_shutdown == "decide", "its disk goes away with the pod"
+
+
+def test_the_volume_is_larger_than_what_the_store_may_take() -> None:
+    size = re.fullmatch(r"(\d+)Gi", read(CHART / "values.yaml")["persistence"]["size"])
+    assert size is not None
+    assert int(size[1]) << 30 > 1.5 * Config().store.max_bytes
