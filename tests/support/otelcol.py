@@ -7,16 +7,18 @@ import os
 import signal
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from support.collector import free_ports
+from support.processes import Process
+from support.programs import CACHE
 
-BINARY = Path(
-    os.environ.get("PANDAEVAL_OTELCOL") or Path.home() / ".cache" / "pandaeval" / "otelcol" / "otelcol-pandaeval"
-)
+BINARY = Path(os.environ.get("PANDAEVAL_OTELCOL") or CACHE / "otelcol" / "otelcol-pandaeval")
+DEPLOYED = Path(__file__).parents[2] / "deploy" / "otelcol"
+_QUIET = "service::telemetry::metrics::level: none"
 _FIELDS = {"logs": ("resourceLogs", "scopeLogs", "logRecords"), "traces": ("resourceSpans", "scopeSpans", "spans"),
            "metrics": ("resourceMetrics", "scopeMetrics", "metrics")}  # fmt: skip
 
@@ -95,3 +97,43 @@ def _value(value: dict[str, Any]) -> Any:
     if kind == "arrayValue":
         return [_value(item) for item in held.get("values", [])]
     return int(held) if kind == "intValue" else held
+
+
+class ConfiguredOtelcol:
+    """An OpenTelemetry Collector with one of the configurations of ``deploy/otelcol``, as a context manager. Its ports
+    are free ones: ``ports["4317"]`` is where it listens instead of 4317. ``changes``: further replacements of text."""
+
+    def __init__(self, name: str, folder: Path, environ: Mapping[str, str], changes: Mapping[str, str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        text = (DEPLOYED / name).read_text()
+        self.ports = dict(zip(("4317", "4318", "4319"), free_ports(3), strict=True))
+        for old, new in self.ports.items():
+            text = text.replace(f'"127.0.0.1:{old}"', f'"127.0.0.1:{new}"')
+        for was, becomes in changes.items():
+            assert was in text, f"{name} does not say {was}"
+            text = text.replace(was, becomes)
+        (folder / name).write_text(text)
+        command = [str(BINARY), "--config", str(folder / name), "--config", f"yaml:{_QUIET}"]
+        self._process = Process(command, folder / f"{name}.log", environ=environ)
+
+    def __enter__(self) -> ConfiguredOtelcol:
+        self._process.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.end()
+
+    def log(self) -> str:
+        return self._process.log()
+
+    @property
+    def grpc(self) -> str:
+        """Where applications send to."""
+        return f"127.0.0.1:{self.ports['4317']}"
+
+    @property
+    def results(self) -> str:
+        """Where PandaEval sends to."""
+        return f"127.0.0.1:{self.ports['4319']}"

@@ -1,10 +1,9 @@
-"""A real Prometheus that scrapes one target, as a process of its own on the loopback."""
+"""A real Prometheus on the loopback: it scrapes one target, or takes OTLP, and is asked through its query API."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import time
 import urllib.parse
 import urllib.request
@@ -13,54 +12,46 @@ from types import TracebackType
 from typing import Any
 
 from support.collector import free_ports
+from support.processes import Process
+from support.programs import CACHE
 
-BINARY = shutil.which("prometheus")
-_CONFIG = """\
-global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}
-scrape_configs:
-  - job_name: pandaeval
-    static_configs: [{{targets: ["{target}"]}}]
-"""
+THREE = CACHE / "prometheus" / "prometheus"
+"""Prometheus 3, as ``tests/support/programs.py`` builds it: the one that takes OTLP."""
+BINARY = str(THREE) if THREE.exists() else shutil.which("prometheus")
+PROMTOOL = str(THREE.parent / "promtool") if THREE.exists() else shutil.which("promtool")
+_CONFIG = "global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}\nscrape_configs: {scraped}\n"
 
 
 class Prometheus:
-    """A context manager: at its end no process is left. ``interval``: time between scrapes, as Prometheus writes it."""
+    """A context manager: at its end no process is left. ``target``: what it scrapes, every ``interval`` as Prometheus
+    writes it; ``None``: nothing, it takes OTLP at ``otlp`` instead (Prometheus 3 only)."""
 
-    def __init__(self, folder: Path, target: str, interval: str) -> None:
+    def __init__(self, folder: Path, target: str | None, interval: str = "1s") -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
-        [self._port] = free_ports(1)
-        (folder / "prometheus.yml").write_text(_CONFIG.format(interval=interval, target=target))
-        self._process: subprocess.Popen[bytes] | None = None
+        [port] = free_ports(1)
+        self.url = f"http://127.0.0.1:{port}"
+        self.otlp = f"{self.url}/api/v1/otlp"
+        scraped = [] if target is None else [{"job_name": "pandaeval", "static_configs": [{"targets": [target]}]}]
+        (folder / "prometheus.yml").write_text(_CONFIG.format(interval=interval, scraped=json.dumps(scraped)))
+        command = [
+            str(BINARY),
+            f"--config.file={folder / 'prometheus.yml'}",
+            f"--storage.tsdb.path={folder / 'tsdb'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--enable-feature=exemplar-storage",
+            "--log.level=warn",
+            *(["--web.enable-otlp-receiver"] if target is None else []),
+        ]
+        self._process = Process(command, folder / "prometheus.log", f"{self.url}/-/ready")
 
     def __enter__(self) -> Prometheus:
-        assert BINARY is not None
-        with (self._folder / "prometheus.log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [
-                    BINARY,
-                    f"--config.file={self._folder / 'prometheus.yml'}",
-                    f"--storage.tsdb.path={self._folder / 'tsdb'}",
-                    f"--web.listen-address=127.0.0.1:{self._port}",
-                    "--enable-feature=exemplar-storage",
-                    "--log.level=warn",
-                ],
-                stdout=log,
-                stderr=log,
-            )
-        deadline = time.monotonic() + 30
-        while not self._is_ready():
-            assert self._process.poll() is None, (self._folder / "prometheus.log").read_text()
-            assert time.monotonic() < deadline, "Prometheus does not become ready"
-            time.sleep(0.1)
+        self._process.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+        self._process.end()
 
     def query(self, expression: str, at: float | None = None) -> list[dict[str, Any]]:
         """The result of an instant query, at a moment if given (Unix seconds)."""
@@ -79,20 +70,25 @@ class Prometheus:
             for series in self.query(f"{name}[{window}]")
         }
 
-    def exemplars(self, name: str) -> list[dict[str, str]]:
-        """The labels of all exemplars of a metric."""
+    def exemplars(self, expression: str) -> list[dict[str, str]]:
+        """The labels of all exemplars of the series in an expression."""
+        return [each["labels"] for series in self.exemplar_series(expression) for each in series["exemplars"]]
+
+    def exemplar_series(self, expression: str) -> list[dict[str, Any]]:
+        """Series with their exemplars, of the last hour."""
         now = time.time()
-        found = self._get("query_exemplars", {"query": name, "start": f"{now - 3600:.0f}", "end": f"{now + 60:.0f}"})
-        return [exemplar["labels"] for series in found for exemplar in series["exemplars"]]
+        asked = {"query": expression, "start": f"{now - 3600:.0f}", "end": f"{now + 60:.0f}"}
+        return list(self._get("query_exemplars", asked))
+
+    def label_values(self, selector: str, label: str) -> list[str]:
+        """What a variable of a dashboard offers: the values of a label on the series that a selector finds."""
+        return list(self._get(f"label/{label}/values", {"match[]": selector}))
+
+    def metadata(self) -> dict[str, dict[str, str]]:
+        """Type, help and unit by metric family; of what was scraped."""
+        return {name: found[0] for name, found in self._get("metadata", {}).items()}
 
     def _get(self, what: str, parameters: dict[str, str]) -> Any:
-        address = f"http://127.0.0.1:{self._port}/api/v1/{what}?{urllib.parse.urlencode(parameters)}"
+        address = f"{self.url}/api/v1/{what}?{urllib.parse.urlencode(parameters)}"
         with urllib.request.urlopen(address, timeout=10) as response:
             return json.load(response)["data"]
-
-    def _is_ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/-/ready", timeout=5) as response:
-                return bool(response.status == 200)
-        except OSError:
-            return False

@@ -1,0 +1,192 @@
+"""The dashboard *Agents*: how good is what agents do, and is it measured at all."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard
+
+from deploy.grafana.frame import choice, frame, units
+from deploy.grafana.panels import BAD, GOOD, WARN, Panel, coloured, graph, heat, linked, listing, number
+from deploy.grafana.words import (
+    AGENT,
+    AT_MOST_HALF,
+    DECIDED,
+    EVALUATIONS,
+    FAILED,
+    FAILING,
+    JUDGED,
+    NAME,
+    OUTCOME,
+    PASSED,
+    SCORE,
+    SCORED,
+    SERVICE,
+    UNSCORED,
+    WHY,
+    buckets,
+    chosen,
+    in_range,
+    mean,
+    per_bar,
+    quantile,
+    share,
+)
+
+_METRIC = chosen('gen_ai_evaluation_name=~"$metric"')
+_ALL = in_range(EVALUATIONS + chosen(), SERVICE)
+_SESSIONS = "/d/pandaeval-session?var-service=${__data.fields.service}&var-agent=${__data.fields.agent}"
+
+
+def build() -> dashboard.Dashboard:
+    metric = choice("metric", "Metric", f"label_values({SCORE}_count, {NAME})")
+    return frame(
+        "pandaeval-agents",
+        "PandaEval / Agents",
+        "How good is what the agents do, and is it measured at all?",
+        [*units(), metric],
+        [
+            ("Is it measured at all?", (_measured(), _outcomes())),
+            ("At a glance", _numbers()),
+            ("Scores by metric", (_means(), _passing(), _distribution())),
+            ("Agents", (_worst(), _by_agent())),
+            ("Not scored, and changed", (_unscored(), _revised())),
+        ],
+    )
+
+
+def _measured() -> Panel:
+    """The first panel: it tells an agent that does well from one of which nothing is known."""
+    columns = {
+        "results": f"round({_ALL})",
+        "scored": _count(SCORED),
+        "content": share(in_range(EVALUATIONS + chosen('pandaeval_why="no_content"'), SERVICE), _ALL),
+        "sessions": _count('pandaeval_level="session"'),
+        "judged": _count(f'gen_ai_evaluation_name=~"{JUDGED}"'),
+        "failed evaluations": _count(f'pandaeval_why=~"{FAILED}"'),
+    }
+    panel = listing(
+        "What is measured, per service",
+        "An agent without bad scores is fine only if it was scored. content: share of results that had no text to look "
+        "at, because the instrumentation does not capture it. sessions: 0 when no span names a session (or none has "
+        "closed yet). judged: 0 when no judge is set. failed evaluations: the judge, not the agent, failed. The "
+        "collector's log names the cure for each.",
+        {SERVICE: "service"},
+        columns,
+        width=14,
+    )
+    coloured(panel, "content", [(0, GOOD), (0.2, WARN), (0.9, BAD)], "percentunit", {"1": "no content captured"})
+    coloured(panel, "scored", [(1, GOOD)], words={"0": "nothing"})
+    coloured(panel, "sessions", [(1, GOOD)], words={"0": "no session id"})
+    coloured(panel, "judged", [(1, GOOD)], words={"0": "no judge"})
+    return coloured(panel, "failed evaluations", [(0, GOOD), (1, BAD)])
+
+
+def _count(label: str) -> str:
+    return f"round({in_range(EVALUATIONS + chosen(label), SERVICE)} or 0 * {_ALL})"
+
+
+def _outcomes() -> Panel:
+    legend = "{{pandaeval_service}} {{pandaeval_outcome}} {{pandaeval_why}}"
+    return graph(
+        "Results by outcome, and why there is no score",
+        "scored: measured. assumed: nothing to evaluate, so the metric's definition says 1. unscored: should have been "
+        "measured and was not; it counts neither as good nor as bad.",
+        {legend: per_bar(EVALUATIONS + chosen(), f"{SERVICE}, {OUTCOME}, {WHY}")},
+        width=10,
+        stacked=True,
+    )
+
+
+def _numbers() -> list[Panel]:
+    everything, decided = (in_range(EVALUATIONS + chosen(*label), "") for label in ((), (DECIDED,)))
+    passed, failing, unscored = (
+        in_range(EVALUATIONS + chosen(label), "") for label in ('pandaeval_passed="true"', FAILING, UNSCORED)
+    )
+    low = in_range(f"{SCORE}_bucket{chosen(AT_MOST_HALF)}", "")
+    scores = in_range(f"{SCORE}_count{chosen()}", "")
+    sessions = in_range(f"{SCORE}_count" + chosen('gen_ai_evaluation_name="agent_reliability"'), "")
+    agents = f"count({in_range(EVALUATIONS + chosen(), AGENT)})"
+    bad = ((0, GOOD), (0.1, WARN), (0.3, BAD))
+    return [
+        number("Passed", "Share of results at or above their threshold.", f"{passed} / {decided}", "percentunit",
+               steps=((0, BAD), (0.8, WARN), (0.95, GOOD))),
+        number("Failed results", "Results below their threshold.", f"round({failing} or 0 * {everything})"),
+        number("Unscored", "Share of results that should have been scored and were not.",
+               f"({unscored} or 0 * {everything}) / {everything}", "percentunit", steps=bad),
+        number("Scores of at most 0.5", "Share of all scores.", f"{low} / {scores}", "percentunit", steps=bad),
+        number("Agents", "Agents with results.", agents),
+        number("Sessions scored", "Sessions that have closed with a reliability.", f"round({sessions})"),
+    ]  # fmt: skip
+
+
+def _means() -> Panel:
+    lowest = "lowest tenth {{gen_ai_evaluation_name}}"
+    return graph(
+        "Score: mean, and the lowest tenth",
+        "The dots are exemplars: single evaluated traces. Click one to open its trace.",
+        {"mean {{gen_ai_evaluation_name}}": mean(SCORE, _METRIC, NAME), lowest: quantile(0.1, SCORE, _METRIC, NAME)},
+        exemplars=(lowest,),
+        top=1,
+    )
+
+
+def _passing() -> Panel:
+    labels = chosen('gen_ai_evaluation_name=~"$metric"', DECIDED)
+    return graph(
+        "Passed and failed",
+        "Results against their threshold, by metric.",
+        {"{{gen_ai_evaluation_name}} passed: {{pandaeval_passed}}": per_bar(EVALUATIONS + labels, f"{NAME}, {PASSED}")},
+        stacked=True,
+    )
+
+
+def _distribution() -> Panel:
+    return heat(
+        "Distribution of $metric",
+        "How many scores fell where, over time. The dots are exemplars: click one to open its trace.",
+        buckets(SCORE, _METRIC),
+        repeat="metric",
+    )
+
+
+def _worst() -> Panel:
+    total, count = (in_range(f"{SCORE}_{part}{_METRIC}", f"{SERVICE}, {AGENT}, {NAME}") for part in ("sum", "count"))
+    panel = listing(
+        "Worst agents",
+        "The lowest mean scores in the time that is shown. Only results that were scored count.",
+        {SERVICE: "service", AGENT: "agent", NAME: "metric"},
+        {"mean score": f"bottomk(15, {total} / ({count} > 0))"},
+    )
+    coloured(panel, "mean score", [(0, BAD), (0.5, WARN), (0.8, GOOD)])
+    return linked(panel, "agent", "Sessions of this agent", f"{_SESSIONS}&${{__url_time_range}}")
+
+
+def _by_agent() -> Panel:
+    lowest = "lowest tenth {{gen_ai_agent_name}}"
+    return graph(
+        "Score by agent: mean, and the lowest tenth",
+        "All chosen metrics together. The dots are exemplars: click one to open its trace.",
+        {"mean {{gen_ai_agent_name}}": mean(SCORE, _METRIC, AGENT), lowest: quantile(0.1, SCORE, _METRIC, AGENT)},
+        exemplars=(lowest,),
+        top=1,
+    )
+
+
+def _unscored() -> Panel:
+    by = f"{SERVICE}, {WHY}, {NAME}"
+    return listing(
+        "Unscored, by reason",
+        "no_content: not captured. not_sampled: not in the judge's sample. over_budget: the day's money is used up. "
+        "judge_failed, timeout, invalid_verdict: the judge failed. incomplete_trace: spans are missing. "
+        "insufficient_evidence: too few of the expected signals.",
+        {SERVICE: "service", WHY: "why", NAME: "metric"},
+        {"results": f"round({in_range(EVALUATIONS + chosen(UNSCORED), by)})"},
+    )
+
+
+def _revised() -> Panel:
+    return graph(
+        "Results that replaced an earlier one",
+        "Late spans and late judgements make a new revision of what they change; the histogram keeps the first score.",
+        {"{{gen_ai_evaluation_name}}": per_bar('pandaeval_revisions_total{pandaeval_service=~"$service"}', NAME)},
+        stacked=True,
+    )

@@ -1,0 +1,137 @@
+"""The dashboard *Collector*: is everything that came in accounted for, and does the sidecar keep up."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard
+
+from deploy.grafana.frame import choice, frame
+from deploy.grafana.panels import BAD, GOOD, WARN, Panel, graph, number
+from deploy.grafana.words import per_bar, per_second
+
+_ON = '{instance=~"$instance"}'
+_FATE = "pandaeval_outcome, pandaeval_reason"
+
+
+def build() -> dashboard.Dashboard:
+    return frame(
+        "pandaeval-collector",
+        "PandaEval / Collector",
+        "Is everything that came in accounted for, and does the collector keep up?",
+        [choice("instance", "Collector", "label_values(pandaeval_accounting_residual, instance)")],
+        [
+            ("At a glance", _numbers()),
+            ("What came in", (_spans(), _logs(), _requests())),
+            ("What became of it", (_traces(), _open(), _lag())),
+            ("What went out", (_sent(), _state(), _queues())),
+            ("The machine", (_memory(), _store(), _disk_errors())),
+        ],
+    )
+
+
+def _numbers() -> list[Panel]:
+    dropped = f'sum(pandaeval_exporter_items_total{_ON[:-1]}, pandaeval_outcome="dropped"}}) or vector(0)'
+    return [
+        number("Collectors", "That report.", f"count(pandaeval_accounting_residual{_ON})", width=4),
+        number("Unaccounted for", "Spans and log records that no count accounts for: 0, or there is a bug.",
+               f"sum(pandaeval_accounting_residual{_ON})", steps=((-1e9, BAD), (0, GOOD), (1, BAD))),
+        number("Spans per second", "Decoded.",
+               f'sum(rate(pandaeval_spans_total{_ON[:-1]}, pandaeval_outcome="decoded"}}[$__rate_interval]))'),
+        number("Lag", "How long the oldest trace that is due has been waiting.", f"max(pandaeval_lag_seconds{_ON})", "s",
+               steps=((0, GOOD), (10, WARN), (60, BAD))),
+        number("Results not delivered", "Dropped since the start: refused by the sink, or too old.", dropped,
+               steps=((0, GOOD), (1, BAD))),
+        number("Memory", "Resident, the largest.", f"max(pandaeval_memory_bytes{_ON})", "bytes"),
+    ]  # fmt: skip
+
+
+def _fates(title: str, text: str, counter: str, by: str = _FATE, legend: str = "") -> Panel:
+    legend = legend or "{{pandaeval_outcome}} {{pandaeval_reason}}"
+    return graph(title, text, {legend: per_bar(counter + _ON, by)}, width=8, stacked=True)
+
+
+def _spans() -> Panel:
+    return _fates(
+        "Spans by what became of them",
+        "decoded = stored + duplicate + own_output + rejected + ignored.",
+        "pandaeval_spans_total",
+    )
+
+
+def _logs() -> Panel:
+    return _fates("Log records by what became of them", "As for spans.", "pandaeval_logs_total")
+
+
+def _requests() -> Panel:
+    return _fates(
+        "Requests by answer and door",
+        "Senders that are told to come back later keep their data and try again.",
+        "pandaeval_requests_total",
+    )
+
+
+def _traces() -> Panel:
+    return _fates(
+        "Traces decided, by why they closed",
+        "explicit: the processor said so. root_ended: quiet after the root. idle: no root for long. The caps: max_age, "
+        "span_limit, memory.",
+        "pandaeval_traces_total",
+    )
+
+
+def _open() -> Panel:
+    return graph("Open traces", "Not decided yet.", {"{{instance}}": f"sum by (instance) (pandaeval_traces_open{_ON})"},
+                 width=8)  # fmt: skip
+
+
+def _lag() -> Panel:
+    return graph(
+        "Lag",
+        "How long the oldest trace that is due has been waiting: above some seconds, scoring does not keep up.",
+        {"{{instance}}": f"max by (instance) (pandaeval_lag_seconds{_ON})"},
+        "s",
+        width=8,
+    )
+
+
+def _sent() -> Panel:
+    rate = per_second(f"pandaeval_exporter_items_total{_ON}", "pandaeval_exporter, pandaeval_signal, pandaeval_outcome")
+    legend = "{{pandaeval_exporter}} {{pandaeval_signal}} {{pandaeval_outcome}}"
+    return graph("Results sent and dropped, per second", "By exporter and signal.", {legend: rate}, width=8)
+
+
+def _state() -> Panel:
+    state = f"min by (instance, pandaeval_exporter, pandaeval_signal) (pandaeval_exporter_state{_ON})"
+    legend = "{{instance}} {{pandaeval_exporter}} {{pandaeval_signal}}"
+    return graph(
+        "Exporters: 1 up, 0 down, -1 off", "Off: the sink does not take this signal.", {legend: state}, width=8
+    ).min(-1)
+
+
+def _queues() -> Panel:
+    size = f"sum by (pandaeval_queue) (pandaeval_queue_size{_ON})"
+    return graph(
+        "Queues",
+        "store: writes under way. judge: jobs. outbox: results that wait for a sink.",
+        {"{{pandaeval_queue}}": size},
+        width=8,
+    )
+
+
+def _memory() -> Panel:
+    resident = f"max by (instance) (pandaeval_memory_bytes{_ON})"
+    return graph("Memory", "Resident, the judge's process apart.", {"{{instance}}": resident}, "bytes", width=8)
+
+
+def _store() -> Panel:
+    size = f"max by (instance) (pandaeval_store_size_bytes{_ON})"
+    text = "Bytes in use in the store's file; at 70 % of store.max_bytes old results go earlier, at 95 % spans are refused."
+    return graph("Store", text, {"{{instance}}": size}, "bytes", width=8)
+
+
+def _disk_errors() -> Panel:
+    return graph(
+        "Failures of the disk since the start",
+        "refused: senders were told to come back. retried: written later. put_aside: a damaged file was moved away.",
+        {"{{instance}} {{pandaeval_outcome}}": f"sum by (instance, pandaeval_outcome) (pandaeval_store_errors_total{_ON})"},
+        width=8,
+    )

@@ -1,0 +1,48 @@
+"""What all dashboards have in common: the frame, rows, variables, and links to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from grafana_foundation_sdk.builders import dashboard
+from grafana_foundation_sdk.models import dashboard as model
+
+from deploy.grafana.panels import PROMETHEUS, Panel
+
+Row = tuple[str, Sequence[Panel]]
+
+
+def frame(
+    uid: str, title: str, text: str, variables: Iterable[dashboard.QueryVariable], rows: Iterable[Row]
+) -> dashboard.Dashboard:
+    """A dashboard of titled rows; ``variables`` come after the choice of a data source."""
+    made = dashboard.Dashboard(title).uid(uid).description(text).tags(["pandaeval"]).timezone("browser").readonly()
+    made.time("now-6h", "now").refresh("30s").tooltip(model.DashboardCursorSync.CROSSHAIR)
+    others = dashboard.DashboardLink("PandaEval").type(model.DashboardLinkType.DASHBOARDS).tags(["pandaeval"])
+    made.link(others.keep_time(True).include_vars(True))
+    made.with_variable(dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus"))
+    for variable in variables:
+        made.with_variable(variable)
+    for heading, panels in rows:
+        made.with_row(dashboard.Row(heading))
+        for panel in panels:
+            made.with_panel(panel)
+    return made
+
+
+def choice(name: str, label: str, query: str) -> dashboard.QueryVariable:
+    """A variable that takes its values from a label; all of them unless chosen. ``query``: ``label_values(…)``."""
+    made = dashboard.QueryVariable(name).label(label).query({"query": query, "refId": name}).datasource(PROMETHEUS)
+    made.refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(model.VariableSort.ALPHABETICAL_ASC)
+    everything = model.VariableOption(text="All", value="$__all", selected=True)
+    return made.multi(True).include_all(True).all_value(".*").current(everything)
+
+
+def units(level: str = "") -> list[dashboard.QueryVariable]:
+    """Service, agent and environment of what was evaluated, at one level if given."""
+    source = "pandaeval_evaluations_total" + (f'{{pandaeval_level="{level}"}}' if level else "")
+    return [
+        choice("service", "Service", f"label_values({source}, pandaeval_service)"),
+        choice("agent", "Agent", f"label_values({source}, gen_ai_agent_name)"),
+        choice("environment", "Environment", f"label_values({source}, deployment_environment_name)"),
+    ]

@@ -1,0 +1,133 @@
+"""The dashboard *Sessions*: did an agent ever fail badly in a conversation, was it steady, and in which trace."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard
+
+from deploy.grafana.frame import frame, units
+from deploy.grafana.panels import BAD, GOOD, WARN, Panel, coloured, graph, heat, listing, number
+from deploy.grafana.words import (
+    AGENT,
+    EVALUATIONS,
+    NAME,
+    OUTCOME,
+    SCORE,
+    SERVICE,
+    WHY,
+    below_half,
+    buckets,
+    chosen,
+    in_range,
+    mean,
+    per_bar,
+    quantile,
+)
+
+_RELIABILITY = chosen('gen_ai_evaluation_name="agent_reliability"')
+_CONSISTENCY = chosen('gen_ai_evaluation_name="agent_consistency"')
+_SESSION = 'pandaeval_level="session"'
+_SIGNALS = chosen(
+    'pandaeval_level="trace"', 'gen_ai_evaluation_name=~"confidence|coherence|loop_detection|tool_correctness|tool_loop"'
+)
+_CLICK = "The dots are exemplars: click one to open the trace (a session's is its last one)."
+
+
+def build() -> dashboard.Dashboard:
+    return frame(
+        "pandaeval-session",
+        "PandaEval / Sessions",
+        "Reliability and consistency of whole conversations, and the risk that their traces bring in.",
+        units("session"),
+        [
+            ("Sessions", _numbers()),
+            ("Over time", (_over_time(), _outcomes(), _reliability(), _consistency())),
+            ("Risk per trace", (_traces(), _risk())),
+            ("Agents", (_agents(),)),
+        ],
+    )
+
+
+def _numbers() -> list[Panel]:
+    count = in_range(f"{SCORE}_count{_RELIABILITY}", "")
+    total = in_range(f"{SCORE}_sum{_RELIABILITY}", "")
+    steady, sessions = (in_range(f"{SCORE}_{part}{_CONSISTENCY}", "") for part in ("sum", "count"))
+    steps = ((0, BAD), (0.5, WARN), (0.7, GOOD))
+    return [
+        number("Sessions scored", "Closed sessions with a reliability.", f"round({count})", width=6),
+        number("Mean reliability", "1: no trace was risky.", f"{total} / ({count} > 0)", width=6, steps=steps),
+        number("Mean consistency", "Needs judged confidence.", f"{steady} / ({sessions} > 0)", width=6, steps=steps),
+        number("Unreliable", "Share of sessions at or below 0.5.", below_half(_RELIABILITY, ""), "percentunit",
+               width=6, steps=((0, GOOD), (0.05, WARN), (0.2, BAD))),
+    ]  # fmt: skip
+
+
+def _over_time() -> Panel:
+    lowest = "lowest tenth {{gen_ai_evaluation_name}}"
+    labels = chosen(_SESSION)
+    return graph(
+        "Reliability and consistency: mean, and the lowest tenth",
+        _CLICK,
+        {"mean {{gen_ai_evaluation_name}}": mean(SCORE, labels, NAME), lowest: quantile(0.1, SCORE, labels, NAME)},
+        exemplars=(lowest,),
+        top=1,
+    )
+
+
+def _outcomes() -> Panel:
+    return graph(
+        "Sessions by outcome, and why there is no score",
+        "insufficient_evidence: fewer than half of the traces gave a signal that they should have given, for instance "
+        "because the judge was down.",
+        {"{{gen_ai_evaluation_name}} {{pandaeval_outcome}} {{pandaeval_why}}": per_bar(
+            EVALUATIONS + chosen(_SESSION), f"{NAME}, {OUTCOME}, {WHY}")},
+        stacked=True,
+    )  # fmt: skip
+
+
+def _reliability() -> Panel:
+    return heat("Distribution of agent_reliability", _CLICK, buckets(SCORE, _RELIABILITY))
+
+
+def _consistency() -> Panel:
+    return heat("Distribution of agent_consistency", _CLICK, buckets(SCORE, _CONSISTENCY))
+
+
+def _traces() -> Panel:
+    return heat(
+        "Signals of traces (risk = 1 - score)",
+        "What sessions are made of: confidence, coherence, loops, tool choice. A session's risk is that of its worst "
+        "traces. The dots are exemplars: click one to open its trace.",
+        buckets(SCORE, _SIGNALS),
+    )
+
+
+def _risk() -> Panel:
+    low = f"{SCORE}_bucket{_SIGNALS[:-1]}, le=\"0.5\"}}"
+    rate = f"sum by ({NAME}) (rate({low}[$__rate_interval]))"
+    whole = f"sum by ({NAME}) (rate({SCORE}_count{_SIGNALS}[$__rate_interval]))"
+    return graph(
+        "Share of traces with a risk of 0.5 or more, by signal",
+        "These are the traces that pull a session down.",
+        {"{{gen_ai_evaluation_name}}": f"{rate} / ({whole} > 0)"},
+        "percentunit",
+        top=1,
+    )
+
+
+def _agents() -> Panel:
+    by = f"{SERVICE}, {AGENT}"
+    means = [
+        f"{in_range(f'{SCORE}_sum{labels}', by)} / ({in_range(f'{SCORE}_count{labels}', by)} > 0)"
+        for labels in (_RELIABILITY, _CONSISTENCY)
+    ]
+    sessions = f"round({in_range(f'{SCORE}_count{_RELIABILITY}', by)})"
+    panel = listing(
+        "Agents by session",
+        "Mean reliability and consistency of closed sessions.",
+        {SERVICE: "service", AGENT: "agent"},
+        {"sessions": sessions, "reliability": means[0], "consistency": means[1]},
+        width=24,
+    )
+    for column in ("reliability", "consistency"):
+        coloured(panel, column, [(0, BAD), (0.5, WARN), (0.7, GOOD)])
+    return panel
