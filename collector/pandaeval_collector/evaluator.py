@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from pandaeval_collector.metric import (
     registry,
 )
 from pandaeval_collector.result import Evaluator as By
-from pandaeval_collector.result import Result, Unit, now, result_id
+from pandaeval_collector.result import Identity, Result, Unit, now
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_otel.model import Trace
 
@@ -70,6 +71,16 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A metric with all that its results share."""
+
+    metric: Metric[Any, Any]
+    threshold: float
+    by: By
+    identity: Identity
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What is configured about scoring. ``enabled``: metric keys, or ``None`` for all; ``thresholds``: by key."""
 
@@ -98,6 +109,7 @@ class Evaluator:
         self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
         self._session: list[SessionMetric] = [m for m in metrics if m.level == "session"]
         self._enabled_names = frozenset(m.name for m in metrics if m.level == "trace")
+        self._prepared: dict[str, _Prepared] = {}
 
     def embed(self, traces: Iterable[Trace]) -> Texts:
         """The vectors of all texts that the enabled metrics want of these traces. If they cannot be had for a single
@@ -150,7 +162,7 @@ class Evaluator:
         id_, spent = question.id, spent or Spent()
         if isinstance(finding, Unscored) and finding.why in PASSING:
             depends = {**self._depends_on(metric, question.threshold), "why": finding.why.value}
-            id_ = result_id(question.unit, metric.key, metric.version, question.model, depends)
+            id_ = Identity(metric.key, metric.version, question.model, depends).of(question.unit)
         share = {"inclusion_probability": judge.sample}
         return Result(
             id=id_,
@@ -179,9 +191,8 @@ class Evaluator:
         return _ask(metric, trace, TraceContext(texts, self._threshold(metric)), None)
 
     def _question(self, metric: TraceMetric, unit: Unit, judge: JudgeSettings) -> Question:
-        model, threshold = judge.model_of(metric.key), self._threshold(metric)
-        id_ = result_id(unit, metric.key, metric.version, model, self._depends_on(metric, threshold))
-        return Question(id_, metric, unit, model, threshold)
+        prepared = self._prepared.get(metric.key) or self._prepare(metric)
+        return Question(prepared.identity.of(unit), metric, unit, judge.model_of(metric.key), prepared.threshold)
 
     def in_session(self, trace: Trace, texts: Texts, earlier: tuple[EarlierOutput, ...], evidence: str) -> list[Result]:
         """Results of the metrics that compare a trace with its session; ``evidence`` covers the traces compared."""
@@ -214,31 +225,26 @@ class Evaluator:
         refusal: Unscored | None,
     ) -> list[Result]:
         results = []
+        concluded = now()
         for metric in metrics:
-            threshold = self._threshold(metric)
+            prepared = self._prepared.get(metric.key) or self._prepare(metric)
             started = time.perf_counter()
-            finding = _ask(metric, subject, context(threshold), refusal)
+            finding = _ask(metric, subject, context(prepared.threshold), refusal)
             if finding is not None:
                 elapsed = (time.perf_counter() - started) * 1e3
-                results.append(self._result(metric, unit, finding, threshold, elapsed))
+                results.append(_result(prepared, unit, finding, elapsed, concluded))
         return results
 
-    def _result(
-        self, metric: Metric[Any, Any], unit: Unit, finding: Finding, threshold: float, duration_ms: float
-    ) -> Result:
+    def _prepare(self, metric: Metric[Any, Any]) -> _Prepared:
+        judge = self.settings.judge
         model = self.embedder.id if metric.kind == "embedding" else None
-        return Result(
-            id=result_id(unit, metric.key, metric.version, model, self._depends_on(metric, threshold)),
-            metric=metric.name,
-            unit=unit,
-            finding=finding,
-            evaluator=By(metric.kind, metric.version, model),
-            threshold=threshold,
-            revision=unit.revision,
-            final=True,
-            duration_ms=round(duration_ms, 3),
-            time=now(),
-        )
+        if metric.kind == "llm" and judge is not None:
+            model = judge.model_of(metric.key)
+        threshold = self._threshold(metric)
+        identity = Identity(metric.key, metric.version, model, self._depends_on(metric, threshold))
+        prepared = _Prepared(metric, threshold, By(metric.kind, metric.version, model), identity)
+        self._prepared[metric.key] = prepared
+        return prepared
 
     def _threshold(self, metric: Metric[Any, Any]) -> float:
         configured = self.settings.thresholds.get(metric.key)
@@ -282,6 +288,21 @@ def _ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored
         _log.exception("metric %s failed", metric.key)
         finding = Unscored(Why.METRIC_ERROR, f"{type(error).__name__}: {error}"[:500])
     return finding if finding is None or refusal is None else refusal
+
+
+def _result(prepared: _Prepared, unit: Unit, finding: Finding, duration_ms: float, concluded: datetime) -> Result:
+    return Result(
+        id=prepared.identity.of(unit),
+        metric=prepared.metric.name,
+        unit=unit,
+        finding=finding,
+        evaluator=prepared.by,
+        threshold=prepared.threshold,
+        revision=unit.revision,
+        final=True,
+        duration_ms=round(duration_ms, 3),
+        time=concluded,
+    )
 
 
 def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:

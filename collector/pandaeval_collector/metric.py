@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from pandaeval_collector.embedding import Bands
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.score import Finding
+from pandaeval_collector.stats import content_tokens
+from pandaeval_collector.stats.similarity import Direction, Vector
 from pandaeval_otel.discovery import find
 from pandaeval_otel.model import Trace
 
@@ -26,9 +28,9 @@ C = TypeVar("C")
 Threshold = float | Callable[[Bands | None], float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Texts:
-    """The vectors of the texts that metrics asked for, computed in one batch for many traces.
+    """The vectors of the texts that metrics asked for, computed in one batch for many traces. One thread.
 
     ``rows[text]``: shape (dim,), float32, length 1 or all zeros. ``chunked``: texts embedded in parts."""
 
@@ -36,6 +38,22 @@ class Texts:
     chunked: Collection[str]
     embedder: str
     bands: Bands | None
+    _directions: dict[str, Direction] = field(default_factory=dict)
+    _words: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def direction(self, text: str) -> Direction:
+        """Where its vector points; false for a row of zeros. Worked out once for all who ask."""
+        found = self._directions.get(text)
+        if found is None:
+            found = self._directions[text] = Direction(self.rows[text])
+        return found
+
+    def words(self, text: str) -> frozenset[str]:
+        """Its content words. Worked out once for all who ask."""
+        found = self._words.get(text)
+        if found is None:
+            found = self._words[text] = content_tokens(text)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +62,7 @@ class EarlierOutput:
 
     trace_id: str
     index: int
-    embedding: NDArray[np.float32]
+    embedding: Vector
     tokens: frozenset[str]
 
 

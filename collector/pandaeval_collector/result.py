@@ -15,7 +15,11 @@ from pandaeval_collector.score import Assumed, Finding, Score, Unscored
 TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+# Nobody changes what stands here. It is not declared frozen because setting the fields of a frozen object takes four
+# times as long, and there are many.
+
+
+@dataclass(slots=True)
 class Unit:
     """What a result is about. ``id``: trace id or session id; ``span_id``: the evaluated span (for a session the root
     of its last trace); ``evidence``: digest of what was looked at; ``end_ns``: when the evaluated span ended."""
@@ -47,9 +51,13 @@ class Evaluator:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Result:
-    """One result; ``id`` depends on content only, so the same evidence gives the same id on every machine."""
+    """One result; ``id`` depends on content only, so the same evidence gives the same id on every machine.
+
+    What follows from the finding is worked out once: ``outcome`` is ``scored | assumed | unscored``; ``score``
+    is ``None`` for ``unscored``, ``why`` for all others; ``success``: ``score >= threshold`` (in that of ``raw`` where
+    there is one), within 1e-9; ``label``: ``assumed``, the score's own, ``pass`` or ``fail``."""
 
     id: str
     metric: str
@@ -65,53 +73,29 @@ class Result:
     tokens: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def outcome(self) -> str:
+    outcome: str = field(init=False)
+    score: float | None = field(init=False)
+    why: str | None = field(init=False)
+    success: bool | None = field(init=False)
+    label: str | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.score = self.why = self.success = self.label = None
         match self.finding:
-            case Score():
-                return "scored"
-            case Assumed():
-                return "assumed"
-            case Unscored():
-                return "unscored"
-
-    @property
-    def score(self) -> float | None:
-        return None if isinstance(self.finding, Unscored) else self.finding.value
-
-    @property
-    def why(self) -> str | None:
-        return self.finding.why.value if isinstance(self.finding, Unscored) else None
+            case Score() as finding:
+                self.outcome, self.score = "scored", finding.value
+                self.success = _success(finding, self.threshold)
+                passed = None if self.success is None else "pass" if self.success else "fail"
+                self.label = passed if finding.label is None else finding.label
+            case Assumed(value=value):
+                self.outcome, self.score, self.success, self.label = "assumed", value, True, "assumed"
+            case Unscored(why=why):
+                self.outcome, self.why = "unscored", why.value
 
     @property
     def time_ns(self) -> int:
         """When it was concluded, Unix nanoseconds, exact to the microsecond."""
         return round(self.time.timestamp() * 1e6) * 1000
-
-    @property
-    def success(self) -> bool | None:
-        """``score >= threshold`` (in the scale of ``raw`` where there is one), within 1e-9."""
-        match self.finding:
-            case Assumed():
-                return True
-            case Score(failed=True):
-                return False
-            case Score(value=value, raw=raw) if self.threshold is not None:
-                return (value if raw is None else raw) >= self.threshold - TOLERANCE
-            case _:
-                return None
-
-    @property
-    def label(self) -> str | None:
-        match self.finding:
-            case Assumed():
-                return "assumed"
-            case Score(label=str(label)):
-                return label
-            case Score() if self.success is not None:
-                return "pass" if self.success else "fail"
-            case _:
-                return None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of a result, in the order in which people read it."""
@@ -158,14 +142,30 @@ class Result:
         return orjson.dumps(self.to_dict(), option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def result_id(unit: Unit, key: str, version: str, model: str | None, settings: Mapping[str, Any]) -> str:
-    """32 hex digits from what a result depends on: unit, metric, its version, judge or embedder, settings, evidence."""
-    parts = [unit.level, unit.id, key, version, model, _canonical(settings), unit.evidence]
-    return hashlib.blake2b(orjson.dumps(parts), digest_size=16).hexdigest()
+class Identity:
+    """The part of a result's id that all results of one metric share: its version, judge or embedder, and settings."""
+
+    __slots__ = ("_shared",)
+
+    def __init__(self, key: str, version: str, model: str | None, settings: Mapping[str, Any]) -> None:
+        self._shared = orjson.dumps([key, version, model, _canonical(settings)])[1:-1]
+
+    def of(self, unit: Unit) -> str:
+        """32 hex digits from what a result depends on: the shared part, the unit and its evidence."""
+        about, evidence = orjson.dumps([unit.level, unit.id])[1:-1], orjson.dumps(unit.evidence)
+        return hashlib.blake2b(b"[%b,%b,%b]" % (about, self._shared, evidence), digest_size=16).hexdigest()
 
 
 def now() -> datetime:
     return datetime.now(UTC)
+
+
+def _success(finding: Score, threshold: float | None) -> bool | None:
+    if finding.failed:
+        return False
+    if threshold is None:
+        return None
+    return (finding.value if finding.raw is None else finding.raw) >= threshold - TOLERANCE
 
 
 def _canonical(settings: Mapping[str, Any]) -> str:

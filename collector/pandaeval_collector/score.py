@@ -29,7 +29,11 @@ class Why(StrEnum):
     SHUTDOWN = "shutdown"
 
 
-@dataclass(frozen=True, slots=True)
+# Nobody changes a finding. It is not declared frozen because setting the fields of a frozen object takes four times as
+# long, and there are many.
+
+
+@dataclass(slots=True)
 class Score:
     """A judgement: ``value`` in 0..1, 1 is best. ``raw`` is the native value where the source has a scale of its own
     (``scale`` names it, for instance ``"1-5"``). ``coverage``: share 0..1 of the expected evidence that was there.
@@ -51,7 +55,7 @@ class Score:
             raise ValueError(f"a score lies in 0..1, not {self.value!r}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Assumed:
     """Nothing to evaluate; the source of the metric says what to report then (always 1.0)."""
 
@@ -60,7 +64,7 @@ class Assumed:
     value: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Unscored:
     """No judgement, and why. Never counts as good or as bad."""
 

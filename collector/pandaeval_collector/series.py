@@ -7,13 +7,14 @@ counts nothing twice. OTLP metrics and the scrape endpoint are two renderings of
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pandaeval_collector.instrument import Attributes, Instrument
 from pandaeval_collector.result import Result
-from pandaeval_collector.score import Score
 
+_REMEMBERED = 10_000
+_PASSED = {None: "", True: "true", False: "false"}
 OTHER = "__other__"
 CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 100}
 """How many distinct values a label may take; what comes later is ``__other__``, for good."""
@@ -58,23 +59,30 @@ class Exemplar:
 
 @dataclass(slots=True)
 class Increment:
-    """What a batch of results adds to one series. ``exemplars``: the last one of each bucket index."""
+    """What a batch of results adds to one series."""
 
     instrument: Instrument
     attributes: Attributes
     count: int = 0
     total: float = 0.0
     buckets: dict[int, int] = field(default_factory=dict)
-    exemplars: dict[int, Exemplar] = field(default_factory=dict)
+    _shown: dict[int, tuple[Result, float | None]] = field(default_factory=dict)
 
-    def observe(self, value: float, exemplar: Exemplar | None) -> None:
-        """One measurement; for a counter ``value`` is 1."""
+    def observe(self, value: float, result: Result | None, shown: float | None = None) -> None:
+        """One measurement; for a counter ``value`` is 1. ``result``: what it is an example of, ``shown`` with this
+        value instead of the score; ``None`` for no example."""
         self.count += 1
         self.total += value
         bucket = bisect_left(self.instrument.bounds, value) if self.instrument.bounds else 0
         self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
-        if exemplar is not None:
-            self.exemplars[bucket] = exemplar
+        if result is not None and result.unit.sampled and result.unit.trace_id:
+            self._shown[bucket] = result, shown
+
+    @property
+    def exemplars(self) -> dict[int, Exemplar]:
+        """The last example of each bucket index: the evaluated span. There is none of traces that the application did
+        not sample, since nobody could open them."""
+        return {bucket: _exemplar(result, shown) for bucket, (result, shown) in self._shown.items()}
 
 
 class Labels:
@@ -85,6 +93,7 @@ class Labels:
         for kind, value in known:
             self._known.setdefault(kind, set()).add(value)
         self._new: list[tuple[str, str]] = []
+        self._named: dict[tuple[str | None, ...], Attributes] = {}
 
     def admit(self, kind: str, value: str) -> str:
         """The value, or ``__other__`` when its kind has as many as it may."""
@@ -98,6 +107,26 @@ class Labels:
             self._new.append((kind, value))
         return value
 
+    def named(
+        self, metric: str, level: str, agent: str, service: str, environment: str | None, *verdict: str | None
+    ) -> Attributes:
+        """The attributes of a series; ``verdict``: outcome, why and passed, of one that counts results by them. What
+        was admitted once stays so, and it is the same few all the time."""
+        key = (metric, level, agent, service, environment, *verdict)
+        found = self._named.get(key)
+        if found is None:
+            if len(self._named) >= _REMEMBERED:
+                self._named.clear()
+            found = self._named[key] = _filled(
+                ("gen_ai.evaluation.name", metric),
+                ("pandaeval.level", level),
+                ("gen_ai.agent.name", self.admit("agent", agent)),
+                ("pandaeval.service", self.admit("service", service)),
+                ("deployment.environment.name", self.admit("environment", environment or "")),
+                *zip(("pandaeval.outcome", "pandaeval.why", "pandaeval.passed"), verdict, strict=False),
+            )
+        return found
+
     def take_new(self) -> list[tuple[str, str]]:
         """Values admitted since the last call, to be stored with the results that use them."""
         new, self._new = self._new, []
@@ -110,56 +139,46 @@ def increments(results: Iterable[Result], counted: Collection[str], labels: Labe
 
     def at(instrument: Instrument, attributes: Attributes) -> Increment:
         key = (instrument.name, attributes)
-        if key not in found:
-            found[key] = Increment(instrument, attributes)
-        return found[key]
+        increment = found.get(key)
+        if increment is None:
+            increment = found[key] = Increment(instrument, attributes)
+        return increment
 
     for result in results:
         unit = result.unit
-        name = ("gen_ai.evaluation.name", result.metric)
-        level = ("pandaeval.level", unit.level)
-        service = ("pandaeval.service", labels.admit("service", unit.service))
-        base: Attributes = (
-            name,
-            level,
-            ("gen_ai.agent.name", labels.admit("agent", unit.agent)),
-            service,
-            ("deployment.environment.name", labels.admit("environment", unit.environment or "")),
-        )
-        exemplar = _exemplar(result)
-        passed = "" if result.success is None else str(result.success).lower()
-        verdict: Attributes = (
-            ("pandaeval.outcome", result.outcome),
-            ("pandaeval.why", result.why or ""),
-            ("pandaeval.passed", passed),
-        )
-        at(EVALUATIONS, _filled(base + verdict)).observe(1.0, exemplar)
-        if isinstance(result.finding, Score) and result.id not in counted:
-            at(SCORE, _filled(base)).observe(result.finding.value, exemplar)
+        about = (result.metric, unit.level, unit.agent, unit.service, unit.environment)
+        verdict = (result.outcome, result.why, _PASSED[result.success])
+        at(EVALUATIONS, labels.named(*about, *verdict)).observe(1.0, result)
+        if result.outcome == "scored" and result.score is not None and result.id not in counted:
+            at(SCORE, labels.named(*about)).observe(result.score, result)
         if result.revision > 1:
-            at(REVISIONS, _filled((name, level, service))).observe(1.0, exemplar)
+            at(REVISIONS, labels.named(result.metric, unit.level, "", unit.service, "")).observe(1.0, result)
         if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
-            model = ("gen_ai.request.model", labels.admit("model", result.evaluator.model or ""))
-            about = _filled((name, model, ("pandaeval.outcome", result.outcome)))
-            seconds = result.duration_ms / 1e3
-            at(JUDGE_DURATION, about).observe(seconds, replace(exemplar, value=seconds) if exemplar else None)
-            at(JUDGE_TOKENS, about).observe(float(result.tokens), None)
-            at(JUDGE_COST, about).observe(result.cost_usd, None)
+            _observe_judge(result, labels, at)
     return list(found.values())
 
 
-def _exemplar(result: Result) -> Exemplar | None:
-    """The evaluated span; none for traces that the application did not sample, since nobody could open them."""
+def _observe_judge(result: Result, labels: Labels, at: Callable[[Instrument, Attributes], Increment]) -> None:
+    asked = _filled(
+        ("gen_ai.evaluation.name", result.metric),
+        ("gen_ai.request.model", labels.admit("model", result.evaluator.model or "")),
+        ("pandaeval.outcome", result.outcome),
+    )
+    seconds = result.duration_ms / 1e3
+    at(JUDGE_DURATION, asked).observe(seconds, result, seconds)
+    at(JUDGE_TOKENS, asked).observe(float(result.tokens), None)
+    at(JUDGE_COST, asked).observe(result.cost_usd, None)
+
+
+def _exemplar(result: Result, shown: float | None) -> Exemplar:
     unit = result.unit
-    if not unit.sampled or not unit.trace_id:
-        return None
-    value = result.score if result.score is not None else 1.0
+    value = shown if shown is not None else 1.0 if result.score is None else result.score
     return Exemplar(value, unit.trace_id, unit.span_id, result.time_ns)
 
 
-def _filled(attributes: Attributes) -> Attributes:
+def _filled(*attributes: tuple[str, str | None]) -> Attributes:
     """Absent is absent: an attribute without a value is left out."""
-    return tuple(pair for pair in attributes if pair[1])
+    return tuple((key, value) for key, value in attributes if value)
 
 
 @dataclass(frozen=True, slots=True)

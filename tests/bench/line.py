@@ -28,6 +28,7 @@ from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.line import Line
 from pandaeval_collector.pipeline import Pipeline, Timing
 from pandaeval_collector.result import Result
+from pandaeval_collector.sessions import Sessions
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import Durability
 from pandaeval_collector.store.writer import Writer
@@ -107,7 +108,7 @@ def _watch(stages: Stages) -> None:
     stages.watch(Evaluator, "embed", "embed")
     for name in ("trace", "in_session", "session"):
         stages.watch(Evaluator, name, "metrics")
-    stages.watch(Line, "_file_under_sessions", "sessions")
+    stages.watch(Sessions, "file", "sessions")
     stages.watch(Emitter, "add", "encode")
     stages.watch(Result, "to_json", "result JSON")
 

@@ -10,7 +10,7 @@ import pytest
 from pandaeval_collector.embedding import Bands
 from pandaeval_collector.evaluator import Evaluator, trace_unit
 from pandaeval_collector.metric import Metric, SessionContext, SessionView, Texts, TraceContext, registry
-from pandaeval_collector.result import result_id
+from pandaeval_collector.result import Identity
 from pandaeval_collector.score import Assumed, Score, Unscored
 
 from pandaeval_otel.model import Trace, Trigger, Turn
@@ -73,14 +73,14 @@ def test_a_metric_that_raises_costs_its_own_result_only() -> None:
 def test_ids_follow_from_what_a_result_depends_on() -> None:
     unit = trace_unit(Trace("a" * 32, (), "b" * 16, digest="d1"))
     other = trace_unit(Trace("a" * 32, (), "b" * 16, digest="d2", revision=7))
-    base = result_id(unit, "trace.x", "1", None, {"threshold": 0.5})
-    assert base == result_id(unit, "trace.x", "1", None, {"threshold": 0.5})
+    base = Identity("trace.x", "1", None, {"threshold": 0.5}).of(unit)
+    assert base == Identity("trace.x", "1", None, {"threshold": 0.5}).of(unit)
     changed = [
-        result_id(other, "trace.x", "1", None, {"threshold": 0.5}),
-        result_id(unit, "trace.y", "1", None, {"threshold": 0.5}),
-        result_id(unit, "trace.x", "2", None, {"threshold": 0.5}),
-        result_id(unit, "trace.x", "1", "m", {"threshold": 0.5}),
-        result_id(unit, "trace.x", "1", None, {"threshold": 0.6}),
+        Identity("trace.x", "1", None, {"threshold": 0.5}).of(other),
+        Identity("trace.y", "1", None, {"threshold": 0.5}).of(unit),
+        Identity("trace.x", "2", None, {"threshold": 0.5}).of(unit),
+        Identity("trace.x", "1", "m", {"threshold": 0.5}).of(unit),
+        Identity("trace.x", "1", None, {"threshold": 0.6}).of(unit),
     ]
     assert len({base, *changed}) == 6
 

@@ -1,22 +1,22 @@
 """A result as OpenTelemetry says it: the log event ``gen_ai.evaluation.result``, and evaluation spans.
 
-Encoded once, when the result is committed, by ``opentelemetry-proto`` itself: the SDK cannot give a span an id that
-follows from its content, nor the sampled flag.
+Encoded once, when the result is committed. The SDK cannot give a span an id that follows from its content, nor the
+sampled flag; and most of what a result says many others say alike, so its parts are encoded once and put together
+(:mod:`pandaeval_collector.exporters._fields`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from pandaeval_collector.exporters._fields import fixed64, measured, number_pair, pairs, repeated, sized, text_pair
 from pandaeval_collector.result import Result, Unit
 from pandaeval_collector.score import Assumed, Score, Unscored
 
@@ -24,42 +24,36 @@ EVENT_NAME = "gen_ai.evaluation.result"
 _FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error"})
 """Whys that mean the evaluation itself failed: reported as ``error.type``."""
 _SAMPLED, _HAS_IS_REMOTE, _IS_REMOTE = 0x1, 0x100, 0x200
-_INTERNAL = Span.SpanKind.SPAN_KIND_INTERNAL
-_INFO, _WARN = SeverityNumber.SEVERITY_NUMBER_INFO, SeverityNumber.SEVERITY_NUMBER_WARN
+_LOG_ATTRIBUTES, _SPAN_ATTRIBUTES, _EVENT_ATTRIBUTES, _SPAN_EVENTS, _SPAN_LINKS = 6, 9, 3, 11, 13
+"""Numbers of fields in the messages of ``opentelemetry-proto``."""
 _SPAN_NS = 1_000_000
 """Length of an evaluation span: it starts where the evaluated span ends, so that no waterfall is stretched."""
 MAX_TEXT = 2000
 """Longer explanations are cut: Tempo keeps 2,048 bytes of an attribute."""
+_EVENT_ALIKE = bytes(Span.Event(name=EVENT_NAME).SerializeToString())
+_NOTHING_FAILED = pairs({"pandaeval.failed": []})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Said:
-    """A result with its attributes, encoded once for all surfaces, each behind its length."""
+    """A result with its attributes, encoded once for all surfaces: behind their lengths, and so many."""
 
     result: Result
-    pairs: tuple[bytes, ...]
+    attributes: tuple[bytes, ...]
 
 
 def said(result: Result) -> Said:
     """All attributes of a result, ready to be put into a log record, a span or a span event."""
-    return Said(result, _pairs(_own(result)) + _verdict(result) + _of_unit(result.unit))
+    return Said(result, (*_own(result), *_verdict(result), *_of_unit(result.unit)))
 
 
 def log_record(each: Said) -> bytes:
     """An OTLP ``LogRecord`` in the context of the evaluated span."""
     result, unit = each.result, each.result.unit
-    failed, time_ns = result.why in _FAILED, result.time_ns
-    record = LogRecord(
-        time_unix_nano=time_ns,
-        observed_time_unix_nano=time_ns,
-        severity_number=_WARN if failed else _INFO,
-        severity_text="WARN" if failed else "INFO",
-        event_name=EVENT_NAME,
-        trace_id=bytes.fromhex(unit.trace_id),
-        span_id=bytes.fromhex(unit.span_id),
-        flags=_SAMPLED if unit.sampled else 0,
-    )
-    return record.SerializeToString() + _repeated(_LOG_ATTRIBUTES, each.pairs)
+    time_ns = fixed64(result.time_ns)
+    ids = sized(9, bytes.fromhex(unit.trace_id)) + sized(10, bytes.fromhex(unit.span_id))
+    alike = _log_alike(result.why in _FAILED, unit.sampled)
+    return b"\x09" + time_ns + b"\x59" + time_ns + ids + alike + repeated(_LOG_ATTRIBUTES, each.attributes)
 
 
 def spans(results: Iterable[Said]) -> list[bytes]:
@@ -75,61 +69,73 @@ def spans(results: Iterable[Said]) -> list[bytes]:
 
 def _inline_span(group: Sequence[Said]) -> bytes:
     results = [each.result for each in group]
-    scores = [r.score for r in results if isinstance(r.finding, Score) and r.score is not None]
-    summary = {
-        "pandaeval.evaluated_at": results[0].time.isoformat(),
-        "pandaeval.score.min": min(scores, default=None),
-        "pandaeval.failed": [r.metric for r in results if r.success is False],
-    }
-    return _span(group, results[0].unit.level, _of_unit(results[0].unit) + _pairs(summary))
+    scores = [r.score for r in results if r.outcome == "scored" and r.score is not None]
+    failed = [r.metric for r in results if r.success is False]
+    summary = (
+        *text_pair("pandaeval.evaluated_at", results[0].time.isoformat()),
+        *number_pair("pandaeval.score.min", min(scores, default=None)),
+        *(pairs({"pandaeval.failed": failed}) if failed else _NOTHING_FAILED),
+    )
+    return _span(group, results[0].unit.level, _of_unit(results[0].unit) + summary)
 
 
 def _judged_span(each: Said) -> bytes:
-    evaluated_at = _pairs({"pandaeval.evaluated_at": each.result.time.isoformat()})
-    return _span([each], each.result.metric, each.pairs + evaluated_at)
+    evaluated_at = text_pair("pandaeval.evaluated_at", each.result.time.isoformat())
+    return _span([each], each.result.metric, each.attributes + evaluated_at)
 
 
-def _span(group: Sequence[Said], what: str, pairs: tuple[bytes, ...]) -> bytes:
-    results, unit = [each.result for each in group], group[0].result.unit
-    own = hashlib.blake2b(".".join(result.id for result in results).encode(), digest_size=24).digest()
-    span = Span(
-        span_id=own[16:],
-        name=f"evaluate {what}",
-        kind=_INTERNAL,
-        start_time_unix_nano=unit.end_ns,
-        end_time_unix_nano=unit.end_ns + _SPAN_NS,
-    )
+def _span(group: Sequence[Said], what: str, attributes: tuple[bytes, ...]) -> bytes:
+    unit = group[0].result.unit
+    own = hashlib.blake2b(".".join([each.result.id for each in group]).encode(), digest_size=24).digest()
     if unit.level == "session":
-        span.trace_id, span.flags = own[:16], _SAMPLED | _HAS_IS_REMOTE
-        span.links.extend(_link(target) for target in unit.trace_ids)
+        about = sized(1, own[:16]) + b"".join(_link(target) for target in unit.trace_ids)
     else:
-        span.trace_id, span.parent_span_id = bytes.fromhex(unit.trace_id), bytes.fromhex(unit.span_id)
-        span.flags = _SAMPLED | _HAS_IS_REMOTE | _IS_REMOTE
-    events = [_event(each) for each in group]
-    return span.SerializeToString() + _repeated(_SPAN_ATTRIBUTES, pairs) + _repeated(_SPAN_EVENTS, events)
+        about = sized(1, bytes.fromhex(unit.trace_id)) + sized(4, bytes.fromhex(unit.span_id))
+    ended = fixed64(unit.end_ns + _SPAN_NS)
+    times = b"\x39" + fixed64(unit.end_ns) + b"\x41" + ended
+    event_time = b"\x09" + ended + _EVENT_ALIKE
+    events = [measured(event_time + repeated(_EVENT_ATTRIBUTES, each.attributes)) for each in group]
+    attributes_and_events = repeated(_SPAN_ATTRIBUTES, attributes) + repeated(_SPAN_EVENTS, events)
+    return about + sized(2, own[16:]) + times + _span_alike(what, unit.level) + attributes_and_events
 
 
-def _event(each: Said) -> bytes:
-    event = Span.Event(name=EVENT_NAME, time_unix_nano=each.result.unit.end_ns + _SPAN_NS)
-    encoded = event.SerializeToString() + _repeated(_EVENT_ATTRIBUTES, each.pairs)
-    return _varint(len(encoded)) + encoded
-
-
-def _link(target: str) -> Span.Link:
+def _link(target: str) -> bytes:
     trace_id, _, span_id = target.partition(":")
-    return Span.Link(trace_id=bytes.fromhex(trace_id), span_id=bytes.fromhex(span_id), flags=_SAMPLED)
+    link = Span.Link(trace_id=bytes.fromhex(trace_id), span_id=bytes.fromhex(span_id), flags=_SAMPLED)
+    return sized(_SPAN_LINKS, link.SerializeToString())
 
 
-def _own(result: Result) -> dict[str, Any]:
+@lru_cache(maxsize=4)
+def _log_alike(failed: bool, sampled: bool) -> bytes:
+    """What log records say alike."""
+    record = LogRecord(
+        severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if failed else SeverityNumber.SEVERITY_NUMBER_INFO,
+        severity_text="WARN" if failed else "INFO",
+        event_name=EVENT_NAME,
+        flags=_SAMPLED if sampled else 0,
+    )
+    return bytes(record.SerializeToString())
+
+
+@lru_cache(maxsize=256)
+def _span_alike(what: str, level: str) -> bytes:
+    """What spans about the same kind of thing say alike. The parent of a session's span is not somewhere else: it has
+    none."""
+    flags = _SAMPLED | _HAS_IS_REMOTE | (0 if level == "session" else _IS_REMOTE)
+    span = Span(name=f"evaluate {what}", kind=Span.SpanKind.SPAN_KIND_INTERNAL, flags=flags)
+    return bytes(span.SerializeToString())
+
+
+def _own(result: Result) -> tuple[bytes, ...]:
     """What no other result says. ``score.value`` only where something was measured."""
-    finding = result.finding
-    return {
-        "gen_ai.evaluation.score.value": float(finding.value) if isinstance(finding, Score) else None,
-        "gen_ai.evaluation.explanation": _cut(finding.reason),
-        "gen_ai.response.id": result.unit.response_id,
-        "gen_ai.conversation.id": result.unit.session_id,
-        "pandaeval.result.id": result.id,
-    }
+    finding, unit = result.finding, result.unit
+    return (
+        *number_pair("gen_ai.evaluation.score.value", finding.value if isinstance(finding, Score) else None),
+        *text_pair("gen_ai.evaluation.explanation", _cut(finding.reason)),
+        *text_pair("gen_ai.response.id", unit.response_id),
+        *text_pair("gen_ai.conversation.id", unit.session_id),
+        *text_pair("pandaeval.result.id", result.id),
+    )
 
 
 def _verdict(result: Result) -> tuple[bytes, ...]:
@@ -160,7 +166,7 @@ def _verdict_pairs(
     coverage: float | None,
     assumed: float | None,
 ) -> tuple[bytes, ...]:
-    return _pairs(
+    return pairs(
         {
             "gen_ai.evaluation.name": metric,
             "gen_ai.evaluation.score.label": label,
@@ -189,7 +195,7 @@ def _of_unit(unit: Unit) -> tuple[bytes, ...]:
 def _unit_pairs(
     level: str, service: str, agent: str, environment: str | None, trigger: str, late_spans: int
 ) -> tuple[bytes, ...]:
-    return _pairs(
+    return pairs(
         {
             "pandaeval.level": level,
             "pandaeval.service": service,
@@ -203,48 +209,3 @@ def _unit_pairs(
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
-
-
-_LOG_ATTRIBUTES, _SPAN_ATTRIBUTES, _EVENT_ATTRIBUTES, _SPAN_EVENTS = 6, 9, 3, 11
-
-
-def _repeated(number: int, items: Sequence[bytes]) -> bytes:
-    """A repeated field of encoded messages, each behind its length; to be put behind the other fields (protobuf
-    messages may be joined)."""
-    tag = bytes((number << 3 | 2,))
-    return tag + tag.join(items) if items else b""
-
-
-@lru_cache(maxsize=4096)
-def _varint(size: int) -> bytes:
-    encoded = bytearray()
-    while size > 0x7F:
-        encoded.append(size & 0x7F | 0x80)
-        size >>= 7
-    encoded.append(size)
-    return bytes(encoded)
-
-
-def _pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """Encoded attributes, each behind its length. What has no value is left out; an empty list is a value, an empty
-    text is not."""
-    return tuple([_pair(key, value) for key, value in facts.items() if value is not None and value != ""])
-
-
-def _pair(key: str, value: Any) -> bytes:
-    encoded = KeyValue(key=key, value=_value(value)).SerializeToString()
-    return _varint(len(encoded)) + encoded
-
-
-def _value(value: Any) -> AnyValue:
-    match value:
-        case bool():
-            return AnyValue(bool_value=value)
-        case int():
-            return AnyValue(int_value=value)
-        case float():
-            return AnyValue(double_value=value)
-        case list():
-            return AnyValue(array_value=ArrayValue(values=[_value(item) for item in value]))
-        case _:
-            return AnyValue(string_value=str(value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.model import ToolCall
@@ -19,6 +20,7 @@ VOLATILE_KEYS = frozenset(
 
 _DEPTH = 50
 _PARSED_UP_TO = 20_000  # characters; longer texts are compared as they stand
+_spell = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
 _NOT_ALNUM = re.compile(r"[^a-z0-9]")
 _ERROR_TEXT = re.compile(r"[\s\"'(\[]*error\b", re.IGNORECASE)
 _MAY_SAY_ERROR = re.compile(r'"(?:error|isError|is_error|success)"')
@@ -42,7 +44,7 @@ def canonical_arguments(arguments: Any) -> str | None:
         plain = _plain(arguments, _DEPTH, drop_volatile=True)
         if not plain and arguments:
             plain = _plain(arguments, _DEPTH, drop_volatile=False)
-        return json.dumps(plain or {}, sort_keys=True, ensure_ascii=False)
+        return _spell(plain or {})
     except ValueError:
         return None
 
@@ -104,19 +106,18 @@ def _answered(call: ToolCall) -> bool:
 def _plain(value: Any, depth: int, drop_volatile: bool) -> Any:
     if depth == 0:
         raise _TooDeepError
+    if isinstance(value, str):
+        return value.strip()
     if isinstance(value, dict):
-        items = ((str(key), item) for key, item in value.items() if item is not None)
         return {
-            key: _plain(item, depth - 1, drop_volatile)
-            for key, item in items
-            if not (drop_volatile and _NOT_ALNUM.sub("", key.lower()) in VOLATILE_KEYS)
+            str(key): _plain(item, depth - 1, drop_volatile)
+            for key, item in value.items()
+            if item is not None and not (drop_volatile and _is_volatile(str(key)))
         }
     if isinstance(value, list | tuple):
         return [_plain(item, depth - 1, drop_volatile) for item in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if isinstance(value, str):
-        return value.strip()
     return value if value is None or isinstance(value, bool | int | float) else repr(value)
 
 
@@ -138,7 +139,12 @@ def _top(result: Any) -> dict[str, Any] | None:
     parsed = _object(result)
     if parsed is None:
         return None
-    return {key: value for key, value in parsed.items() if _NOT_ALNUM.sub("", str(key).lower()) not in VOLATILE_KEYS}
+    return {key: value for key, value in parsed.items() if not _is_volatile(str(key))}
+
+
+@lru_cache(maxsize=4096)
+def _is_volatile(key: str) -> bool:
+    return _NOT_ALNUM.sub("", key.lower()) in VOLATILE_KEYS
 
 
 def _object(result: Any) -> dict[str, Any] | None:

@@ -23,6 +23,7 @@ compared. Answers in a model's free words (an agent used as a tool) hardly ever 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -91,9 +92,9 @@ def tool_loop(trace: Trace) -> ToolLoop:
 
     Never raises, whatever the arguments and results hold. O(n log n) in spans and calls; safe on any thread.
     """
+    if not _may_loop(trace):
+        return ToolLoop(len(trace.tool_calls))
     visits = Visits(trace)
-    if not trace.tool_calls and len(visits.all) < 2:
-        return ToolLoop(0)
     timeline = Timeline(trace)
     steps = _steps(trace, timeline, visits)
     mark_repeats(steps)
@@ -111,6 +112,16 @@ def tool_loop(trace: Trace) -> ToolLoop:
         seconds=_seconds(spent),
         tokens=sum(timeline.tokens(*time) for time in spent),
     )
+
+
+def _may_loop(trace: Trace) -> bool:
+    """Whether there is anything to look at: a call that was made twice, or two agents that might hand over. Most runs
+    have neither, and this tells it for a quarter of the price."""
+    if len({span.agent_name for span in trace.spans if span.agent_name}) > 1:
+        return True
+    calls = Counter(call.name for call in trace.tool_calls)
+    again = [call for call in trace.tool_calls if calls[call.name] > 1]
+    return len({(call.name, canonical_arguments(call.arguments)) for call in again}) < len(again)
 
 
 def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pandaeval_collector.stats.similarity import cosine
+from pandaeval_collector.stats.similarity import Vector, cosine
 
 
-def coherence(a: Sequence[float], b: Sequence[float]) -> float:
+def coherence(a: Vector, b: Vector) -> float:
     """1 - cosine distance of two embeddings (of an input and of its answer), clamped to 0..1.
 
     0 is unrelated or opposed, 1 the same direction; the two may change places. It measures the topic alone: a denial

@@ -7,11 +7,11 @@ Pure functions; safe on any thread.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from pandaeval_collector.stats.similarity import cosine, jaccard
+from pandaeval_collector.stats.similarity import Direction, Vector, cosine, jaccard
 
 DEFAULT_WINDOW = 3
 
@@ -40,7 +40,7 @@ def loop_detection(current: Any, previous: Sequence[Any], window: int = DEFAULT_
     """How far ``current`` is from repeating the newest ``window`` of the ``previous`` outputs (oldest first).
 
     An output is an object with ``embedding`` and ``tokens``, a mapping with these keys, or a pair of the two:
-    a sequence of finite floats, all of one dimension, and a collection of words (see
+    a sequence of finite floats (or its :class:`Direction`), all of one dimension, and a collection of words (see
     :func:`pandaeval_collector.stats.tokens.content_tokens`). hybrid = max(0, cosine) x Jaccard.
 
     Raises ``ValueError`` for a window below 1, dimensions that differ or components that are not finite, and
@@ -49,6 +49,8 @@ def loop_detection(current: Any, previous: Sequence[Any], window: int = DEFAULT_
     if window < 1:
         raise ValueError(f"window must be at least 1, not {window!r}")
     embedding, tokens = _parts(current)
+    if len(previous) > 1 and not isinstance(embedding, Direction):
+        embedding = Direction(embedding)
     first = max(0, len(previous) - window)
     comparisons = []
     for index in range(first, len(previous)):
@@ -60,8 +62,8 @@ def loop_detection(current: Any, previous: Sequence[Any], window: int = DEFAULT_
     return LoopDetection(1.0 - highest, highest, tuple(comparisons))
 
 
-def _parts(output: Any) -> tuple[Sequence[float], frozenset[str]]:
-    embedding: Sequence[float]
+def _parts(output: Any) -> tuple[Vector, Set[str]]:
+    embedding: Vector
     tokens: Collection[str]
     if isinstance(output, Mapping):
         embedding, tokens = output["embedding"], output["tokens"]

@@ -58,8 +58,8 @@ def _apply_traces(connection: sqlite3.Connection, changes: WriteSet, now: float)
 def _apply_sessions(connection: sqlite3.Connection, changes: WriteSet, now: float) -> None:
     connection.executemany("DELETE FROM session_traces WHERE trace_id = ?", [(id_,) for id_ in changes.moved])
     connection.executemany(
-        "INSERT OR REPLACE INTO session_traces VALUES (?, ?, ?, ?, ?)",
-        [(s.trace_id, s.session_id, s.start_ns, s.end_ns, s.body) for s in changes.session_traces],
+        "INSERT OR REPLACE INTO session_traces VALUES (?, ?, ?, ?, ?, ?)",
+        [(s.trace_id, s.session_id, s.start_ns, s.end_ns, s.body, s.answer) for s in changes.session_traces],
     )
     for open_, ids in ((1, changes.touched), (0, changes.closed)):
         connection.executemany("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", [(id_, open_, now) for id_ in ids])

@@ -51,13 +51,15 @@ class ResultRow:
 
 @dataclass(frozen=True, slots=True)
 class SessionTraceRow:
-    """What a decided trace leaves behind for its session; ``body`` as the evaluator packed it."""
+    """What a decided trace leaves behind for its session: ``body``, facts as a JSON object, and ``answer``, what is
+    seldom needed of it."""
 
     trace_id: bytes
     session_id: str
     start_ns: int
     end_ns: int
     body: bytes
+    answer: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

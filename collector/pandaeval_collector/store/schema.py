@@ -124,6 +124,10 @@ MIGRATIONS: tuple[str, ...] = (
     -- US dollars by day (UTC): set aside for calls under way, and spent.
     CREATE TABLE spending (day TEXT PRIMARY KEY, reserved REAL NOT NULL, settled REAL NOT NULL) WITHOUT ROWID;
     """,
+    """
+    -- What is seldom needed of an answer, apart from the facts.
+    ALTER TABLE session_traces ADD COLUMN answer BLOB NOT NULL DEFAULT x'';
+    """,
 )
 
 

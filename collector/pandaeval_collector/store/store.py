@@ -196,21 +196,26 @@ class Store:
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
-    def session_traces(self, session_id: str) -> list[SessionTraceRow]:
-        """What the decided traces of a session left behind, in session order."""
+    def session_traces(self, session_id: str, newest: int = -1) -> list[SessionTraceRow]:
+        """What the decided traces of a session left behind, in session order; of the ``newest`` so many, or of all."""
         rows = self._reader().execute(
-            """SELECT trace_id, session_id, start_ns, end_ns, body FROM session_traces
-               WHERE session_id = ? ORDER BY start_ns, trace_id""",
-            (session_id,),
+            """SELECT trace_id, session_id, start_ns, end_ns, body, answer FROM session_traces
+               WHERE session_id = ? ORDER BY start_ns DESC, trace_id DESC LIMIT ?""",
+            (session_id, newest),
         )
-        return [SessionTraceRow(*row) for row in rows]
+        return [SessionTraceRow(*row) for row in rows][::-1]
+
+    def session_size(self, session_id: str) -> int:
+        """How many decided traces a session has."""
+        counted = self._reader().execute("SELECT count(*) FROM session_traces WHERE session_id = ?", (session_id,))
+        return int(counted.fetchone()[0])
 
     def session_trace(self, trace_id: bytes) -> SessionTraceRow | None:
         """What one decided trace left behind for its session."""
         row = (
             self._reader()
             .execute(
-                "SELECT trace_id, session_id, start_ns, end_ns, body FROM session_traces WHERE trace_id = ?",
+                "SELECT trace_id, session_id, start_ns, end_ns, body, answer FROM session_traces WHERE trace_id = ?",
                 (trace_id,),
             )
             .fetchone()

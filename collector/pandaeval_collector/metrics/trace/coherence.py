@@ -27,12 +27,12 @@ def _texts(trace: Trace) -> list[str]:
 def _evaluate(trace: Trace, context: TraceContext) -> Finding:
     if trace.forced:
         return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
-    rows = context.texts.rows
+    where = context.texts.direction
     pairs = [(plain(turn.user), plain(turn.assistant)) for turn in trace.turns if turn.user and turn.assistant]
-    pairs = [(user, answer) for user, answer in pairs if rows[user].any() and rows[answer].any()]
+    pairs = [(user, answer) for user, answer in pairs if where(user) and where(answer)]
     if not pairs:
         return _nothing(trace)
-    values = [topic_similarity(rows[user], rows[answer]) for user, answer in pairs]  # type: ignore[arg-type]
+    values = [topic_similarity(where(user), where(answer)) for user, answer in pairs]
     score = fsum(values) / len(values)
     metadata: dict[str, object] = {"coherence_gap": 1.0 - score}
     if context.texts.bands is not None:

@@ -14,7 +14,7 @@ from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.stats import loop_detection
 from pandaeval_collector.stats.loops import DEFAULT_WINDOW as WINDOW
-from pandaeval_collector.stats.tokens import STOPWORDS_VERSION, content_tokens
+from pandaeval_collector.stats.tokens import STOPWORDS_VERSION
 from pandaeval_otel.model import Trace
 
 
@@ -33,7 +33,8 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if not context.earlier:
         return Assumed("there is no earlier answer in this session", metadata)
     text = plain(trace.output)
-    found = loop_detection((context.texts.rows[text], content_tokens(text)), context.earlier, window=WINDOW)
+    here = context.texts.direction(text), context.texts.words(text)
+    found = loop_detection(here, context.earlier, window=WINDOW)
     metadata["max_hybrid"] = found.max_hybrid
     metadata["comparisons"] = [
         {

@@ -1,0 +1,89 @@
+"""Fields of protobuf messages as bytes, to be put one behind the other: encoded messages may be joined.
+
+What is the same in many messages is encoded once, by ``opentelemetry-proto``, and kept; only what differs is put
+together here, in the few forms that it has.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
+
+fixed64 = struct.Struct("<Q").pack
+_double = struct.Struct("<d").pack
+
+
+@lru_cache(maxsize=4096)
+def varint(number: int) -> bytes:
+    """A whole number >= 0."""
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def measured(message: bytes) -> bytes:
+    """An encoded message behind its length."""
+    return varint(len(message)) + message
+
+
+def sized(number: int, data: bytes) -> bytes:
+    """A field of bytes or text, or a message; nothing where there is nothing. ``number`` < 16."""
+    return bytes((number << 3 | 2,)) + varint(len(data)) + data if data else b""
+
+
+def repeated(number: int, messages: Sequence[bytes]) -> bytes:
+    """A repeated field of encoded messages, each behind its length. ``number`` < 16."""
+    tag = bytes((number << 3 | 2,))
+    return tag + tag.join(messages) if messages else b""
+
+
+def text_pair(key: str, value: str | None) -> tuple[bytes, ...]:
+    """One attribute behind its length; none without a value."""
+    return (_pair(key, sized(1, value.encode())),) if value else ()
+
+
+def number_pair(key: str, value: float | None) -> tuple[bytes, ...]:
+    """One attribute behind its length; none without a value."""
+    return () if value is None else (_pair(key, b"\x21" + _double(value)),)
+
+
+def pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
+    """Attributes, each behind its length. What has no value is left out; an empty list is a value, an empty text is
+    not."""
+    encoded = [
+        KeyValue(key=key, value=_value(value)).SerializeToString()
+        for key, value in facts.items()
+        if value is not None and value != ""
+    ]
+    return tuple(measured(each) for each in encoded)
+
+
+def _pair(key: str, value: bytes) -> bytes:
+    return measured(_key(key) + b"\x12" + varint(len(value)) + value)
+
+
+@lru_cache(maxsize=256)
+def _key(key: str) -> bytes:
+    encoded: bytes = KeyValue(key=key).SerializeToString()
+    return encoded
+
+
+def _value(value: Any) -> AnyValue:
+    match value:
+        case bool():
+            return AnyValue(bool_value=value)
+        case int():
+            return AnyValue(int_value=value)
+        case float():
+            return AnyValue(double_value=value)
+        case list():
+            return AnyValue(array_value=ArrayValue(values=[_value(item) for item in value]))
+        case _:
+            return AnyValue(string_value=str(value))

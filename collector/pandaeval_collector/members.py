@@ -1,0 +1,162 @@
+"""A decided trace as a member of its session: what it leaves behind for comparisons and session scores, as a row."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from pandaeval_collector.embedding.plain import plain
+from pandaeval_collector.metric import EarlierOutput, Signal, Texts, TraceSummary
+from pandaeval_collector.stats.loops import DEFAULT_WINDOW as WINDOW
+from pandaeval_collector.stats.similarity import Direction
+from pandaeval_collector.store import SessionTraceRow
+from pandaeval_otel.model import Trace
+
+_HEAD = struct.Struct("<II")
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a trace said at its end. ``vector``: float32 bytes, empty without one; ``words``: its content words."""
+
+    text: str
+    vector: bytes
+    words: str
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Answer:
+        vector, words = _HEAD.unpack_from(packed)
+        at, text = _HEAD.size + vector, _HEAD.size + vector + words
+        return cls(packed[text:].decode(), packed[_HEAD.size : at], packed[at:text].decode())
+
+    def pack(self) -> bytes:
+        words = self.words.encode()
+        return _HEAD.pack(len(self.vector), len(words)) + self.vector + words + self.text.encode()
+
+    @property
+    def row(self) -> NDArray[np.float32]:
+        return np.frombuffer(self.vector, dtype=np.float32)
+
+
+@dataclass(slots=True)
+class Member:
+    """A trace in its session, from this batch (then with ``trace``) or from the store. ``answer`` is packed, and
+    unpacked only when it is compared. ``changed``: it has to be stored again."""
+
+    trace_id: str
+    start_ns: int
+    end_ns: int
+    body: dict[str, Any]
+    answer: bytes
+    trace: Trace | None = None
+    changed: bool = False
+    _spoken: tuple[Direction, frozenset[str]] | None = None
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Members of a session are in this order."""
+        return self.start_ns, self.trace_id
+
+    def spoken(self) -> tuple[Direction, frozenset[str]]:
+        """Where its answer points, and the words of it."""
+        if self._spoken is None:
+            answer = Answer.unpack(self.answer)
+            self._spoken = Direction(answer.row), frozenset(answer.words.split())
+        return self._spoken
+
+    def precedes(self, agent: str, start_ns: int, embedder: str) -> bool:
+        """Whether its answer can be compared with that of a trace of ``agent`` that begins at ``start_ns``."""
+        body = self.body
+        return self.end_ns <= start_ns and body["agent"] == agent and body["embedder"] == embedder
+
+
+def new_member(trace: Trace, texts: Texts, signals: dict[str, dict[str, Any]]) -> Member:
+    """A trace of this batch."""
+    root = next((span for span in trace.spans if span.span_id == trace.root_span_id), trace.spans[0])
+    text = plain(trace.output) if trace.output else ""
+    points = bool(text) and text in texts.rows and bool(texts.direction(text))
+    words = texts.words(text)
+    answer = Answer(trace.output or "", texts.rows[text].tobytes() if points else b"", " ".join(sorted(words)))
+    body = {
+        "agent": trace.agent,
+        "service": trace.service,
+        "environment": trace.environment,
+        "span_id": trace.root_span_id,
+        "response_id": trace.response_id,
+        "sampled": trace.sampled,
+        "fragment": trace.fragment,
+        "digest": trace.digest,
+        "revision": trace.revision,
+        "crashed": trace.error is not None and not trace.output,
+        "captured": trace.output is not None,
+        "said": bool(trace.output and trace.output.strip()),
+        # By which embedder it can be compared; none where there is nothing to compare.
+        "embedder": texts.embedder if points else None,
+        "signals": signals,
+        "loop_evidence": "",
+    }
+    spoken = (texts.direction(text), words) if points else None
+    return Member(trace.trace_id, trace.start_ns, root.end_ns, body, answer.pack(), trace, changed=True, _spoken=spoken)
+
+
+def from_row(row: SessionTraceRow) -> Member:
+    """A trace that was decided before."""
+    return Member(row.trace_id.hex(), row.start_ns, row.end_ns, orjson.loads(row.body), row.answer)
+
+
+def to_row(member: Member, session_id: str) -> SessionTraceRow:
+    """What is stored of it."""
+    trace_id, body = bytes.fromhex(member.trace_id), orjson.dumps(member.body)
+    return SessionTraceRow(trace_id, session_id, member.start_ns, member.end_ns, body, member.answer)
+
+
+def earlier_outputs(members: Sequence[Member], index: int, first: int, embedder: str) -> tuple[EarlierOutput, ...]:
+    """The newest three answers of the same agent that were finished before a trace began, oldest first; none for a
+    trace without an answer, which is compared with nothing whatever came before. ``first``: position of
+    ``members[0]`` in the session."""
+    member = members[index]
+    if not member.body["said"]:
+        return ()
+    found: list[EarlierOutput] = []
+    for position in range(index - 1, -1, -1):
+        other = members[position]
+        if other.precedes(member.body["agent"], member.start_ns, embedder):
+            found.append(EarlierOutput(other.trace_id, first + position, *other.spoken()))
+            if len(found) == WINDOW:
+                break
+    return tuple(reversed(found))
+
+
+def suffices(newest: Sequence[Member], start_ns: int, agents: Collection[str], embedder: str) -> bool:
+    """Whether the newest members of a session hold all that traces of ``agents`` from ``start_ns`` on, and members
+    behind those, have to be compared with."""
+    agents = {*agents, *(member.body["agent"] for member in newest if member.start_ns >= start_ns)}
+    return all(sum(member.precedes(agent, start_ns, embedder) for member in newest) >= WINDOW for agent in agents)
+
+
+def comparison_evidence(member: Member, earlier: Sequence[EarlierOutput], members: Sequence[Member], first: int) -> str:
+    """What a comparison depends on: the trace's own digest, and those of the traces it was compared with."""
+    if not earlier:
+        return str(member.body["digest"])
+    used = [f"{each.trace_id}:{members[each.index - first].body['digest']}" for each in earlier]
+    return hashlib.blake2b(";".join([member.body["digest"], *used]).encode(), digest_size=16).hexdigest()
+
+
+def summary(member: Member) -> TraceSummary:
+    """What session metrics see of it."""
+    signals = {name: Signal(**signal) for name, signal in member.body["signals"].items()}
+    return TraceSummary(member.trace_id, member.body["digest"], member.body["crashed"], signals)
+
+
+def with_signals(row: SessionTraceRow, signals: dict[str, dict[str, Any]]) -> SessionTraceRow:
+    """The row with further signals."""
+    body = orjson.loads(row.body)
+    body["signals"].update(signals)
+    return replace(row, body=orjson.dumps(body))
