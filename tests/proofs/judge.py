@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,7 @@ def main() -> int:
             print(f"\nWRONG, see {folder}:", *found.problems, sep="\n  ", file=sys.stderr)
             return 1
         shutil.rmtree(folder)
-    print(json.dumps(asdict(total), indent=1))
+    print(json.dumps(total.to_dict(), indent=1))
     return 0
 
 
@@ -87,7 +86,7 @@ def _found(fields: dict[str, Any]) -> Found:
 def _note(ledger: Path, seed: int, batch: int, found: Found) -> None:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     time = datetime.now(UTC).isoformat(timespec="seconds")
-    line = {"seed": seed, "batch": batch, "commit": commit.stdout.strip(), "time": time, "found": asdict(found)}
+    line = {"seed": seed, "batch": batch, "commit": commit.stdout.strip(), "time": time, "found": found.to_dict()}
     with ledger.open("a") as file:
         file.write(json.dumps(line) + "\n")
 

@@ -11,7 +11,7 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -80,10 +80,14 @@ class Found:
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
 
+    def to_dict(self) -> dict[str, Any]:
+        """For a line of JSON."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
     def add(self, other: Found) -> None:
         """Adds up what can be added up, and keeps the worst of the rest."""
         worst = {"per_kill", "rpm_share", "usd_over", "tokens_over"}
-        for name in asdict(self):
+        for name in self.to_dict():
             mine, its = getattr(self, name), getattr(other, name)
             setattr(self, name, max(mine, its) if name in worst else mine + its)
 
@@ -178,10 +182,10 @@ def _send(collector: CollectorProcess, batch: Batch) -> None:
 
 def _wait(server: JudgeServer, chance: random.Random) -> None:
     """Until the next kill: some time, and mostly until calls are under way, which is when a kill hurts."""
-    time.sleep(chance.uniform(1.0, 9.0))
-    deadline = time.monotonic() + 30.0
-    while chance.random() < 0.97 and not server.inside and time.monotonic() < deadline:
+    deadline = time.monotonic() + 60.0
+    while chance.random() < 0.9999 and not server.inside and time.monotonic() < deadline:
         time.sleep(0.02)
+    time.sleep(chance.uniform(0.0, 4.0))
 
 
 def _kill(collector: CollectorProcess, chance: random.Random) -> str:
@@ -241,7 +245,9 @@ def _books(collector: CollectorProcess, found: Found) -> None:
 
 
 def _expected(body: dict[str, Any]) -> bool:
-    return bool(abs(body["score"] - EXPECTED[body["metric"]]) < 1e-9)
+    """What the provider said, or less where code knows of calls in vain."""
+    capped = body["metric"] == "step_efficiency" and body["reason"].startswith("capped")
+    return capped or bool(abs(body["score"] - EXPECTED[body["metric"]]) < 1e-9)
 
 
 def _provider(provider: FailingProvider, killed_at: list[float], batch: Batch, found: Found) -> None:
