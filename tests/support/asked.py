@@ -100,6 +100,6 @@ class ScriptedJudge:
             return before
         assert metric.ask is not None
         try:
-            return await metric.ask(trace, Judge(self._desk, pack(trace, b"s" * 32), "m"))
+            return await metric.ask(trace, Judge(self._desk, pack(trace, b"s" * 32), "m", asker=metric.key))
         except NoVerdictError as error:
             return Unscored(error.why, str(error))

@@ -115,6 +115,17 @@ class TestAll:
         assert why is Why.INVALID_VERDICT
         assert asked.count(metric.name) == 2
 
+    @pytest.mark.parametrize("rubric", ["task_and_outcome", "plan"])
+    async def test_an_extraction_that_fails_is_asked_for_once_a_trace_and_not_once_a_metric(self, rubric: str) -> None:
+        judge = ScriptedJudge(**{rubric: {"nonsense": True}})
+        first = [await judge.finding(metric, RUN) for metric in JUDGED]
+        lost = [found for found in first if isinstance(found, Unscored)]
+        assert {found.why for found in lost} == {Why.INVALID_VERDICT}
+        assert len(lost) == (4 if rubric == "task_and_outcome" else 2)
+        assert judge.caller.asked.count(rubric) == 2, "once, and once more with what is wrong"
+        await judge.finding(of("plan_quality"), RUN)
+        assert judge.caller.asked.count(rubric) == 4, "whoever knows it and asks again gets a new try"
+
     @pytest.mark.parametrize("name", sorted(NAMES - {"argument_correctness"}))
     async def test_where_nothing_was_captured_nobody_is_asked(self, name: str) -> None:
         assert await unscored(name, NOTHING) == (Why.NO_CONTENT, [])

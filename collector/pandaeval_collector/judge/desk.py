@@ -1,7 +1,8 @@
 """Where metrics ask: each question about a trace is put to a model once, however many metrics want the answer.
 
 Verdicts are remembered under the hash of all that they depend on: model, parameters, prompt version, pack without its
-nonce, rubric and what was given with it.
+nonce, rubric and what was given with it. So are failures that asking again would not change, until each metric that
+wants the answer has heard of them: an extraction that cannot be had costs its calls once a trace, not once a metric.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import asyncio
 import hashlib
 import json
 import logging
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from pandaeval_collector.judge.call import Answer, Call, Caller
+from pandaeval_collector.judge.call import Answer, Call, Caller, CallFailedError, Failure
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import PROMPT_VERSION, echo_code, messages, response_format
 from pandaeval_collector.judge.redact import redact_value
@@ -23,6 +25,7 @@ from pandaeval_collector.judge.rubric import Rubric, Verdict
 from pandaeval_collector.score import Why
 
 _log = logging.getLogger(__name__)
+_MAX_REFUSED = 1024
 _SHOWN_AGAIN = 4000
 """Characters of an invalid reply that its author gets to see again."""
 
@@ -82,16 +85,58 @@ class _Given(Generic[V]):
             raise ValueError("no verdict as it is remembered now") from error
 
 
+@dataclass(slots=True)
+class _Refusal:
+    """Why there is no answer, and who has been told."""
+
+    error: NoVerdictError | CallFailedError
+    told: set[str]
+
+    def again(self) -> NoVerdictError | CallFailedError:
+        """The error anew: one that was raised before would drag its old traceback along."""
+        if isinstance(self.error, NoVerdictError):
+            return NoVerdictError(self.error.why, str(self.error))
+        return CallFailedError(self.error.failure, str(self.error), self.error.retry_after)
+
+
 class Desk:
     """Asks through one caller and one memory. On one event loop."""
 
     def __init__(self, caller: Caller, memory: Memory) -> None:
         self._caller, self._memory = caller, memory
         self._asking: dict[str, asyncio.Task[_Given[Any]]] = {}
+        self._refused: OrderedDict[str, _Refusal] = OrderedDict()
 
-    async def ask(self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent) -> V:
-        """The verdict; a question that is being asked already is waited for. The costs go to whom asked first."""
+    async def ask(
+        self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent, asker: str = ""
+    ) -> V:
+        """The verdict; a question that is being asked already is waited for. The costs go to whom asked first.
+
+        ``asker``: who wants to know. Whoever was told a failure that stands and asks once more means it, and the model
+        is asked again; without a name it always is.
+        """
         key = _key(pack, model, rubric, given)
+        refused = self._refused.get(key)
+        if refused is not None and key not in self._asking:
+            if asker and asker not in refused.told:
+                refused.told.add(asker)
+                raise refused.again()
+            del self._refused[key]
+        try:
+            return await self._answer(key, pack, model, rubric, given, spent)
+        except (NoVerdictError, CallFailedError) as error:
+            if asker and _stands(error):
+                self._remember(key, error, asker)
+            raise
+
+    def _remember(self, key: str, error: NoVerdictError | CallFailedError, asker: str) -> None:
+        self._refused.setdefault(key, _Refusal(error, set())).told.add(asker)
+        while len(self._refused) > _MAX_REFUSED:
+            self._refused.popitem(last=False)
+
+    async def _answer(
+        self, key: str, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent
+    ) -> V:
         task = self._asking.get(key)
         if task is None:
             task = asyncio.create_task(self._verdict(key, pack, model, rubric, given, spent))
@@ -148,14 +193,19 @@ class Desk:
         return answer
 
 
+def _stands(error: NoVerdictError | CallFailedError) -> bool:
+    """Whether the same question would fail again: the provider may come back, a prompt that it refuses will not fit."""
+    return isinstance(error, NoVerdictError) or error.failure is Failure.REFUSED
+
+
 _ONLY = "with one JSON object of the requested shape and nothing else."
 
 
 class Judge:
     """What a metric asks about one trace."""
 
-    def __init__(self, desk: Desk, pack: Pack, model: str, secrets: bool = True) -> None:
-        self._desk, self._pack, self._model, self._secrets = desk, pack, model, secrets
+    def __init__(self, desk: Desk, pack: Pack, model: str, secrets: bool = True, asker: str = "") -> None:
+        self._desk, self._pack, self._model, self._secrets, self._asker = desk, pack, model, secrets, asker
         self.spent = Spent()
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
@@ -167,7 +217,7 @@ class Judge:
         facts = dict(given or {})
         if self._secrets:
             facts = {name: redact_value(value) for name, value in facts.items()}
-        verdict = await self._desk.ask(self._pack, self._model, rubric, facts, self.spent)
+        verdict = await self._desk.ask(self._pack, self._model, rubric, facts, self.spent, self._asker)
         if verdict.instructed:
             raise NoVerdictError(Why.INJECTION_SUSPECTED, "the trace tries to tell the judge how to judge")
         return verdict

@@ -164,7 +164,7 @@ class Runner:
         if question is None:
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "not_wanted")))
         self._warn_of_itself(question.model, packed)
-        judge = Judge(self._desk, packed.pack, question.model, self._hide)
+        judge = Judge(self._desk, packed.pack, question.model, self._hide, job.metric)
         finding = await self._finding(job, question, packed, judge)
         match finding:
             case Later():
