@@ -39,6 +39,9 @@ async def watch_results(
     endpoint: str | None = None,
     token: str | None = None,
     headers: Mapping[str, str] | None = None,
+    certificate: str | None = None,
+    client_certificate: str | None = None,
+    client_key: str | None = None,
 ) -> AsyncIterator[Result]:
     """Yields the results that are stored already, oldest first, then new ones as they are committed, without end.
 
@@ -46,7 +49,14 @@ async def watch_results(
     (``trace.coherence``). ``after``: only those behind this cursor; -1: only those from now on. A collector that goes
     away is waited for, and nothing is missed or repeated. Raises ``grpc.aio.AioRpcError`` when it refuses.
     """
-    where = settings(endpoint=endpoint, token=token, headers=headers)
+    where = settings(
+        endpoint=endpoint,
+        token=token,
+        headers=headers,
+        certificate=certificate,
+        client_certificate=client_certificate,
+        client_key=client_key,
+    )
     request = WatchResultsRequest(
         session_id=session, trace_id=trace_id(trace), agent=agent, metric=metric, after=after
     )  # fmt: skip
@@ -83,13 +93,25 @@ def wait_for_result(
     endpoint: str | None = None,
     token: str | None = None,
     headers: Mapping[str, str] | None = None,
+    certificate: str | None = None,
+    client_certificate: str | None = None,
+    client_key: str | None = None,
 ) -> Result:
     """Blocks until a trace has a result of ``metric``, and returns the first one. Raises :class:`TimeoutError` after
     ``timeout`` seconds. In a coroutine use :func:`watch_results` instead: this would hold up its loop."""
 
     async def first() -> Result:
         async with asyncio.timeout(timeout):
-            results = watch_results(trace=trace, metric=metric, endpoint=endpoint, token=token, headers=headers)
+            results = watch_results(
+                trace=trace,
+                metric=metric,
+                endpoint=endpoint,
+                token=token,
+                headers=headers,
+                certificate=certificate,
+                client_certificate=client_certificate,
+                client_key=client_key,
+            )
             async for result in results:
                 return result
             raise AssertionError("watching ends only with an error")

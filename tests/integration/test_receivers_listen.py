@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import socket
 import ssl
 from pathlib import Path
@@ -29,6 +28,7 @@ from pandaeval_collector.receivers.server import HttpServer
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
+from support.certificates import make_certificates
 from support.doors import (
     LOOPBACK,
     CountingTelemetry,
@@ -37,7 +37,6 @@ from support.doors import (
     grpc_door,
     http_client,
     http_door,
-    make_certificates,
     trace_request,
 )
 
@@ -202,8 +201,6 @@ def test_an_empty_token_is_no_token() -> None:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command to make certificates")
     folder = tmp_path_factory.mktemp("certificates")
     make_certificates(folder)
     return folder

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import subprocess
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -130,18 +128,3 @@ def logs_request() -> ExportLogsServiceRequest:
     """A request with one log record."""
     record = {"trace_id": bytes(range(16)), "body": {"string_value": "hello"}}
     return ExportLogsServiceRequest(resource_logs=[{"scope_logs": [{"log_records": [record]}]}])
-
-
-def make_certificates(folder: Path) -> None:
-    """``ca.pem`` and, signed by it, ``server.pem`` and ``client.pem`` with their keys, for ``localhost``."""
-
-    def openssl(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-    new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
-    names = ("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
-    openssl("req", "-x509", *new_key, "-subj", "/CN=test ca", "-keyout", "ca.key", "-out", "ca.pem")
-    for name in ("server", "client"):
-        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-keyout", f"{name}.key", "-out", f"{name}.pem")
-        end_entity = ("-addext", "basicConstraints=critical,CA:FALSE")
-        openssl("req", "-x509", *new_key, "-subj", f"/CN={name}", *names, *end_entity, *signed)

@@ -26,7 +26,8 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from pandaeval_collector.receivers.bind import Address
+from pandaeval_collector.receivers.bind import Address, Tls
+from pandaeval_collector.receivers.otlp_grpc import _credentials
 from pandaeval_collector.receivers.server import HttpServer
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -92,15 +93,18 @@ class OtlpSink:
         self._grpc: grpc.aio.Server | None = None
         self._http: HttpServer | None = None
 
-    async def listen(self, grpc_port: int = 0, http_port: int = 0) -> tuple[int, int]:
+    async def listen(self, grpc_port: int = 0, http_port: int = 0, tls: Tls | None = None) -> tuple[int, int]:
         """Opens both doors; returns their ports."""
         self._grpc = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         self._grpc.add_generic_rpc_handlers((_Handlers(self),))
-        grpc_port = self._grpc.add_insecure_port(f"127.0.0.1:{grpc_port}")
+        if tls is None:
+            grpc_port = self._grpc.add_insecure_port(f"127.0.0.1:{grpc_port}")
+        else:
+            grpc_port = self._grpc.add_secure_port(f"127.0.0.1:{grpc_port}", _credentials(tls))
         assert grpc_port, "the port is taken"
         await self._grpc.start()
         app = Starlette(routes=[Route("/v1/{signal}", self._post, methods=["POST"])])
-        self._http = HttpServer(app, Address("127.0.0.1", http_port), setting="sink")
+        self._http = HttpServer(app, Address("127.0.0.1", http_port), setting="sink", tls=tls)
         return grpc_port, (await self._http.start()).port
 
     async def hang_up(self) -> None:

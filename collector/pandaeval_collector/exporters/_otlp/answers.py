@@ -35,7 +35,7 @@ _RETRY_STATUSES = frozenset({429, 502, 503, 504})
 _NOT_SERVED_STATUSES = frozenset({404, 405, 501})
 _LOCKED_OUT_CODES = frozenset({grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED})
 _LOCKED_OUT_STATUSES = frozenset({401, 403})
-_LOCKED_OUT_PAUSE_S = 10.0
+_LOCKED_OUT_PAUSE_S = 5.0
 _CURE = "set the variable that exporters.otlp.headers_env names to what the sink wants to see"
 _LONGEST_PAUSE_S = 600.0
 """A sink may ask for a pause, not for silence."""

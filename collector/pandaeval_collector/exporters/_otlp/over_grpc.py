@@ -55,7 +55,7 @@ class GrpcTransport:
             if renew or code is grpc.StatusCode.DEADLINE_EXCEEDED:
                 await self._reconnect()
             trailers: Any = error.trailing_metadata() or ()  # pairs, whatever the stubs say
-            raise grpc_error(code, details + cure(details), trailers) from error
+            raise grpc_error(code, details + cure(details, self._target.secure), trailers) from error
 
     async def close(self) -> None:
         if self._channel is not None:

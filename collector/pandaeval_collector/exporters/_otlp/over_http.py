@@ -41,6 +41,8 @@ class HttpTransport:
 
     async def send(self, request: bytes) -> bytes:
         if self._client is None:
+            await self._renew()
+        if self._client is None:
             raise RuntimeError("the client is closed")
         body = await asyncio.to_thread(gzip.compress, request, 3, mtime=0)
         try:
@@ -50,7 +52,17 @@ class HttpTransport:
                         return await _read(response)
                     raise http_error(response.status_code, response.headers)
         except (httpx.HTTPError, TimeoutError) as error:
-            raise RetryLaterError(f"{type(error).__name__}: {error}{cure(str(error))}") from error
+            if self._target.secure:
+                await self._renew()
+            raise RetryLaterError(f"{type(error).__name__}: {error}{cure(str(error), self._target.secure)}") from error
+
+    async def _renew(self) -> None:
+        """Certificates may be new."""
+        await self.close()
+        try:
+            await self.open()
+        except OSError as error:
+            raise RetryLaterError(f"a certificate cannot be read: {error}") from error
 
     async def close(self) -> None:
         if self._client is not None:

@@ -42,16 +42,32 @@ class Trust:
             raise ValueError(f"cannot use {named}: {error}") from error
 
 
-def cure(details: str) -> str:
+def cure(details: str, secure: bool) -> str:
     """What to do about a failed connection, to be added to ``details``; empty where it has nothing to do with TLS."""
     said = details.upper().replace(" ", "_")
-    if "CERTIFICATE_VERIFY_FAILED" in said:
-        return " - set exporters.otlp.certificate to the file of the authority that signed the sink's certificate"
-    if "WRONG_VERSION_NUMBER" in said or "RECORD_LAYER_FAILURE" in said:
-        return " - the sink does not speak TLS: write http:// before exporters.otlp.endpoint, or insecure: true"
-    if "CERTIFICATE_REQUIRED" in said or "HANDSHAKE_FAILURE" in said or "UNKNOWN_CA" in said:
-        return " - the sink demands a certificate: set exporters.otlp.client_certificate and client_key"
+    for signs, advice in _CURES if secure else _CURES_IN_THE_CLEAR:
+        if any(sign in said for sign in signs):
+            return f" - {advice}"
     return ""
+
+
+_CURES = (
+    (("CERTIFICATE_VERIFY_FAILED",), "set exporters.otlp.certificate to the file of the sink's authority"),
+    (
+        ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"),
+        "the sink does not speak TLS: write http:// before exporters.otlp.endpoint, or insecure: true",
+    ),
+    (
+        ("CERTIFICATE_REQUIRED", "UNKNOWN_CA", "HANDSHAKE_FAIL", "SOCKET_CLOSED", "CONNECTION_RESET", "DISCONNECTED"),
+        "the sink may demand a certificate: set exporters.otlp.client_certificate and client_key to one it trusts",
+    ),
+)
+_CURES_IN_THE_CLEAR = (
+    (
+        ("SOCKET_CLOSED", "CONNECTION_RESET", "ENDPOINT_CLOSING", "DISCONNECTED"),
+        "if the sink speaks TLS, write https:// before exporters.otlp.endpoint, or insecure: false",
+    ),
+)
 
 
 def _content(file: str | None) -> bytes | None:

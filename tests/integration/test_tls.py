@@ -1,0 +1,349 @@
+"""TLS, client certificates and tokens between applications, collectors and sinks: real processes, real certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from pandaeval_collector.receivers.bind import Tls
+from support.agents import run_agent, scored
+from support.certificates import make_certificates
+from support.collector import CollectorProcess
+from support.otlp_sink import Answer, OtlpSink
+from support.processors import Recording, processor, provider
+
+from pandaeval_otel import wait_for_result
+from pandaeval_otel._proto.result_service_pb2 import GetSessionRequest, GetSessionResponse
+
+TOKEN = "s3cret"
+TOKEN_SETTINGS = {"PANDAEVAL_SERVER__TOKEN_ENV": "THE_TOKEN", "THE_TOKEN": TOKEN}
+
+
+@pytest.fixture(scope="module")
+def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``good`` and ``other``: two authorities that know nothing of each other."""
+    folder = tmp_path_factory.mktemp("pki")
+    for name in ("good", "other"):
+        make_certificates(folder / name)
+    return folder
+
+
+def serving(folder: Path, *, mutual: bool = False) -> dict[str, str]:
+    """Settings of a collector that speaks TLS."""
+    files = {"CERT": "server.pem", "KEY": "server.key", **({"CLIENT_CA": "ca.pem"} if mutual else {})}
+    return {f"PANDAEVAL_SERVER__TLS__{key}": str(folder / name) for key, name in files.items()}
+
+
+def trusting(folder: Path) -> dict[str, str]:
+    return {"certificate": str(folder / "ca.pem")}
+
+
+def identified(folder: Path) -> dict[str, str]:
+    return {"client_certificate": str(folder / "client.pem"), "client_key": str(folder / "client.key")}
+
+
+class TestEveryDoor:
+    """A collector with TLS and a token, and one with client certificates besides."""
+
+    @pytest.fixture(scope="class", params=["token", "mutual"])
+    @staticmethod
+    def collector(
+        request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, pki: Path
+    ) -> Iterator[CollectorProcess]:
+        settings = {**serving(pki / "good", mutual=request.param == "mutual"), **TOKEN_SETTINGS}
+        with CollectorProcess(tmp_path_factory.mktemp("collector"), settings) as running:
+            yield running.start()
+
+    @pytest.fixture
+    def connection(self, pki: Path) -> dict[str, str]:
+        """What a client of either needs."""
+        return {**trusting(pki / "good"), **identified(pki / "good"), "token": TOKEN}
+
+    def test_the_processor_submits_and_results_come_back(
+        self, collector: CollectorProcess, connection: dict[str, Any]
+    ) -> None:
+        telemetry, endpoint = Recording(), f"https://localhost:{collector.grpc_port}"
+        tracing = provider(processor(endpoint, telemetry, **connection))
+        trace_id = run_agent(tracing.get_tracer("t"))
+        tracing.shutdown()
+        assert telemetry["traces", "acknowledged", ""] == 1
+        assert telemetry.balance() == telemetry.of("spans", "dropped") == 0
+        found = wait_for_result(trace_id, "coherence", 60, endpoint=endpoint, **connection)
+        assert found["trace_id"] == trace_id
+        credentials = _credentials(connection)
+        with grpc.secure_channel(f"localhost:{collector.grpc_port}", credentials) as channel:
+            ask = channel.unary_unary(
+                "/pandaeval.v1.ResultService/GetSession",
+                GetSessionRequest.SerializeToString,
+                GetSessionResponse.FromString,
+            )
+            assert not ask(GetSessionRequest(session_id="x"), metadata=_authorization(TOKEN), timeout=20).found
+            for service in ("ResultService/GetSession", "ResultService/WatchResults", "TraceService/SubmitTraces"):
+                call = channel.unary_stream(f"/pandaeval.v1.{service}", None, None)
+                with pytest.raises(grpc.RpcError) as refused:
+                    next(iter(call(b"", metadata=_authorization("wrong"), timeout=20)))
+                assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+                assert "authorization: Bearer" in refused.value.details()
+
+    @pytest.mark.parametrize("protocol", ["grpc", "http"])
+    def test_otlp(
+        self,
+        collector: CollectorProcess,
+        connection: dict[str, Any],
+        protocol: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        for variable in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # where set, requests heeds nothing else
+            monkeypatch.delenv(variable, raising=False)
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        exporter: Any
+        if protocol == "grpc":
+            exporter = GrpcExporter(
+                f"https://localhost:{collector.grpc_port}", credentials=_credentials(connection), headers=headers
+            )
+        else:
+            exporter = HttpExporter(
+                f"https://localhost:{collector.http_port}/v1/traces",
+                certificate_file=connection["certificate"],
+                client_certificate_file=connection["client_certificate"],
+                client_key_file=connection["client_key"],
+                headers=headers,
+            )
+        tracing = provider(BatchSpanProcessor(exporter))
+        trace_id = run_agent(tracing.get_tracer("t"))
+        tracing.shutdown()
+        collector.until(lambda: trace_id in scored(collector.results()), "done with the trace")
+
+    def test_health_stays_open_and_shows_no_content(self, collector: CollectorProcess) -> None:
+        assert collector.ready()
+        for path in ("healthz", "metrics"):
+            with urllib.request.urlopen(f"http://127.0.0.1:{collector.health_port}/{path}", timeout=20) as response:
+                assert response.status == 200
+
+    def test_nothing_is_said_in_the_clear(self, collector: CollectorProcess) -> None:
+        with pytest.raises((urllib.error.URLError, OSError)):
+            urllib.request.urlopen(f"{collector.http}/v1/traces", b"", timeout=20)
+        assert TOKEN not in collector.log()
+
+
+@dataclass
+class Mistake:
+    """What is wrong between a processor and a collector, what it is told, and what is changed to mend it."""
+
+    says: str
+    server: Callable[[Path], dict[str, str]]
+    client: Callable[[Path], dict[str, str]]
+    mended: Callable[[Path], dict[str, str]] | None = None
+    """Settings of the collector's next life; ``None``: the client's files are replaced by the right ones."""
+    scheme: str = "https://"
+    extra: dict[str, str] = field(default_factory=dict)
+
+
+def _mine(pki: Path) -> Path:
+    """The files of the client of one test, which the test may replace."""
+    return pki / "mine"
+
+
+MISTAKES = {
+    "an unknown authority": Mistake(
+        "PANDAEVAL_CERTIFICATE", lambda pki: serving(pki / "good"), lambda pki: trusting(_mine(pki))
+    ),
+    "no client certificate": Mistake(
+        "PANDAEVAL_CLIENT_CERTIFICATE",
+        lambda pki: serving(pki / "good", mutual=True),
+        lambda pki: trusting(pki / "good"),
+        lambda pki: serving(pki / "good"),
+    ),
+    "a client certificate of another authority": Mistake(
+        "client certificate",
+        lambda pki: serving(pki / "good", mutual=True),
+        lambda pki: {**trusting(pki / "good"), **identified(_mine(pki))},
+    ),
+    "a wrong token": Mistake(
+        "PANDAEVAL_TOKEN",
+        lambda pki: {**serving(pki / "good"), **TOKEN_SETTINGS},
+        lambda pki: {**trusting(pki / "good"), "token": "new"},
+        lambda pki: {**serving(pki / "good"), **TOKEN_SETTINGS, "THE_TOKEN": "new"},
+    ),
+    "in the clear to TLS": Mistake(
+        "https://", lambda pki: serving(pki / "good"), lambda pki: {}, lambda pki: {}, scheme="http://"
+    ),
+    "TLS to one in the clear": Mistake(
+        "server.tls", lambda pki: {}, lambda pki: trusting(pki / "good"), lambda pki: serving(pki / "good")
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_named_once_and_costs_nothing(
+    mistake: Mistake, tmp_path: Path, pki: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(pki / "other", _mine(pki), dirs_exist_ok=True)
+    telemetry = Recording()
+    with CollectorProcess(tmp_path / "before", mistake.server(pki)) as wrong:
+        wrong.start()
+        endpoint = f"{mistake.scheme}localhost:{wrong.grpc_port}"
+        tracing = provider(processor(endpoint, telemetry, shutdown_timeout=60.0, **mistake.client(pki)))
+        with caplog.at_level(logging.WARNING, "pandaeval_otel"):
+            sent = [run_agent(tracing.get_tracer("t"), seed) for seed in range(3)]
+            assert not tracing.force_flush(3000)
+            assert not tracing.force_flush(500)
+        warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+        assert len(warnings) == 1
+        assert mistake.says in warnings[0]
+        assert endpoint in warnings[0]
+        assert not wrong.results()
+        assert telemetry.of("traces", "acknowledged") == telemetry.of("traces", "dropped") == 0
+        if mistake.mended is None:
+            shutil.copytree(pki / "good", _mine(pki), dirs_exist_ok=True)
+        else:
+            wrong.stop()
+            for name in (*wrong.settings,):
+                if name.startswith("PANDAEVAL_SERVER__T"):
+                    del wrong.settings[name]
+            wrong.settings |= mistake.mended(pki)
+            wrong.start()
+        tracing.shutdown()
+        assert telemetry.of("traces", "acknowledged") == len(sent)
+        assert telemetry.balance() == telemetry.of("traces", "dropped") == 0
+        wrong.until(lambda: {*sent} <= scored(wrong.results()), "done with what it took")
+
+
+def _exporting(folder: Path, pki: Path, port: int, protocol: str) -> dict[str, str]:
+    """Settings of a collector whose results go to a sink with TLS. The certificates it uses lie in ``folder``."""
+    otlp = {
+        "ENDPOINT": f"localhost:{port}",
+        "PROTOCOL": protocol,
+        "INSECURE": "false",
+        "CERTIFICATE": str(folder / "ca.pem"),
+        "CLIENT_CERTIFICATE": str(folder / "client.pem"),
+        "CLIENT_KEY": str(folder / "client.key"),
+        "HEADERS_ENV": "SINK_HEADERS",
+        "METRICS__ENABLED": "false",
+    }
+    headers = {"SINK_HEADERS": f"authorization=Bearer%20{TOKEN}"}
+    return {**{f"PANDAEVAL_EXPORTERS__OTLP__{key}": value for key, value in otlp.items()}, **headers}
+
+
+SINK_MISTAKES = {
+    "none": (),
+    "an unknown authority": ("ca.pem",),
+    "a certificate of another authority": ("client.pem", "client.key"),
+    "a wrong token": (),
+}
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+@pytest.mark.parametrize("mistake", SINK_MISTAKES)
+async def test_results_reach_a_sink_with_tls(mistake: str, protocol: str, tmp_path: Path, pki: Path) -> None:
+    """At once, or when what is wrong was mended: then a warning has named the cure, and nothing is missing."""
+    mine = tmp_path / "mine"
+    shutil.copytree(pki / "good", mine)
+    for name in SINK_MISTAKES[mistake]:
+        shutil.copyfile(pki / "other" / name, mine / name)
+    sink = OtlpSink()
+    good = pki / "good"
+    ports = await sink.listen(tls=Tls(good / "server.pem", good / "server.key", good / "ca.pem"))
+    if mistake == "a wrong token":
+        sink.always = dict.fromkeys(("logs", "traces"), Answer(grpc.StatusCode.UNAUTHENTICATED, 401, "who are you"))
+    settings = _exporting(mine, pki, ports[protocol != "grpc"], protocol)
+    with CollectorProcess(tmp_path, settings) as collector:
+        await asyncio.to_thread(collector.start)
+        tracing = provider(processor(collector.grpc, Recording()))
+        sent = {run_agent(tracing.get_tracer("t"), seed) for seed in range(3)}
+        await asyncio.to_thread(tracing.shutdown)
+        await asyncio.to_thread(collector.until, lambda: sent <= scored(collector.results()), "done")
+        if mistake != "none":
+            await asyncio.to_thread(collector.until, lambda: "no delivery" in collector.log(), "worried")
+            assert not sink.requests["logs"]
+            shutil.copytree(pki / "good", mine, dirs_exist_ok=True)
+            sink.always = {}
+        await asyncio.to_thread(collector.until, collector.at_rest, "at rest")
+        said = [line for line in collector.log().splitlines() if "otlp.logs" in line and "WARNING" in line]
+    await sink.hang_up()
+    assert len(said) == (mistake != "none")
+    cures = {"an unknown authority": "otlp.certificate", "a wrong token": "headers_env"}
+    assert all(cures.get(mistake, "client_certificate") in line for line in said)
+    assert {each["authorization"] for each in sink.headers} == {f"Bearer {TOKEN}"}
+    arrived = [each["pandaeval.result.id"] for each in sink.evaluations("logs")]
+    assert sorted(arrived) == sorted(each["id"] for each in collector.results())
+
+
+class TestSettings:
+    def test_files_that_are_not_there(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        with pytest.raises(ValueError, match=r"certificate: .*nowhere\.pem.* cannot be read"):
+            processor("https://localhost:1", Recording(), certificate=str(tmp_path / "nowhere.pem"))
+
+    def test_half_of_an_identity_is_none(self, pki: Path, caplog: pytest.LogCaptureFixture) -> None:
+        made = processor("https://localhost:1", Recording(), client_key=str(pki / "good" / "client.key"))
+        assert "go together" in caplog.text
+        made.shutdown()
+
+    def test_a_certificate_without_tls_is_mentioned(self, pki: Path, caplog: pytest.LogCaptureFixture) -> None:
+        made = processor("localhost:1", Recording(), **trusting(pki / "good"))
+        assert "write https://" in caplog.text
+        made.shutdown()
+
+
+class TestBind:
+    """What other machines can reach is not open to everybody, unless that is said in so many words."""
+
+    def run(self, folder: Path, settings: Mapping[str, str]) -> CollectorProcess:
+        collector = CollectorProcess(folder, settings)
+        collector.settings["PANDAEVAL_SERVER__GRPC"] = f"0.0.0.0:{collector.grpc_port}"
+        return collector
+
+    @pytest.mark.parametrize("tls", [False, True])
+    def test_it_is_refused(self, tmp_path: Path, pki: Path, tls: bool) -> None:
+        with self.run(tmp_path, serving(pki / "good") if tls else {}) as collector:
+            collector.launch()
+            assert collector.wait(60) == 2
+            said = collector.log()
+        for cure in ("server.token_env", "insecure_bind", "127.0.0.1", *(() if tls else ("server.tls",))):
+            assert cure in said
+        assert ("set server.tls" in said) is not tls
+
+    @pytest.mark.parametrize("how", ["insecure_bind", "token", "mutual"])
+    def test_it_is_allowed(self, tmp_path: Path, pki: Path, how: str) -> None:
+        settings = {
+            "insecure_bind": {"PANDAEVAL_SERVER__INSECURE_BIND": "true"},
+            "token": {**serving(pki / "good"), **TOKEN_SETTINGS},
+            "mutual": serving(pki / "good", mutual=True),
+        }[how]
+        with self.run(tmp_path, settings) as collector:
+            collector.start()
+            assert collector.stop() == 0
+
+    def test_a_certificate_that_cannot_be_used_stops_the_start(self, tmp_path: Path, pki: Path) -> None:
+        settings = serving(pki / "good") | {"PANDAEVAL_SERVER__TLS__KEY": str(pki / "other" / "server.key")}
+        with CollectorProcess(tmp_path, settings) as collector:
+            collector.launch()
+            assert collector.wait(60) == 2
+            assert "server.tls" in collector.log()
+
+    def test_a_token_that_is_not_there_stops_the_start(self, tmp_path: Path) -> None:
+        with CollectorProcess(tmp_path, {"PANDAEVAL_SERVER__TOKEN_ENV": "NO_SUCH_VARIABLE"}) as collector:
+            collector.launch()
+            assert collector.wait(60) == 2
+            assert "NO_SUCH_VARIABLE" in collector.log()
+
+
+def _credentials(connection: Mapping[str, str]) -> grpc.ChannelCredentials:
+    names = ("certificate", "client_key", "client_certificate")
+    return grpc.ssl_channel_credentials(*(Path(connection[name]).read_bytes() for name in names))
+
+
+def _authorization(token: str) -> tuple[tuple[str, str], ...]:
+    return (("authorization", f"Bearer {token}"),)
