@@ -1,21 +1,26 @@
-"""What ``deploy/compose`` runs in containers, run here as processes: its agent, its collector's configuration, and the
-OpenTelemetry Collector's where that program is at hand. Only addresses differ, by the variables that exist for it."""
+"""What ``deploy/compose`` runs in containers, run here as processes: its agent and its collector's configuration in any
+case, the programs of others where they are at hand."""
 
 from __future__ import annotations
 
-import asyncio
+import json
 import os
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.collector import CollectorProcess, free_ports
-from support.deploy import DEPLOY, ROOT
-from support.otelcol import BINARY
-from support.otlp_sink import OtlpSink
+from support.deploy import COMPOSE, DEPLOY, ROOT, mounts, services
+from support.jaeger import BINARY as JAEGER
+from support.otelcol import BINARY as OTELCOL
+from support.processes import Process
+from support.programs import CACHE
 
+PROMETHEUS = CACHE / "prometheus" / "prometheus"
 _COMPOSE = DEPLOY / "compose"
 _SESSIONS = ("helpful", "circling", "repeating", "drifting", "failing")
 
@@ -69,38 +74,66 @@ def test_the_agents_sessions_are_scored_the_bad_ones_worse(collector: CollectorP
     assert not any(result["why"] for result in collector.results() if result["session_id"].startswith("helpful"))
 
 
-@pytest.mark.skipif(not BINARY.exists(), reason="no OpenTelemetry Collector here (deploy/otelcol/builder.yaml)")
-async def test_through_the_real_opentelemetry_collector(collector: CollectorProcess, tmp_path: Path) -> None:
-    """Agent and collector both send to it; it hands on to where Jaeger and Prometheus would be."""
-    grpc_port, http_port = free_ports(2)
-    endpoint = f"127.0.0.1:{grpc_port}"
-    collector.settings["PANDAEVAL_EXPORTERS__OTLP__ENDPOINT"] = endpoint
-    sink = OtlpSink()
-    jaeger_port, prometheus_port = await sink.listen()
+@pytest.mark.e2e
+@pytest.mark.skipif(
+    not all(binary.exists() for binary in (OTELCOL, JAEGER, PROMETHEUS)),
+    reason="their programs are not here: python tests/support/programs.py",
+)
+def test_the_whole_file_as_processes(collector: CollectorProcess, tmp_path: Path) -> None:
+    """All services but Grafana, with the commands and files of the compose file; only addresses are of this machine."""
+    door, other_door, jaeger_door, jaeger_page, jaeger_grpc, prometheus_port = free_ports(6)
+    prometheus_url, jaeger_url = f"http://127.0.0.1:{prometheus_port}", f"http://127.0.0.1:{jaeger_page}"
+    to_otelcol = f"127.0.0.1:{door}"
     addresses = {
         "OTELCOL_HOST": "127.0.0.1",
-        "OTELCOL_GRPC_PORT": str(grpc_port),
-        "OTELCOL_HTTP_PORT": str(http_port),
-        "JAEGER_ENDPOINT": f"127.0.0.1:{jaeger_port}",
-        "PROMETHEUS_ENDPOINT": f"http://127.0.0.1:{prometheus_port}",
+        "OTELCOL_GRPC_PORT": str(door),
+        "OTELCOL_HTTP_PORT": str(other_door),
+        "JAEGER_ENDPOINT": f"127.0.0.1:{jaeger_door}",
+        "PROMETHEUS_ENDPOINT": f"{prometheus_url}/api/v1/otlp",
     }
-    with (tmp_path / "otelcol.log").open("wb") as log:
-        command = [BINARY, "--config", _COMPOSE / "otelcol.yaml"]
-        otelcol = subprocess.Popen(command, env=os.environ | addresses, stdout=log, stderr=log)  # noqa: ASYNC220
-    try:
+    here = {"0.0.0.0:14317": f"127.0.0.1:{jaeger_door}", "0.0.0.0:16686": f"127.0.0.1:{jaeger_page}"}
+    jaeger = [JAEGER, *_command("jaeger", here), f"--set=extensions.jaeger_query.grpc.endpoint=127.0.0.1:{jaeger_grpc}"]
+    prometheus = [PROMETHEUS, *_command("prometheus", {"=/prometheus": f"={tmp_path / 'tsdb'}"})]
+    prometheus.append(f"--web.listen-address=127.0.0.1:{prometheus_port}")
+    collector.settings["PANDAEVAL_EXPORTERS__OTLP__ENDPOINT"] = to_otelcol
+    with (
+        Process(prometheus, tmp_path / "prometheus.log", f"{prometheus_url}/-/ready"),
+        Process(jaeger, tmp_path / "jaeger.log", f"{jaeger_url}/api/services", _environment("jaeger")),
+        Process([OTELCOL, *_command("otelcol")], tmp_path / "otelcol.log", environ=addresses),
+    ):
         collector.start()
-        to = {"PANDAEVAL_ENDPOINT": collector.grpc, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{endpoint}"}
-        await asyncio.to_thread(_run_agent, to)
-        evaluated, names = set[bytes](), set[bytes]()
-        async with asyncio.timeout(90):
-            while len(evaluated) < 18 or not evaluated <= names or not sink.counted("pandaeval.evaluations") > 60:
-                assert collector.running(), collector.log()
-                assert otelcol.poll() is None, (tmp_path / "otelcol.log").read_text()
-                await asyncio.sleep(0.2)
-                spans = sink.spans()
-                names = {span.trace_id for span in spans if span.name == "invoke_agent support-desk"}
-                evaluated = {span.trace_id for span in spans if span.name == "evaluate trace"}
-    finally:
-        otelcol.terminate()
-        otelcol.wait(30)
-        await sink.hang_up()
+        _run_agent({"PANDAEVAL_ENDPOINT": collector.grpc, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{to_otelcol}"})
+        collector.until(collector.at_rest, "at rest")
+        asked = f"{jaeger_url}/api/traces?service=shop&operation=invoke_agent%20support-desk&limit=100"
+        collector.until(lambda: _evaluated(_get(asked)) == 18, "seen in Jaeger, each trace with its evaluation span")
+        query = f"{prometheus_url}/api/v1/query?query=sum(pandaeval_evaluations_total)"
+        collector.until(lambda: bool(_get(query)["result"]), "seen in Prometheus")
+
+
+def _mounted(service: str) -> dict[str, str]:
+    return {target: str(path) for path, target in mounts(services()[service], COMPOSE.parent)}
+
+
+def _command(service: str, here: Mapping[str, str] | None = None) -> list[str]:
+    """The command of a service with the host's paths and addresses in place of the container's."""
+    found = []
+    for argument in services()[service]["command"]:
+        for old, new in {**_mounted(service), **(here or {})}.items():
+            argument = argument.replace(old, new)
+        found.append(argument)
+    return found
+
+
+def _environment(service: str) -> dict[str, str]:
+    paths = _mounted(service)
+    return {name: paths.get(value, value) for name, value in services()[service]["environment"].items()}
+
+
+def _get(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=10) as response:
+        return json.load(response)["data"]
+
+
+def _evaluated(traces: list[Any]) -> int:
+    """How many of Jaeger's traces hold an evaluation span."""
+    return sum(any(span["operationName"] == "evaluate trace" for span in trace["spans"]) for trace in traces)

@@ -33,8 +33,7 @@ def _ports_of(service: str) -> set[int]:
     if service == "otelcol":
         return {_endpoint(each["endpoint"])[1] for each in _OTELCOL["receivers"]["otlp"]["protocols"].values()}
     if service == "jaeger":
-        text = (DEPLOY / "jaeger" / "jaeger.yaml").read_text()
-        return {int(port) for port in re.findall(r":(\d{4,5})\b", _DEFAULT.sub(r"\1", text))} | {16686}
+        return {int(option.rpartition(":")[2]) for option in _SERVICES["jaeger"]["command"] if "endpoint" in option}
     return {"prometheus": {9090}, "grafana": {3000}, "tempo": {3200, 4317}}[service]
 
 
