@@ -54,7 +54,7 @@ def part_of(block: dict[str, Any]) -> Part:
     """The part that ``block`` describes."""
     kind = block.get("type") or block.get("kind")  # "kind": pydantic-ai's first format
     if kind == "text" and len(block) == 2 and type(text := block.get("content")) is str:  # most parts are just this
-        return text_part(text)
+        return Text(text) if len(text) > LONGEST_PLACEHOLDER else text_part(text)
     if type(kind) is str:
         reader = _BY_TYPE.get(kind) or _BY_TYPE.get(kind.lower().replace("-", "_"))
         return reader(block) if reader else media_of(block, kind) or OtherPart(kind, _rest(block))
@@ -73,6 +73,9 @@ def text_part(value: Any) -> Part:
 
 def request_of(call: dict[str, Any]) -> ToolRequest:
     """A tool request, with the name and arguments on the block itself or in its ``function`` member."""
+    if len(call) == 4 and "type" in call and type(arguments := call.get("arguments")) is dict:
+        if "name" in call and "id" in call:  # today's form, which most requests have
+            return ToolRequest(identifier(call["name"]), arguments, identifier(call["id"]))
     inner = call.get("function")
     source = inner if type(inner) is dict else call
     name = source.get("name") or first(source, _NAME_KEYS) or first(call, _NAME_KEYS)

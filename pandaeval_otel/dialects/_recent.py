@@ -8,29 +8,37 @@ from typing import Generic, TypeVar
 
 _Read = TypeVar("_Read")
 
-KEPT = 8
-MAX_CHARS = 256 << 10
+KEPT = 16
+MAX_CHARS = 128 << 10
 """A longer text is not kept: its reading takes several times its length."""
+LISTS_KEPT = 8
+"""Conversations whose growth is followed."""
 
 
 class Recent(Generic[_Read]):
-    """``read``, not done again for one of the last :data:`KEPT` texts. What it returns is shared: nobody may change it.
+    """``read``, seldom done again for one of the last texts: of each length the last one is known, for at least
+    :data:`KEPT` and at most twice as many lengths. What it returns is shared: nobody may change it.
 
-    Texts are compared, which costs far less than to hash them. Safe on any thread: two may read the same text.
+    A text is found by its length and then compared, which costs far less than to hash it. Safe on any thread: two may
+    read the same text.
     """
 
     def __init__(self, read: Callable[[str], _Read]) -> None:
         self._read = read
-        self._known: tuple[tuple[str, _Read], ...] = ()
+        self._new: dict[int, tuple[str, _Read]] = {}
+        self._old: dict[int, tuple[str, _Read]] = {}
 
     def __call__(self, text: str) -> _Read:
         """What ``read`` makes of ``text``."""
-        for known, found in self._known:
-            if known == text:
-                return found
+        size = len(text)
+        known = self._new.get(size) or self._old.get(size)
+        if known is not None and known[0] == text:
+            return known[1]
         found = self._read(text)
-        if len(text) <= MAX_CHARS:
-            self._known = ((text, found), *self._known[: KEPT - 1])
+        if size <= MAX_CHARS:
+            if len(self._new) >= KEPT:
+                self._old, self._new = self._new, {}
+            self._new[size] = (text, found)
         return found
 
 
@@ -44,7 +52,7 @@ class Grown(Generic[_Read]):
     def keep(self, text: str, found: _Read) -> None:
         """``found`` is what the JSON array in ``text`` holds, item by item."""
         if text.endswith("]") and len(text) <= MAX_CHARS:
-            self._known = ((text[:-1], found), *self._known[: KEPT - 1])
+            self._known = ((text[:-1], found), *self._known[: LISTS_KEPT - 1])
 
     def split(self, text: str) -> tuple[_Read, str] | None:
         """What the beginning of ``text`` holds, and the rest of it as an array of its own; ``None`` if it begins like

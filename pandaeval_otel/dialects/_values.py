@@ -35,6 +35,7 @@ LONGEST_PLACEHOLDER = 32
 """Characters. A longer text is compared with none of them."""
 
 _OPENERS = frozenset('{["')
+_CONTAINER_OPENERS = frozenset("{[")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _REPR_PAIRS = {"{": "}", "[": "]", "(": ")"}
 # repr() writes no other escapes, and keeps digits and keywords apart: such text is no repr, and Python's parser would
@@ -57,8 +58,16 @@ def parsed(value: Any) -> Any:
     """
     if type(value) is not str:
         return value if not isinstance(value, bytes) else parsed(text_of_bytes(value))
-    if value[:1] in _LETTERS:  # a look at the first character tells most texts from everything that is read here
+    opener = value[:1]
+    if opener in _LETTERS:  # one look tells most texts from everything that is read here
         return value
+    if opener in _CONTAINER_OPENERS and len(value) <= MAX_JSON:
+        try:
+            found = loads(value)
+        except (ValueError, RecursionError):
+            pass  # blanks around it, a repr, or no structure at all
+        else:
+            return found if _is_flat(value) or not too_deep(found) else value
     for _ in range(MAX_ENCODINGS):
         step = _decoded(value)
         if type(step) is not str or step == value:
