@@ -44,7 +44,7 @@ def test_what_many_models_put_around_it_is_forgiven(around: str) -> None:
         (json.dumps(_without("confidence")), "confidence: Field required"),
         (json.dumps(_without("instructed")), "instructed: Field required"),
         (json.dumps(_without("echo")), "echo: Field required"),
-        (json.dumps(GOOD | {"score": 1.0}), "score: Extra inputs"),
+        (json.dumps(GOOD | {"score": 1.0}), "a field that is not in the schema: Extra inputs"),
         (json.dumps(GOOD | {"confidence": 1.0001}), "less than or equal to 1"),
         (json.dumps(GOOD | {"confidence": -0.1}), "greater than or equal to 0"),
         (json.dumps(GOOD | {"confidence": 95}), "less than or equal to 1"),

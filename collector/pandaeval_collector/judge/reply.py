@@ -28,11 +28,18 @@ def read_reply(text: str, rubric: Rubric[V], echo: str) -> V:
         verdict = rubric.verdict.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the reply"
-        raise InvalidReplyError(f"{place}: {first['msg']}") from error
+        raise InvalidReplyError(f"{_place(first['loc'], first['type'])}: {first['msg']}") from error
     if verdict.echo.strip() != echo:
         raise InvalidReplyError("echo: the code of the question was not repeated")
     return verdict
+
+
+def _place(path: tuple[int | str, ...], kind: str) -> str:
+    """Where in the reply something is wrong, in names of ours: a field that nobody asked for may be named by the
+    record, and what is said here stands outside its fences."""
+    known = path[:-1] if kind == "extra_forbidden" else path
+    named = ".".join(str(part) for part in known) or "the reply"
+    return f"{named}, a field that is not in the schema" if kind == "extra_forbidden" else named
 
 
 def _object(text: str) -> object:
