@@ -1,0 +1,154 @@
+"""The span processor in the workers of real servers: gunicorn and uvicorn, through reloads and to the end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.agents import scored
+from support.collector import CollectorProcess, free_ports
+from support.processors import until
+
+pytest.importorskip("gunicorn", reason="needs gunicorn (the dev extra has it)")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="gunicorn needs fork")
+
+CLIENTS, WORKERS = 4, 2
+SERVERS = {
+    "gunicorn": ("gunicorn", "support.web:wsgi", "--workers", str(WORKERS), "--bind"),
+    "gunicorn, preloaded": ("gunicorn", "support.web:wsgi", "--preload", "--workers", str(WORKERS), "--bind"),
+    "uvicorn": ("uvicorn", "support.web:asgi", "--workers", str(WORKERS), "--port"),
+}
+
+
+class Server:
+    """A web server in processes of its own. ``books``: what each of them wrote at its end."""
+
+    def __init__(self, folder: Path, command: Sequence[str], endpoint: str) -> None:
+        self.port = free_ports(1)[0]
+        self.books_folder, self.log_file = folder / "books", folder / "server.log"
+        self.books_folder.mkdir()
+        where = f"127.0.0.1:{self.port}" if command[-1] == "--bind" else str(self.port)
+        outside = {key: value for key, value in os.environ.items() if not key.startswith(("PANDAEVAL", "OTEL_"))}
+        ours = {
+            "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+            "PANDAEVAL_ENDPOINT": endpoint,
+            "PANDAEVAL_SHUTDOWN_TIMEOUT": "20",
+            "BOOKS": str(self.books_folder),
+        }
+        with self.log_file.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", *command, where], env=outside | ours, stdout=log, stderr=log, cwd=folder
+            )
+
+    def get(self) -> dict[str, Any]:
+        """One request."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=30) as response:
+            found: dict[str, Any] = json.load(response)
+            return found
+
+    def up(self) -> bool:
+        assert self.process.poll() is None, self.log()
+        with contextlib.suppress(OSError):
+            return bool(self.get())
+        return False
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
+
+    def books(self) -> list[dict[str, Any]]:
+        return [json.loads(path.read_text()) for path in self.books_folder.iterdir()]
+
+    def log(self) -> str:
+        return self.log_file.read_text(errors="replace")[-6000:]
+
+
+@contextlib.contextmanager
+def clients(server: Server) -> Iterator[list[dict[str, Any]]]:
+    """Sends requests all the while; the answers, whole when it ends."""
+    answers: list[dict[str, Any]] = []
+    enough = threading.Event()
+
+    def ask() -> None:
+        while not enough.is_set():
+            with contextlib.suppress(OSError):  # a worker that goes may hang up on whoever it has not heard yet
+                answers.append(server.get())
+
+    threads = [threading.Thread(target=ask) for _ in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield answers
+    finally:
+        enough.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("command", SERVERS.values(), ids=SERVERS)
+def test_every_trace_of_every_worker_arrives(command: Sequence[str], tmp_path: Path) -> None:
+    """Under load, through a reload (SIGHUP) that replaces all workers, to a stop (SIGTERM) that nothing holds up."""
+    with CollectorProcess(tmp_path / "collector") as collector:
+        collector.start()
+        server = Server(tmp_path, command, collector.grpc)
+        try:
+            until(server.up, "the server's start", 60)
+            with clients(server) as answers:
+                until(lambda: len({each["pid"] for each in answers}) == WORKERS, "a request to each worker", 60)
+                server.process.send_signal(signal.SIGHUP)
+                until(lambda: len({each["pid"] for each in answers}) >= 2 * WORKERS, "a request to each new worker", 60)
+                seen = len(answers)
+                until(lambda: len(answers) > seen + 20, "some more", 60)
+            code = server.stop()
+        finally:
+            server.process.kill()
+            server.process.wait()
+        log = server.log()
+        assert code == 0, log
+        assert "TIMEOUT" not in log
+        assert "SIGKILL" not in log
+        assert "Traceback" not in log
+        books = server.books()
+        assert len(books) >= len({each["pid"] for each in answers})
+        made = {trace for each in books for trace in each["traces"]}
+        assert {each["trace"] for each in answers} <= made
+        assert [each["balance"] for each in books] == [0] * len(books)
+        assert sum(each["acknowledged"] for each in books) == len(made)
+        assert sum(each["dropped"] + each["rejected"] for each in books) == 0
+        collector.until(lambda: made <= scored(collector.results()), "done with all of them")
+        assert scored(collector.results()) == made
+
+
+def test_a_worker_that_is_killed_harms_no_other(tmp_path: Path) -> None:
+    """gunicorn makes another one; what the killed one had sent counts, and all others lose nothing."""
+    with CollectorProcess(tmp_path / "collector") as collector:
+        collector.start()
+        server = Server(tmp_path, SERVERS["gunicorn, preloaded"], collector.grpc)
+        try:
+            until(server.up, "the server's start", 60)
+            with clients(server) as answers:
+                until(lambda: len({each["pid"] for each in answers}) == WORKERS, "a request to each worker", 60)
+                killed = answers[0]["pid"]
+                os.kill(killed, signal.SIGKILL)
+                until(lambda: len({each["pid"] for each in answers}) > WORKERS, "a request to a new worker", 60)
+                time.sleep(0.2)
+            assert server.stop() == 0
+        finally:
+            server.process.kill()
+            server.process.wait()
+        books = server.books()
+        assert [each["balance"] for each in books] == [0] * len(books)
+        others = {each["trace"] for each in answers if each["pid"] != killed}
+        assert others <= {trace for each in books for trace in each["traces"]}
+        collector.until(lambda: others <= scored(collector.results()), "done with all of them")

@@ -1,0 +1,79 @@
+"""A small web application of agents, by WSGI and by ASGI, for real servers: ``gunicorn support.web:wsgi``.
+
+Every request plays an agent and is answered with ``{"pid": …, "trace": …}``; so does the import of this module. When a
+process ends it writes what its processor says of itself to ``$BOOKS/PID.json``. PANDAEVAL_ENDPOINT says where to send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from opentelemetry.sdk.trace import TracerProvider
+from support.agents import run_agent
+from support.processors import Recording
+
+from pandaeval_otel import PandaEvalSpanProcessor
+
+_WORK_S = 0.01
+
+
+def write_books() -> None:
+    """What became of the spans of this process."""
+    books = {"balance": telemetry.balance(), "traces": traces}
+    books |= {outcome: telemetry.of("traces", outcome) for outcome in ("acknowledged", "dropped", "rejected")}
+    (Path(os.environ["BOOKS"]) / f"{os.getpid()}.json").write_text(json.dumps(books))
+
+
+def _forget() -> None:
+    """What was counted before a fork is the parent's."""
+    telemetry.counts.clear()
+    traces.clear()
+
+
+def play() -> bytes:
+    """One agent run, as a response."""
+    traces.append(run_agent(tracer, len(traces)))
+    return json.dumps({"pid": os.getpid(), "trace": traces[-1]}).encode()
+
+
+telemetry = Recording()
+traces: list[str] = []
+atexit.register(write_books)  # before the provider is made, so after it has shut itself down
+provider = TracerProvider()
+provider.add_span_processor(PandaEvalSpanProcessor(telemetry=telemetry))
+tracer = provider.get_tracer("web")
+os.register_at_fork(after_in_child=_forget)
+play()
+assert provider.force_flush()  # with --preload there are a thread and a connection now, before the workers are forked
+
+
+def wsgi(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """For gunicorn. At its end a worker leaves by ``sys.exit``: the provider shuts down by itself."""
+    time.sleep(_WORK_S)
+    body = play()
+    start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+    return [body]
+
+
+async def asgi(scope: dict[str, Any], receive: Callable[[], Any], send: Callable[[dict[str, Any]], Any]) -> None:
+    """For uvicorn, which ends its workers by a signal when they are done: nothing that waits for the exit is called, so
+    the provider is shut down where the lifespan ends."""
+    if scope["type"] == "lifespan":
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await asyncio.to_thread(provider.shutdown)
+        write_books()
+        await send({"type": "lifespan.shutdown.complete"})
+        return
+    await asyncio.sleep(_WORK_S)
+    body = play()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+    await send({"type": "http.response.body", "body": body})
