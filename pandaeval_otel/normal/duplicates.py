@@ -48,12 +48,14 @@ def _any_twice(tree: Tree) -> bool:
     """Whether a call can stand twice at all: inside of one of its kind, or with the same response."""
     responses: set[str] = set()
     for span in tree.spans:
-        if span.kind in _CALLS:
-            above = tree.above(span)
-            if (above is not None and above.kind is span.kind) or span.response_id in responses:
-                return True
-            if span.response_id and span.kind is Kind.LLM:
-                responses.add(span.response_id)
+        kind = span.kind
+        if kind not in _CALLS:
+            continue
+        above = tree.above(span)
+        if (above is not None and above.kind is kind) or span.response_id in responses:
+            return True
+        if span.response_id and kind is Kind.LLM:
+            responses.add(span.response_id)
     return False
 
 

@@ -12,7 +12,7 @@ from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.model import Media, Message, Part, Span, Text, ToolRequest, ToolResponse
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # never changed
 class Said:
     """``text``: ``None`` = not captured, ``""`` = captured and empty. ``media_only``: there was something, but no
     words. ``pending``: a tool was asked for and has not answered yet."""
@@ -29,12 +29,13 @@ _TOOL_PARTS = (ToolRequest, ToolResponse)
 
 def is_user_turn(message: Message) -> bool:
     """A user speaks: text or media in role user; not tool results, not a framework's replay of another agent."""
-    if message.role != "user" or not message.parts:
+    parts = message.parts
+    if message.role != "user" or not parts:
         return False
-    for part in message.parts:
+    for part in parts:
         if type(part) is ToolResponse:
             return False
-    first = message.parts[0]
+    first = parts[0]
     return not (type(first) is Text and is_replay(first.text))
 
 
@@ -56,7 +57,9 @@ def current_turn(messages: Sequence[Message]) -> Sequence[Message]:
 
 def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
     """Requests for tools, in order; not those by which a model hands over its answer, nor those whose name is lost."""
-    return [part for message in messages for part in message.parts if type(part) is ToolRequest and asks_for_tool(part)]
+    return [
+        part for message in messages for part in message.parts if type(part) is ToolRequest and asks_for_tool(part)
+    ]
 
 
 def asks_for_tool(request: ToolRequest) -> bool:
@@ -88,6 +91,8 @@ def _is_history(messages: Sequence[Message], group: Sequence[Message]) -> bool:
 
 
 def _worded(parts: Sequence[Part]) -> Said:
+    if len(parts) == 1 and type(parts[0]) is Text:
+        return Said(parts[0].text)
     text = "\n".join(part.text for part in parts if type(part) is Text and part.text)
     if text or all(type(part) is Text for part in parts):
         return Said(text)

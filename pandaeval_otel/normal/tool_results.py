@@ -21,11 +21,13 @@ _Pair = tuple[ToolRequest, ToolResponse | None]
 def give_results(speakers: Sequence[Span], calls: Sequence[Call]) -> None:
     """Completes ``calls`` (in order) with the tool responses that stand in the inputs of ``speakers`` (by start time);
     for speakers that are no model calls, in their outputs too."""
-    waiting = {id(call): call for call in calls if not call.has_result}
+    waiting = {id(call) for call in calls if not call.has_result}
+    if not waiting:
+        return
     made = _Made(calls)
     passed = 0
     due: dict[int, Call] = {}
-    for span in speakers if waiting else ():
+    for span in speakers:
         whole_run = span.kind is not Kind.LLM
         before: Order = (span.end_ns, 0) if whole_run else (span.start_ns, 0)
         while passed < len(calls) and calls[passed].order < before:

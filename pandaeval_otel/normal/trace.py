@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pandaeval_otel.model import Kind, Reasoning, Span, ToolDefinition, Trace, Trigger, Usage
 from pandaeval_otel.normal.duplicates import merge_duplicates
@@ -42,21 +42,22 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
 
 def trace_of(spans: Sequence[Span], digest: str, closing: Closing) -> Trace:
     """The trace that ``spans`` (normal, at least one, ids unique, in any order) make up."""
-    ids = {span.span_id for span in spans}
-    complete = any(not span.parent_id for span in spans)
-    missing = [span for span in spans if span.parent_id and span.parent_id not in ids]
-    tree, folded = merge_duplicates(_without_evaluations(spans))
+    whole = Tree(spans)
+    complete = any(not top.parent_id for top in whole.tops)
+    missing = [top for top in whole.tops if top.parent_id]
+    tree, folded = merge_duplicates(_without_evaluations(whole))
     roots = tree.roots
     root = roots[0] if roots else _outermost(tree)
     said = turns(tree)
     output = said.turns[-1].assistant if said.turns else None
-    models = [span for span in tree.spans if span.kind is Kind.LLM]
+    facts = _facts(tree.spans)
+    models = facts.models
     return Trace(
         trace_id=spans[0].trace_id,
         spans=tree.spans,
         root_span_id=root.span_id,
         agent=_agent(root, tree),
-        agents=_distinct([span.agent_name for span in tree.spans]),
+        agents=tuple(facts.agents),
         service=root.service,
         environment=root.environment or None,
         session_id=session_id(tree),
@@ -70,14 +71,14 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing) -> Trace:
         ends_in_tool_call=said.pending,
         turns=said.turns,
         tool_calls=tool_calls(tree),
-        tools=_tools(tree.spans),
+        tools=_tools(facts.choosers),
         reasoning=_reasoning([span for span in models if span.output] or roots),
         llm_calls=len(models),
         models=_distinct([span.model for span in models]) or _distinct([span.model for span in tree.spans]),
         usage=_usage(models, roots),
-        dialects=_dialects(tree.spans),
-        dropped_attributes=sum(span.dropped_attributes for span in spans),
-        notes=_notes(tree, said.notes, folded),
+        dialects=_dialects(facts.dialects),
+        dropped_attributes=sum([span.dropped_attributes for span in spans]),
+        notes=_notes(facts, said.notes, folded),
         digest=digest,
         revision=closing.revision,
         late_spans=closing.late_spans,
@@ -86,20 +87,50 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing) -> Trace:
     )
 
 
+@dataclass(slots=True)
+class _Facts:
+    """What the spans of a trace say, gathered in one pass. Dictionaries hold what is distinct, in order."""
+
+    models: list[Span] = field(default_factory=list)
+    choosers: list[Span] = field(default_factory=list)
+    """Spans that state tools."""
+    agents: dict[str, None] = field(default_factory=dict)
+    dialects: dict[tuple[str, ...], None] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    dropped: int = 0
+
+
+def _facts(spans: Iterable[Span]) -> _Facts:
+    facts = _Facts()
+    for span in spans:
+        if span.kind is Kind.LLM:
+            facts.models.append(span)
+        if span.agent_name:
+            facts.agents[span.agent_name] = None
+        if span.tools:
+            facts.choosers.append(span)
+        facts.dialects[span.dialects] = None
+        if span.notes:
+            facts.notes += span.notes
+        facts.dropped += span.dropped_attributes
+    return facts
+
+
 def is_genai(trace: Trace) -> bool:
     """Whether anything in the trace is an agent's work; other traces are none of our business, and neither is one of
     a framework's steps that tell nothing (making an agent, say)."""
     return any(span.kind in _GENAI or (span.kind is Kind.STEP and (span.input or span.output)) for span in trace.spans)
 
 
-def _without_evaluations(spans: Sequence[Span]) -> Tree:
+def _without_evaluations(tree: Tree) -> Tree:
     """Scores of somebody else, and the judges' own model calls below them, are no part of what the agent did."""
-    tree = Tree(spans)
     dropped: set[str] = set()
     for span in tree.spans:
         if span.kind is Kind.EVALUATION and span.span_id not in dropped:
             dropped.update(inner.span_id for inner in (span, *tree.below(span)))
-    return Tree(span for span in spans if span.span_id not in dropped) if 0 < len(dropped) < len(spans) else tree
+    if not 0 < len(dropped) < len(tree.spans):
+        return tree
+    return Tree(span for span in tree.spans if span.span_id not in dropped)
 
 
 def _outermost(tree: Tree) -> Span:
@@ -154,12 +185,13 @@ def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
     that stand only in the history before the last one."""
     if not speakers:
         return ()
-    outputs = [message for span in speakers for message in span.output or ()]
-    before = current_turn(speakers[0].input or ())
-    after = current_turn(speakers[-1].input or ()) if len(speakers) > 1 else ()
-    return _distinct(
-        part.text for message in (*before, *outputs, *after) for part in message.parts if type(part) is Reasoning
-    )
+    told = [*current_turn(speakers[0].input or ())]
+    for span in speakers:
+        told += span.output or ()
+    if len(speakers) > 1:
+        told += current_turn(speakers[-1].input or ())
+    thoughts = [part.text for message in told for part in message.parts if type(part) is Reasoning]
+    return _distinct(thoughts) if thoughts else ()
 
 
 def _usage(models: Sequence[Span], roots: Sequence[Span]) -> Usage:
@@ -168,21 +200,26 @@ def _usage(models: Sequence[Span], roots: Sequence[Span]) -> Usage:
     stated = [span.usage for span in models if span.usage is not None] or [
         span.usage for span in roots if span.usage is not None
     ]
-    return sum(stated, Usage())
+    return Usage(
+        sum([usage.input for usage in stated]),
+        sum([usage.output for usage in stated]),
+        sum([usage.cache_read for usage in stated]),
+        sum([usage.cache_write for usage in stated]),
+        sum([usage.reasoning for usage in stated]),
+    )
 
 
-def _dialects(spans: Iterable[Span]) -> tuple[str, ...]:
-    named = _distinct([name for names in dict.fromkeys([span.dialects for span in spans]) for name in names])
-    return tuple(name for name in named if name != "plain") or named
+def _dialects(stated: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    named = _distinct([name for names in stated for name in names])
+    return tuple([name for name in named if name != "plain"]) or named
 
 
-def _notes(tree: Tree, notes: Iterable[str], folded: int) -> tuple[str, ...]:
-    said = [*notes, *[note for span in tree.spans if span.notes for note in span.notes]]
+def _notes(facts: _Facts, notes: Iterable[str], folded: int) -> tuple[str, ...]:
+    said = [*notes, *facts.notes]
     if folded:
         said.append(f"{folded} duplicate span{'s' if folded > 1 else ''} of the same call folded")
-    dropped = sum([span.dropped_attributes for span in tree.spans])
-    if dropped:
-        said.append(f"{dropped} attributes were dropped by the SDK's limit (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)")
+    if facts.dropped:
+        said.append(f"{facts.dropped} attributes were dropped by the SDK's limit (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)")
     return _distinct(said)
 
 

@@ -30,7 +30,6 @@ class _Place:
     in_run: bool = False
     asides: int = 0
     agent: str = ""
-    position: int = 0
 
 
 class Tree:
@@ -43,25 +42,32 @@ class Tree:
 
     def __init__(self, spans: Iterable[Span]) -> None:
         ordered = sorted(spans, key=_EARLIEST)
-        self.by_id = {span.span_id: span for span in ordered}
-        self._children: dict[str, list[Span]] = {}
-        self._places: dict[str, _Place] = {}
+        by_id = {span.span_id: span for span in ordered}
+        self.by_id = by_id
+        places: dict[str, _Place] = {}
+        children: dict[str, list[Span]] = {}
+        self._places, self._children = places, children
+        self.tops: list[Span] = []
+        """The spans whose parent is not here."""
         self._cut: set[str] = set()
         self._below: dict[str, list[Span]] = {}
-        tops = []
+        self._position: dict[str, int] = {}
         for span in ordered:
-            if span.parent_id in self.by_id:
-                self._children.setdefault(span.parent_id, []).append(span)
-            else:
-                tops.append(span)
-        for span in tops:
-            self._descend(span)
-        if len(self._places) < len(ordered):
-            self._cut_loops(ordered)
-        places = self._places
-        self.spans = tuple(sorted(ordered, key=lambda span: (span.start_ns, places[span.span_id].depth, span.span_id)))
-        for position, span in enumerate(self.spans):
-            places[span.span_id].position = position
+            parent = by_id.get(span.parent_id)
+            if parent is None:
+                self.tops.append(span)
+                places[span.span_id] = _Place(agent=span.agent_name)
+                continue
+            children.setdefault(parent.span_id, []).append(span)
+            place = places.get(parent.span_id)
+            if place is not None:
+                places[span.span_id] = _inherited(parent, place, span)
+        if len(places) < len(ordered):
+            for span in ordered:
+                self._settle(span)
+        if len({span.start_ns for span in ordered}) < len(ordered):
+            ordered.sort(key=lambda span: (span.start_ns, places[span.span_id].depth, span.span_id))
+        self.spans = tuple(ordered)
         self.roots = self._find_roots()
 
     def parent(self, span: Span) -> Span | None:
@@ -100,10 +106,15 @@ class Tree:
             inner = self.children(frontier.pop())
             found.extend(inner)
             frontier.extend(inner)
-        places = self._places
-        found.sort(key=lambda inner: places[inner.span_id].position)
+        if len(found) > 1:
+            position = self._position or self._numbered()
+            found.sort(key=lambda inner: position[inner.span_id])
         self._below[span.span_id] = found
         return found
+
+    def _numbered(self) -> dict[str, int]:
+        self._position = {span.span_id: position for position, span in enumerate(self.spans)}
+        return self._position
 
     def outer_first(self) -> list[Span]:
         """All spans, outer before inner ones whatever their clocks say; of equal depth by start time."""
@@ -119,35 +130,27 @@ class Tree:
         tops = [span for span in self.spans if span.kind in WORK and places[span.span_id].above is None]
         return tuple(runs if runs and not any(span.kind is Kind.LLM for span in tops) else tops)
 
-    def _descend(self, top: Span) -> None:
-        """Works out what spans inherit, from a topmost span downwards."""
-        places = self._places
-        places[top.span_id] = _Place(agent=top.agent_name)
-        frontier = [top]
-        while frontier:
-            outer = frontier.pop()
-            for inner in self._children.get(outer.span_id, ()):
-                if inner.span_id not in places:
-                    places[inner.span_id] = _inherited(outer, places[outer.span_id], inner)
-                    frontier.append(inner)
+    def _settle(self, span: Span) -> None:
+        """Places a span that seems to begin before its parent (clocks differ, or both began at once), and those above
+        that have no place yet."""
+        path: dict[str, Span] = {}
+        at: Span | None = span
+        while at is not None and at.span_id not in self._places:
+            if at.span_id in path:
+                self._cut_loop(list(path.values()), at)
+                break
+            path[at.span_id] = at
+            at = self.by_id.get(at.parent_id)
+        for at in reversed(path.values()):
+            if at.span_id not in self._places:
+                outer = self.by_id[at.parent_id]
+                self._places[at.span_id] = _inherited(outer, self._places[outer.span_id], at)
 
-    def _cut_loops(self, ordered: Sequence[Span]) -> None:
-        """What was not reached from above hangs in or below parent loops."""
-        for span in ordered:
-            if span.span_id not in self._places:
-                first = self._first_of_loop(span)
-                self._cut.add(first.span_id)
-                self._descend(first)
-
-    def _first_of_loop(self, span: Span) -> Span:
-        passed: dict[str, int] = {}
-        path: list[Span] = []
-        at = span
-        while at.span_id not in passed:
-            passed[at.span_id] = len(path)
-            path.append(at)
-            at = self.by_id[at.parent_id]
-        return min(path[passed[at.span_id] :], key=_EARLIEST)
+    def _cut_loop(self, path: Sequence[Span], entry: Span) -> None:
+        """Makes a topmost span of the earliest one in a loop of parents: ``path``, from ``entry`` on."""
+        first = min(path[path.index(entry) :], key=_EARLIEST)
+        self._cut.add(first.span_id)
+        self._places[first.span_id] = _Place(agent=first.agent_name)
 
 
 def _inherited(outer: Span, place: _Place, inner: Span) -> _Place:

@@ -14,7 +14,7 @@ from pandaeval_otel.normal.speech import NOTHING, Said, answered, asked, user_me
 from pandaeval_otel.normal.tree import RUNS, Tree
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # never changed
 class Turns:
     """The turns in order, whether the last one ends in a pending tool call, and notes on what had to be inferred."""
 
