@@ -84,9 +84,9 @@ async def _completion(caller: Any, packed: Pack, given: dict[str, str] | None) -
             given = {"task": found.task, "outcome": found.outcome}
         verdict = await desk.ask(packed, MODEL, task_completion.RUBRIC, given, judge.spent)
     except NoVerdictError as error:
-        return {"why": error.why.value, "seconds": round(time.monotonic() - began, 1)}
+        return {"why": f"{error.why.value}: {error}", "seconds": round(time.monotonic() - began, 1)}
     except CallFailedError as error:
-        return {"why": error.failure.value, "seconds": round(time.monotonic() - began, 1)}
+        return {"why": f"{error.failure.value}: {error}", "seconds": round(time.monotonic() - began, 1)}
     told = {"judged": verdict.verdict, "instructed": verdict.instructed, "reason": verdict.reason[:200]}
     return {**told, "seconds": round(time.monotonic() - began, 1), "tokens": judge.spent.tokens}
 

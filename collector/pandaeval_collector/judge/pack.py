@@ -230,6 +230,8 @@ def _facts(trace: Trace) -> str:
         f"the last answer: {_answer_state(trace)}",
         f"the trace is complete: {'yes' if trace.complete else 'no'}",
     ]
+    if any("cut short" in note for note in trace.notes):
+        lines.append("some of the texts were cut short before they were recorded")
     if trace.dropped_attributes:
         lines.append(f"fields that were lost before they were recorded: {trace.dropped_attributes}")
     return "\n".join(lines)

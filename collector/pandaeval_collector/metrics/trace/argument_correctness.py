@@ -6,8 +6,8 @@ by their position in the run, since call ids repeat in real traces; an answer th
 does not hold.
 
 A call that its tool refused because the arguments do not fit its schema is a no by code, whatever the judge says. Of
-calls whose arguments were not captured nothing is said; of more than 40, the first and the last 20 are judged:
-``coverage`` is the share of calls that have a verdict. ``verdicts[].call`` is the 1-based position.
+calls whose arguments were not captured, or not in full, nothing is said; of more than 40, the first and the last 20 are
+judged: ``coverage`` is the share of calls that have a verdict. ``verdicts[].call`` is the 1-based position.
 
 Scale: 0..1, yes / judged calls.
 Source: PandaProbe, trace metrics, *Argument Correctness*.
@@ -28,7 +28,7 @@ from pandaeval_collector.metrics.trace._facts import as_text, parameters, said_b
 from pandaeval_collector.metrics.trace._refusals import refused
 from pandaeval_collector.metrics.trace._task import task_and_outcome
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_otel.model import Trace
+from pandaeval_otel.model import ToolCall, Trace
 
 MAX_JUDGED = 40
 _SHOWN = 3000
@@ -115,9 +115,20 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
 
 def _judged(trace: Trace) -> list[int]:
     """Numbers, from 1, of the calls that are judged."""
-    numbers = [number for number, call in enumerate(trace.tool_calls, 1) if call.has_arguments or refused(call)]
+    numbers = [number for number, call in enumerate(trace.tool_calls, 1) if _known(trace, call) or refused(call)]
     half = MAX_JUDGED // 2
     return numbers if len(numbers) <= MAX_JUDGED else numbers[:half] + numbers[-half:]
+
+
+def _known(trace: Trace, call: ToolCall) -> bool:
+    """Whether the arguments are there as the agent gave them: not the beginning of a JSON text that a length limit cut
+    off, and not an empty object where the tool, which took the call, needs some."""
+    if isinstance(call.arguments, str) and call.arguments.lstrip().startswith(("{", "[")):
+        return False
+    if call.has_arguments and not call.arguments and isinstance(call.arguments, Mapping):
+        schema = next((tool.parameters for tool in trace.tools if tool.name == call.name), None)
+        return not (isinstance(schema, Mapping) and schema.get("required"))
+    return call.has_arguments
 
 
 def _listed(trace: Trace, numbers: Sequence[int]) -> list[dict[str, Any]]:

@@ -1,0 +1,213 @@
+"""What is missing from a recorded run never becomes a score with the wrong sign.
+
+Each fault is put into recorded runs, and two judges look at them: one that finds everything perfect, one that finds
+nothing good. Whatever a real judge says lies between theirs. What code knows must hold against both: a run that failed
+is never a success, and what was not recorded is neither good nor bad.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pandaeval_collector.cli._reading import requests
+from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.metric import registry
+from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
+from support.asked import ScriptedJudge, all_right
+
+from pandaeval_otel.model import ToolCall, Trace
+from pandaeval_otel.normal.trace import is_genai
+
+GOLDEN = Path(__file__).parent / "captures"
+SHARED = Path(__file__).parents[2].parent / "shared" / "captures"
+QUICK = ("pydantic_ai", "langgraph_openinference", "strands", "adk")
+JUDGED = [m for m in registry().values() if m.kind == "llm" and m.level == "trace"]
+
+
+def _verdicts(value: float) -> dict[str, Any]:
+    said = {"reason": "As always."}
+    scored = ("tool_correctness", "step_efficiency", "plan_adherence", "plan_quality")
+
+    def arguments(question: str) -> dict[str, Any]:
+        found = all_right(question)
+        verdict = "yes" if value else "no"
+        return {**found, "verdicts": [{**each, "verdict": verdict} for each in found["verdicts"]]}
+
+    answers: dict[str, Any] = {name: {**said, "score": value} for name in scored}
+    answers["task_completion"] = {**said, "verdict": value}
+    answers["confidence"] = {**said, "confidence": value}
+    return {**answers, "argument_correctness": arguments}
+
+
+JUDGES = {"generous": _verdicts(1.0), "harsh": _verdicts(0.0)}
+
+
+def _files(all_of_them: bool) -> list[Path]:
+    golden = [path for path in sorted(GOLDEN.glob("*/*.otlp.jsonl")) if all_of_them or path.parent.name in QUICK]
+    return golden + (sorted(SHARED.glob("*/*.otlp.jsonl")) if all_of_them and SHARED.is_dir() else [])
+
+
+@cache
+def _traces(path: Path) -> tuple[Trace, ...]:
+    with FileRun(None) as run:
+        for request in requests([str(path)]):
+            run.add(request)
+        return tuple(trace for trace in run.traces() if is_genai(trace) and trace.complete)
+
+
+async def _found(trace: Trace, judge: str, **answers: Any) -> dict[str, Finding | None]:
+    scripted = ScriptedJudge(**{**JUDGES[judge], **answers})
+    return {metric.name: await scripted.finding(metric, trace) for metric in JUDGED}
+
+
+# -- faults ------------------------------------------------------------------------------------------------------------
+
+
+def _no_answers(trace: Trace, left: str | None) -> Trace:
+    turns = tuple(replace(turn, assistant=left) for turn in trace.turns)
+    return replace(trace, turns=turns, output=left)
+
+
+def _calls(trace: Trace, **fields: Any) -> Trace:
+    return replace(trace, tool_calls=tuple(replace(call, **fields) for call in trace.tool_calls))
+
+
+def _blind(trace: Trace) -> Trace:
+    nothing = {"has_arguments": False, "arguments": None, "has_result": False, "result": None, "error": None}
+    unheard = tuple(replace(turn, user=None) for turn in trace.turns)
+    silent = replace(_no_answers(trace, None), input=None, reasoning=(), error=None)
+    return _calls(replace(silent, turns=tuple(replace(turn, assistant=None) for turn in unheard)), **nothing)
+
+
+def _cut(call: ToolCall) -> ToolCall:
+    return replace(call, arguments='{"order_id": "A-10', has_arguments=True, error=None)
+
+
+def _is(found: Finding | None, why: Why) -> bool:
+    return isinstance(found, Unscored) and found.why is why
+
+
+def _crashed(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> list[str]:
+    done = found["task_completion"]
+    return ["task_completion"] if isinstance(done, Score) and done.value >= 0.5 else []
+
+
+def _answers_missing(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> list[str]:
+    """Not known: neither a success nor a failure, unless the run ended with an error, which no judge makes a success."""
+    if trace.error is not None:
+        return _crashed(found, trace, judge)
+    return [] if _is(found["task_completion"], Why.NO_CONTENT) else ["task_completion"]
+
+
+def _tools_missing(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> list[str]:
+    return [name for name in ("tool_correctness", "argument_correctness") if isinstance(found[name], Score)]
+
+
+def _nothing_scored(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> list[str]:
+    return [name for name, each in found.items() if isinstance(each, Score)]
+
+
+def _arguments_missing(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> list[str]:
+    wanted = Unscored if trace.tool_calls else Assumed
+    return [] if isinstance(found["argument_correctness"], wanted) else ["argument_correctness"]
+
+
+def _plan_missing(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> list[str]:
+    return [name for name in ("plan_adherence", "plan_quality") if isinstance(found[name], Score)]
+
+
+def _actions_failed(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> list[str]:
+    """Every call failed: at best a part was accomplished."""
+    done = found["task_completion"]
+    return ["task_completion"] if trace.tool_calls and isinstance(done, Score) and done.value > 0.74 else []
+
+
+Fault = Callable[[Trace], Trace]
+Wrong = Callable[[Mapping[str, Finding | None], Trace, str], list[str]]
+FAULTS: Mapping[str, tuple[Fault, Wrong]] = {
+    "crashed without an answer": (lambda t: replace(_no_answers(t, None), error="killed"), _crashed),
+    "crashed with an empty answer": (lambda t: replace(_no_answers(t, ""), error="killed"), _crashed),
+    "crashed with an opening": (lambda t: replace(_no_answers(t, "Solution:"), error="killed"), _crashed),
+    "answers not captured": (lambda t: _no_answers(t, None), _answers_missing),
+    "no tools": (lambda t: replace(t, tools=(), tool_calls=()), _tools_missing),
+    "no content at all": (_blind, lambda f, t, j: [n for n in _nothing_scored(f, t, j)]),
+    "arguments not captured": (
+        lambda t: _calls(t, arguments=None, has_arguments=False, error=None),
+        _arguments_missing,
+    ),
+    "arguments cut off": (lambda t: replace(t, tool_calls=tuple(map(_cut, t.tool_calls))), _arguments_missing),
+    "all calls failed": (lambda t: _calls(t, error="service is down", result=None), _actions_failed),
+}
+
+
+async def _wrong(path: Path, fault: str) -> list[str]:
+    change, wrong = FAULTS[fault]
+    found = []
+    for trace in _traces(path):
+        broken = change(trace)
+        for judge in JUDGES:
+            found += [f"{judge}: {name}" for name in wrong(await _found(broken, judge), broken, judge)]
+    return found
+
+
+def _name(path: Path) -> str:
+    return f"{path.parent.name}/{path.name.partition('.')[0]}"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_no_fault_makes_a_score_with_the_wrong_sign(fault: str) -> None:
+    found = {_name(path): wrong for path in _files(False) if (wrong := await _wrong(path, fault))}
+    assert found == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_nor_in_any_other_recording(fault: str) -> None:
+    found = {_name(path): wrong for path in _files(True) if (wrong := await _wrong(path, fault))}
+    assert found == {}
+
+
+@pytest.mark.parametrize("plan", [[], [" ", ""]], ids=["empty", "blank"])
+@pytest.mark.parametrize("judge", JUDGES)
+async def test_an_empty_plan_is_neither_good_nor_bad(judge: str, plan: list[str]) -> None:
+    for path in _files(False):
+        for trace in _traces(path):
+            found = await _found(trace, judge, plan={"plan": plan})
+            assert _plan_missing(found, trace, judge) == [], _name(path)
+
+
+async def test_a_definition_that_was_not_captured_is_not_told_as_none() -> None:
+    for path in _files(False):
+        for trace in _traces(path):
+            judge = ScriptedJudge()
+            await judge.finding(registry()["trace.tool_correctness"], replace(trace, tools=()))
+            assert all('"not captured"' in question for question in judge.caller.questions), _name(path)
+
+
+async def test_an_empty_object_is_no_argument_only_where_the_tool_needs_none() -> None:
+    path = next(path for path in _files(False) if path.name.startswith("good."))
+    trace = next(each for each in _traces(path) if each.tool_calls and each.tools)
+    metric = registry()["trace.argument_correctness"]
+    for required, expected in (([], Score), (["id"], Unscored)):
+        tools = tuple(replace(tool, parameters={"type": "object", "required": required}) for tool in trace.tools)
+        found = await ScriptedJudge(**JUDGES["harsh"]).finding(
+            metric, replace(_calls(trace, arguments={}), tools=tools)
+        )
+        assert isinstance(found, expected), found
+
+
+async def test_the_judges_differ_where_nothing_is_missing() -> None:
+    """Else none of this would prove anything."""
+    path = next(path for path in _files(False) if path.name.startswith("good."))
+    trace = next(each for each in _traces(path) if each.tool_calls and each.output)
+    generous, harsh = await _found(trace, "generous"), await _found(trace, "harsh")
+    for name in ("task_completion", "tool_correctness", "argument_correctness", "confidence"):
+        best, worst = generous[name], harsh[name]
+        assert isinstance(best, Score)
+        assert isinstance(worst, Score)
+        assert (best.value, worst.value) == (1.0, 0.0)
