@@ -20,7 +20,7 @@ from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.embedding.text import embed_texts
 from pandaeval_collector.judge.desk import Spent
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
-from pandaeval_collector.judge.sample import included
+from pandaeval_collector.judge.selection import Choice, Selection
 from pandaeval_collector.metric import (
     EarlierOutput,
     Metric,
@@ -45,13 +45,13 @@ PASSING = frozenset({Why.JUDGE_FAILED, Why.TIMEOUT, Why.OVER_BUDGET, Why.INVALID
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """Who judges, and what of it enters the results. ``models``: others than ``model``, by metric key; ``sample``:
-    share of sessions; ``delay``: seconds between the close of a trace and its judgement; ``secrets``: whether they are
-    taken out before."""
+    """Who judges, and what of it enters the results. ``models``: others than ``model``, by metric key;
+    ``selection``: about what; ``delay``: seconds between the close of a trace and its judgement; ``secrets``: whether
+    they are taken out before."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
-    sample: float = 1.0
+    selection: Selection = field(default_factory=Selection)
     delay: float = 30.0
     secrets: bool = True
 
@@ -68,6 +68,7 @@ class Question:
     unit: Unit
     model: str
     threshold: float
+    choice: Choice = field(default_factory=Choice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +137,23 @@ class Evaluator:
         unit = trace_unit(trace)
         return self._run(self._trace, trace, unit, lambda t: TraceContext(texts, t), self._refusal(trace))
 
-    def judged(self, trace: Trace) -> tuple[list[Result], list[Question]]:
+    def judges(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
+        judge = self.settings.judge
+        return judge is not None and judge.selection.concerns(trace.agent, trace.service, attributes)
+
+    def judged(self, trace: Trace, suspicious: bool = False) -> tuple[list[Result], list[Question]]:
         """The judged metrics: results where no model has to be asked, and questions for all others."""
         judge = self.settings.judge
         if judge is None or not self._judged:
             return [], []
         unit = trace_unit(trace)
-        sampled = included(trace.session_id or trace.trace_id, judge.sample)
         results: list[Result] = []
         questions: list[Question] = []
         for metric in self._judged:
-            finding = self._before_asking(metric, trace, sampled)
-            question = self._question(metric, unit, judge)
+            choice = judge.selection.choose(metric.key, trace.session_id or trace.trace_id, suspicious)
+            finding = self._before_asking(metric, trace, choice.included)
+            question = self._question(metric, unit, judge, choice)
             if finding is None:
                 questions.append(question)
             else:
@@ -163,13 +169,13 @@ class Evaluator:
         if isinstance(finding, Unscored) and finding.why in PASSING:
             depends = {**self._depends_on(metric, question.threshold), "why": finding.why.value}
             id_ = Identity(metric.key, metric.version, question.model, depends).of(question.unit)
-        share = {"inclusion_probability": judge.sample}
+        chosen = {"inclusion_probability": question.choice.probability, "in_sample": question.choice.in_sample}
         return Result(
             id=id_,
             metric=metric.name,
             unit=question.unit,
-            finding=replace(finding, metadata={**finding.metadata, **share}),
-            evaluator=By(metric.kind, metric.version, question.model),
+            finding=replace(finding, metadata={**finding.metadata, **chosen}),
+            evaluator=By(metric.kind, metric.version, spent.model or question.model),
             threshold=question.threshold,
             revision=question.unit.revision,
             final=True,
@@ -181,7 +187,7 @@ class Evaluator:
 
     def _before_asking(self, metric: TraceMetric, trace: Trace, sampled: bool) -> Finding | None:
         if not sampled:
-            return Unscored(Why.NOT_SAMPLED, "this session is not in the sample (judge.sample)")
+            return Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
         refusal = self._refusal(trace)
         if refusal is None and trace.forced:
             refusal = Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
@@ -190,9 +196,10 @@ class Evaluator:
         texts = Texts({}, frozenset(), self.embedder.id, self.embedder.bands)
         return _ask(metric, trace, TraceContext(texts, self._threshold(metric)), None)
 
-    def _question(self, metric: TraceMetric, unit: Unit, judge: JudgeSettings) -> Question:
+    def _question(self, metric: TraceMetric, unit: Unit, judge: JudgeSettings, choice: Choice) -> Question:
         prepared = self._prepared.get(metric.key) or self._prepare(metric)
-        return Question(prepared.identity.of(unit), metric, unit, judge.model_of(metric.key), prepared.threshold)
+        model = judge.model_of(metric.key)
+        return Question(prepared.identity.of(unit), metric, unit, model, prepared.threshold, choice)
 
     def in_session(self, trace: Trace, texts: Texts, earlier: tuple[EarlierOutput, ...], evidence: str) -> list[Result]:
         """Results of the metrics that compare a trace with its session; ``evidence`` covers the traces compared."""

@@ -31,6 +31,8 @@ class Decision:
     results: list[Result] = field(default_factory=list)
     traces: list[Trace] = field(default_factory=list)
     not_genai: int = 0
+    unjudged: set[str] = field(default_factory=set)
+    """Traces that no judge is asked about (judge.only)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +96,22 @@ class Line:
         return decision
 
     def _judge(self, trace: Trace, results: list[Result], decision: Decision) -> list[str]:
-        """Adds what judged metrics say without a judge, and jobs for all others, whose names are returned."""
-        found, questions = self._evaluator.judged(trace)
-        results.extend(found)
+        """Adds what judged metrics say without a judge, and jobs for all others. Returns the names of those that the
+        session waits for: a session is judged whole, or nothing of it counts there."""
         judge = self._evaluator.settings.judge
-        if judge is not None:
+        if judge is None or trace.trace_id in decision.unjudged:
+            return []
+        suspicious = trace.error is not None or any(result.success is False for result in results)
+        found, questions = self._evaluator.judged(trace, suspicious)
+        results.extend(found)
+        if questions:
             body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
+            body["suspicious"] = suspicious
             decision.changes.jobs.extend(
                 JobRow(each.id, bytes.fromhex(trace.trace_id), each.metric.key, judge.delay, orjson.dumps(body))
                 for each in questions
             )
-        return [question.metric.name for question in questions]
+        return [question.metric.name for question in questions if question.choice.in_sample]
 
     # -- traces --------------------------------------------------------------------------------------------------
 
@@ -117,6 +124,9 @@ class Line:
         if trace is None or not is_genai(trace):
             decision.not_genai += 1
             return None
+        attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
+        if not self._evaluator.judges(trace, attributes):
+            decision.unjudged.add(trace.trace_id)
         return trace
 
     # -- results -------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from pandaeval_collector.members import (
 )
 from pandaeval_collector.metric import EarlierOutput, SessionView, Texts
 from pandaeval_collector.result import Result, Unit
-from pandaeval_collector.score import Score
+from pandaeval_collector.score import Score, Why
 from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
 from pandaeval_otel.model import Trace, Trigger
 
@@ -184,6 +184,8 @@ class Sessions:
         return {result.metric: self._signal(result) for result in results}
 
     def _signal(self, result: Result) -> dict[str, Any]:
+        if not result.finding.metadata.get("in_sample", True):  # judged for itself: the session is judged whole or not
+            return {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
         value = result.finding.value if isinstance(result.finding, Score) else None
         if result.metric == "coherence" and self._evaluator.settings.coherence_signal == "calibrated":
             value = result.finding.metadata.get("calibrated", value)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pandaeval_collector.config import Config, enabled_metrics, judge_models, metric_thresholds
+from pandaeval_collector.config import Config, enabled_metrics, judge_models, judge_samples, metric_thresholds
 from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
+from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.metric import registry
 from pandaeval_otel.assembly import CloseRules
 
@@ -39,7 +40,15 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
     if judge.model is None:
         return None
     models = judge_models(config, names)
-    return JudgeSettings(judge.model, models, judge.sample, judge.delay, config.redact.secrets)
+    selection = Selection(
+        judge.sample,
+        judge_samples(config, names),
+        judge.when,
+        frozenset(judge.only.agents),
+        frozenset(judge.only.services),
+        judge.only.attributes,
+    )
+    return JudgeSettings(judge.model, models, selection, judge.delay, config.redact.secrets)
 
 
 def judge(config: Config) -> JudgeConfig | None:

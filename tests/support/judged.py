@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pandaeval_otel.model import Kind, Span, ToolCall, ToolDefinition, Trace, Turn
+from pandaeval_collector.store import Chunk, Store
+from support.made_traces import MadeTrace
+
+from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.model import Kind, Span, ToolCall, ToolDefinition, Trace, Trigger, Turn
+from pandaeval_otel.wire import split_traces
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 
@@ -34,3 +39,16 @@ def trace(
         "digest": "d1",
     }
     return Trace(TRACE_ID, (root,), root.span_id, tool_calls=tuple(calls), **(given | fields))
+
+
+def stored(store: Store, made: MadeTrace, revision: int = 1) -> DueTrace:
+    """A made trace put into a store, to be decided now."""
+    split = split_traces(made.request().SerializeToString())
+    chunks = [
+        Chunk(store.next_chunk_id(), part.trace_id, part.logs, len(part.items), part.start_ns, part.chunk)
+        for part in split.fragments
+    ]
+    store.append(chunks).result()
+    known = frozenset(item.id for part in split.fragments for item in part.items)
+    ids, size = tuple(chunk.id for chunk in chunks), sum(len(chunk.data) for chunk in chunks)
+    return DueTrace(made.trace_id, Trigger.ROOT_ENDED, True, False, ids, known, len(known), 0, size, revision)

@@ -9,6 +9,7 @@ from pandaeval_collector.config._names import (
     check_metrics,
     enabled_metrics,
     judge_models,
+    judge_samples,
     metric_thresholds,
 )
 from pandaeval_collector.config._problem import ConfigError, Place, Problem
@@ -53,6 +54,7 @@ __all__ = [
     "format_duration",
     "format_size",
     "judge_models",
+    "judge_samples",
     "load",
     "metric_thresholds",
     "parse_duration",

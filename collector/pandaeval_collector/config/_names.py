@@ -52,9 +52,8 @@ def check_metrics(config: Config, registry: Registry) -> list[Problem]:
         for index, name in enumerate(listed)
         if not names.select(name)
     ]
-    problems += [
-        Problem(f"judge.models.{name}", names.unknown(name)) for name in config.judge.models if not names.select(name)
-    ]
+    for key, given in (("models", config.judge.models), ("samples", config.judge.samples)):
+        problems += [Problem(f"judge.{key}.{name}", names.unknown(name)) for name in given if not names.select(name)]
     return [*problems, *_threshold_problems(config.metrics.thresholds, names)]
 
 
@@ -86,9 +85,18 @@ def metric_thresholds(config: Config, registry: Registry) -> dict[str, float]:
 
 def judge_models(config: Config, registry: Registry) -> dict[str, str]:
     """The configured models by key (``level.name``); a full key outweighs a bare name. Others use ``judge.model``."""
+    return _by_key(config.judge.models, registry)
+
+
+def judge_samples(config: Config, registry: Registry) -> dict[str, float]:
+    """The configured shares by key (``level.name``), likewise. Others use ``judge.sample``."""
+    return _by_key(config.judge.samples, registry)
+
+
+def _by_key(given: Mapping[str, T], registry: Registry) -> dict[str, T]:
     names = MetricNames(registry)
-    bare_first = sorted(config.judge.models.items(), key=lambda item: item[0] in names.keys)
-    return {key: model for name, model in bare_first for key in names.select(name)}
+    bare_first = sorted(given.items(), key=lambda item: item[0] in names.keys)
+    return {key: value for name, value in bare_first for key in names.select(name)}
 
 
 def _threshold_problems(thresholds: Mapping[str, float], names: MetricNames) -> Iterator[Problem]:

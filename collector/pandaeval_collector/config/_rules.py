@@ -32,6 +32,7 @@ def conflicts(config: Config) -> Iterator[Conflict]:
     yield from _weights(config)
     yield from _handing_over(config)
     yield from _own_endpoint(config)
+    yield from _suspicious(config)
 
 
 def tls_files(config: Config) -> Tls | None:
@@ -101,6 +102,13 @@ def _handing_over(config: Config) -> Iterator[Conflict]:
     if config.store.on_shutdown == "forward" and config.store.drain_to is None:
         paths = (("store", "on_shutdown"), ("store", "drain_to"))
         yield Conflict(paths, "forward needs store.drain_to, the endpoint that takes the open traces")
+
+
+def _suspicious(config: Config) -> Iterator[Conflict]:
+    judge = config.judge
+    if judge.when == "suspicious" and judge.sample == 1.0 and not judge.samples:
+        message = "suspicious changes nothing while judge.sample is 1; set the share of the others, such as 0.05"
+        yield Conflict((("judge", "when"), ("judge", "sample")), message)
 
 
 def _own_endpoint(config: Config) -> Iterator[Conflict]:

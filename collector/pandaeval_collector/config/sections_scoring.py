@@ -19,6 +19,7 @@ from pandaeval_collector.config._types import (
     Share,
     Text,
     Url,
+    group,
 )
 
 
@@ -71,6 +72,16 @@ class Embedding(Section):
     )
 
 
+class Only(Section):
+    """Which traces are judged at all; what is empty excludes none."""
+
+    agents: tuple[Text, ...] = Field(default=(), description="Names of agents (the outermost one of a trace).")
+    services: tuple[Text, ...] = Field(default=(), description="Values of service.name.")
+    attributes: Mapping[str, Text] = Field(
+        default={}, description="Attributes that some span of a trace or its resource must have, with their values."
+    )
+
+
 class Judge(Section):
     """The language model that answers what code cannot."""
 
@@ -106,6 +117,15 @@ class Judge(Section):
     sample: Share = Field(
         default=1.0, description="Share of sessions that are judged, 0 to 1; each whole or not at all."
     )
+    samples: Mapping[str, Share] = Field(
+        default={}, description="Other shares for single metrics, by name, such as trace.plan_quality: 0.1."
+    )
+    when: Literal["always", "suspicious"] = Field(
+        default="always",
+        description="suspicious: judge every trace that failed or that a metric without a model found bad, and of the "
+        "others the share that judge.sample says.",
+    )
+    only: Only = group(Only)
     models: Mapping[str, Text] = Field(
         default={}, description="Other models for single metrics, by name, such as trace.plan_quality: openai/gpt-4o."
     )

@@ -9,6 +9,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
+import orjson
+
 from pandaeval_collector.evaluator import Evaluator, Question
 from pandaeval_collector.judge.call import Caller, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
@@ -181,7 +183,8 @@ class Runner:
 
     def _question(self, job: Job, packed: Packed) -> Question | None:
         """The job's question as it is asked now; ``None`` when nobody wants it any more."""
-        _, questions = self._evaluator.judged(packed.trace)
+        suspicious = bool(orjson.loads(job.body).get("suspicious"))
+        _, questions = self._evaluator.judged(packed.trace, suspicious)
         return next((each for each in questions if each.metric.key == job.metric), None)
 
     async def _finding(

@@ -1,0 +1,57 @@
+"""Which traces are judged when not all are, and with what chance: what makes rates over them come out right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pandaeval_collector.judge.sample import included
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Whether a metric's judge is asked about a trace. ``probability``: the chance of that, 0..1, for a trace that
+    looks like this one. ``in_sample``: its session is judged whole, so that what is said of the trace counts there."""
+
+    included: bool = True
+    probability: float = 1.0
+    in_sample: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """``share``: of the sessions, 0..1, each judged whole or not at all; ``shares``: others, by metric key.
+
+    ``when``: with ``suspicious`` every trace that looks suspicious is judged, and the share is of the others.
+    ``agents``, ``services``, ``attributes``: no other traces are judged; empty: all. An attribute may be that of any
+    span or of its resource."""
+
+    share: float = 1.0
+    shares: Mapping[str, float] = field(default_factory=dict)
+    when: Literal["always", "suspicious"] = "always"
+    agents: frozenset[str] = frozenset()
+    services: frozenset[str] = frozenset()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    def concerns(self, agent: str, service: str, attributes: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
+        if (self.agents and agent not in self.agents) or (self.services and service not in self.services):
+            return False
+        if not self.attributes:
+            return True
+        held = {(key, _text(some[key])) for some in attributes for key in self.attributes if key in some}
+        return held >= set(self.attributes.items())
+
+    def choose(self, key: str, id_: str, suspicious: bool) -> Choice:
+        """``id_``: of the session, or of a trace without one: the same ones are chosen by every collector."""
+        share = self.shares.get(key, self.share)
+        in_sample = included(id_, share)
+        if suspicious and self.when == "suspicious":
+            return Choice(True, 1.0, in_sample)
+        return Choice(in_sample, share, in_sample)
+
+
+def _text(value: Any) -> str:
+    """A value as it is written in a configuration."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
