@@ -120,7 +120,7 @@ def test_services_are_told_apart(tmp_path: Path) -> None:
 
 
 def _population(chance: random.Random, selection: Selection) -> tuple[float, float, list[dict[str, Any]]]:
-    """The true share of failures, the one among the judged alone, and the results. Suspicious traces fail more often."""
+    """The true share of failures, that among the judged, and the results. Suspicious traces fail more often."""
     results: list[dict[str, Any]] = []
     failures = 0
     for number in range(20_000):
