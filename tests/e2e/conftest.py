@@ -1,0 +1,24 @@
+"""One house for all tests here: it takes a while to fill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from support import jaeger, otelcol, prometheus
+from support.house import House, house
+
+_MISSING = [str(binary) for binary in (jaeger.BINARY, otelcol.BINARY, prometheus.THREE) if not binary.exists()]
+_MISSING += [f"the module {name}" for name in ("litellm", "aiolimiter") if find_spec(name) is None]
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """Skips when a program is missing; ``python tests/support/programs.py`` builds them."""
+    if _MISSING:
+        pytest.skip(f"needs {', '.join(_MISSING)}: python tests/support/programs.py; pip install .[judge]")
+    folder: Path = tmp_path_factory.mktemp("house")
+    with house(folder) as made:
+        yield made

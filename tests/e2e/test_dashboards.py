@@ -1,0 +1,76 @@
+"""Every query of every dashboard, sent to a real Prometheus with the results of real runs, finds something: as the
+metrics come over OTLP, and as they are scraped."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from support.dashboards import FILES, filled, queries, variables
+from support.house import House
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+WAYS = ("by OTLP", "by scrape")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_panel_is_empty(home: House, way: str) -> None:
+    empty = []
+    for asked in queries():
+        found = home.prometheus[way].query(filled(asked.expression))
+        if not any(math.isfinite(float(series["value"][1])) for series in found):
+            empty.append(f"{asked.where}: {filled(asked.expression)}")
+    assert not empty, "\n".join(empty)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_dots_are_there_where_they_are_asked_for(home: House, way: str) -> None:
+    known = {result["trace_id"] for result in home.results}
+    asking = [asked for asked in queries() if asked.exemplars]
+    assert len(asking) >= 8
+    for asked in asking:
+        exemplars = home.prometheus[way].exemplars(filled(asked.expression))
+        assert exemplars, asked.where
+        assert {exemplar["trace_id"] for exemplar in exemplars} <= known, asked.where
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
+def test_variables_offer_something_and_narrow_what_is_shown(home: House, way: str, file: Path) -> None:
+    prometheus = home.prometheus[way]
+    for name, query in variables(json.loads(file.read_text())).items():
+        matched = re.fullmatch(r"label_values\((.+), (\w+)\)", query)
+        assert matched, query
+        selector, label = matched[1], matched[2]
+        values = prometheus.label_values(selector, label)
+        assert values, f"{name} offers nothing"
+        if name != "instance":
+            chosen = f"{selector.rstrip('}').rstrip('{')}"
+            chosen += (", " if "{" in chosen else "{") + f'{label}="{values[0]}"}}'
+            assert prometheus.query(chosen)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_first_panel_tells_what_is_missing(home: House, way: str) -> None:
+    first = {
+        asked.where[-1]: asked.expression for asked in queries() if asked.where.startswith("agents: What is measured")
+    }
+    seen = {
+        ref: {each["metric"]["pandaeval_service"]: float(each["value"][1])
+              for each in home.prometheus[way].query(filled(expression))}
+        for ref, expression in first.items()
+    }  # fmt: skip
+    results, scored, content, sessions, judged, failed = (seen[ref] for ref in "ABCDEF")
+    services = {"shop", "support", "plain", "processor", "silent"}
+    assert all(column.keys() == services for column in seen.values()), "a line for each, also where a column is 0"
+    assert all(results[service] > 0 for service in services)
+    assert content["silent"] > 0.5 > content["plain"]
+    assert sessions["silent"] == sessions["plain"] == 0
+    assert min(sessions["processor"], sessions["shop"]) > 0
+    assert scored["plain"] > 0
+    assert judged["shop"] > 0
+    assert sum(failed.values()) > 0

@@ -1,0 +1,140 @@
+"""Scores are where people look: in Jaeger, in Prometheus by both ways, and in a log store. Asked through their APIs.
+
+python tests/support/programs.py          # once: builds Jaeger, Prometheus and a Collector
+python -m pytest -m e2e tests/e2e
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.house import House
+from support.jaeger import tags
+from support.otelcol import plain
+from support.prometheus import Prometheus
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+WAYS = ("by OTLP", "by scrape")
+
+
+def _of(home: House, trace_id: str, level: str = "trace") -> list[dict[str, Any]]:
+    return [result for result in home.results if result["trace_id"] == trace_id and result["level"] == level]
+
+
+@pytest.mark.parametrize("service", ["plain", "processor", "shop", "silent"])
+def test_jaeger_shows_the_scores_below_the_evaluated_span(home: House, service: str) -> None:
+    trace_id = home.agents[service][0]
+    spans = {span["spanID"]: span for span in home.jaeger.spans(trace_id)}
+    [root_id] = {result["span_id"] for result in _of(home, trace_id)}
+    assert spans[root_id]["operationName"].startswith(("invoke_agent", "chat"))
+    evaluations = [span for span in spans.values() if span["operationName"].startswith("evaluate ")]
+    shown = [log for span in evaluations for log in span["logs"]]
+    assert {tags(log)["event"] for log in shown} == {"gen_ai.evaluation.result"}
+    told = {tags(log)["pandaeval.result.id"]: tags(log) for log in shown}
+    expected = {result["id"]: result for result in _of(home, trace_id)}
+    assert told.keys() == expected.keys(), "every result of the trace, once"
+    for span in evaluations:
+        [parent] = span["references"]
+        assert (parent["refType"], parent["traceID"], parent["spanID"]) == ("CHILD_OF", trace_id, root_id)
+        end = spans[root_id]["startTime"] + spans[root_id]["duration"]
+        assert abs(span["startTime"] - end) <= 1, "to the microsecond: the waterfall is not stretched"
+        assert span["duration"] <= 1000
+        assert all("clock skew" in warning for warning in span["warnings"] or ()), "it begins where its parent ends"
+    for result_id, said in told.items():
+        result = expected[result_id]
+        assert said["gen_ai.evaluation.name"] == result["metric"]
+        measured = result["score"] if result["outcome"] == "scored" else None
+        assert said.get("gen_ai.evaluation.score.value") == measured
+        assert said.get("gen_ai.evaluation.explanation", "") == result["reason"]
+        assert said["pandaeval.service"] == service
+
+
+def test_a_judged_result_is_a_span_of_its_own(home: House) -> None:
+    judged = next(result for result in home.results if result["metric"] == "task_completion" and result["score"])
+    spans = home.jaeger.spans(judged["trace_id"])
+    [span] = [span for span in spans if span["operationName"] == "evaluate task_completion"]
+    said = tags(span)
+    assert said["gen_ai.evaluation.score.value"] == judged["score"]
+    assert said["pandaeval.judge.model"] == judged["evaluator"]["model"]
+    assert said["otel.scope.name"] == "pandaeval.evaluation"
+    assert "error" not in said, "a bad score is no error of the application"
+
+
+def test_a_session_is_found_by_its_carrier_span(home: House) -> None:
+    ids = home.jaeger.trace_ids("pandaeval-collector", "evaluate session")
+    sessions = {result["session_id"] for result in home.results if result["level"] == "session"}
+    assert len(ids) >= len(sessions)
+    [carrier] = home.jaeger.spans(sorted(ids)[0])
+    assert carrier["references"], "it links to the traces of the session"
+    assert {reference["refType"] for reference in carrier["references"]} == {"FOLLOWS_FROM"}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_prometheus_has_the_series_of_the_contract(home: House, way: str) -> None:
+    prometheus = home.prometheus[way]
+    labels = _labels(prometheus, "pandaeval_evaluation_score_count")
+    base = {"gen_ai_evaluation_name", "pandaeval_level", "gen_ai_agent_name", "pandaeval_service"}
+    assert base | {"deployment_environment_name"} == labels
+    assert _labels(prometheus, "pandaeval_evaluations_total") - labels == {
+        "pandaeval_outcome",
+        "pandaeval_why",
+        "pandaeval_passed",
+    }
+    judge = {"gen_ai_evaluation_name", "gen_ai_request_model", "pandaeval_outcome"}
+    for name in ("duration_seconds_count", "tokens_total", "cost_total"):
+        assert _labels(prometheus, f"pandaeval_judge_{name}") == judge
+    bounds = {float(each) for each in prometheus.label_values("pandaeval_evaluation_score_bucket", "le")}
+    assert bounds == {0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, float("inf")}
+    for name in ("pandaeval_store_size_bytes", "pandaeval_lag_seconds", "pandaeval_memory_bytes"):
+        assert prometheus.query(name), "units as suffixes"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_numbers_are_the_results(home: House, way: str) -> None:
+    prometheus = home.prometheus[way]
+    for metric in ("coherence", "tool_loop", "confidence"):
+        scores = {each["trace_id"]: each["score"] for each in reversed(home.results)
+                  if each["metric"] == metric and each["outcome"] == "scored"}  # fmt: skip
+        selector = f'{{gen_ai_evaluation_name="{metric}"}}'
+        assert prometheus.value(f"sum(pandaeval_evaluation_score_count{selector})") == len(scores)
+        total = prometheus.value(f"sum(pandaeval_evaluation_score_sum{selector})")
+        assert total == pytest.approx(sum(scores.values()), abs=1e-6)
+    counted = prometheus.value('sum(pandaeval_evaluations_total{pandaeval_why!="not_sampled"})')
+    assert counted == len(home.results)
+    assert prometheus.value("sum(pandaeval_accounting_residual)") == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_exemplars_lead_to_evaluated_traces_in_jaeger(home: House, way: str) -> None:
+    series = home.prometheus[way].exemplar_series("pandaeval_evaluation_score_bucket")
+    results = {(each["trace_id"], each["span_id"]): each for each in home.results}
+    found = [(each["seriesLabels"], exemplar) for each in series for exemplar in each["exemplars"]]
+    assert found
+    for labels, exemplar in found:
+        where = (exemplar["labels"]["trace_id"], exemplar["labels"]["span_id"])
+        assert where in results
+        scores = [each["score"] for each in home.results
+                  if (each["trace_id"], each["metric"]) == (where[0], labels["gen_ai_evaluation_name"])]  # fmt: skip
+        assert any(score == pytest.approx(float(exemplar["value"])) for score in scores if score is not None)
+        assert home.jaeger.spans(where[0]), "a click on the dot opens the trace"
+
+
+def test_the_log_store_has_every_result_as_the_conventions_name_it(home: House) -> None:
+    logs = {plain(log["attributes"])["pandaeval.result.id"]: log for log in home.logs.items("logs")}
+    for result in home.results:
+        log = logs[result["id"]]
+        said = plain(log["attributes"])
+        assert log["eventName"] == "gen_ai.evaluation.result"
+        assert (log["traceId"], log["spanId"]) == (result["trace_id"], result["span_id"])
+        assert said["gen_ai.evaluation.name"] == result["metric"]
+        assert log["resource"]["service.name"] == "pandaeval-collector"
+        failed = {"judge_failed", "invalid_verdict", "timeout", "metric_error"}
+        assert said.get("error.type") == (result["why"] if result["why"] in failed else None)
+
+
+def _labels(prometheus: Prometheus, name: str) -> set[str]:
+    """Labels of a metric, without those that say where it was collected."""
+    around = {"__name__", "job", "instance"}
+    return {label for series in prometheus.query(name) for label in series["metric"]} - around

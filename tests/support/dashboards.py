@@ -1,0 +1,68 @@
+"""What the dashboards ask, read from the files that Grafana reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+GRAFANA = Path(__file__).parents[2] / "deploy" / "grafana"
+FILES = sorted((GRAFANA / "dashboards").glob("*.json"))
+_TIMES = {"$__rate_interval": "1m", "$__interval": "1m", "$__range": "15m"}
+_NAME = re.compile(r"\bpandaeval_[a-z_]+\b(?=[{\[) ]|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One query of a dashboard. ``exemplars``: whether dots are asked for as well."""
+
+    where: str
+    expression: str
+    exemplars: bool
+
+
+def queries() -> Iterator[Asked]:
+    """All queries of all panels, and what a trace in Grafana asks for its scores."""
+    for file in FILES:
+        for panel in panels(json.loads(file.read_text())):
+            for target in panel["targets"]:
+                where = f"{file.stem}: {panel['title']} {target['refId']}"
+                yield Asked(where, target["expr"], bool(target.get("exemplar")))
+    for source in sources():
+        for each in source["jsonData"].get("tracesToMetrics", {}).get("queries", ()):
+            yield Asked(f"{source['name']}: {each['name']}", each["query"], False)
+
+
+def panels(dashboard: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The panels of a dashboard that show something."""
+    return (panel for panel in dashboard["panels"] if panel["type"] != "row")
+
+
+def variables(dashboard: dict[str, Any]) -> dict[str, str]:
+    """Queries of a dashboard's variables by name."""
+    found = dashboard["templating"]["list"]
+    return {each["name"]: each["query"]["query"] for each in found if each["type"] == "query"}
+
+
+def sources() -> list[dict[str, Any]]:
+    """The provisioned data sources, as Grafana has them: ``$$`` is how its files write ``$``."""
+    text = (GRAFANA / "provisioning" / "datasources" / "pandaeval.yaml").read_text()
+    return list(yaml.safe_load(text.replace("$$", "$"))["datasources"])
+
+
+def filled(expression: str, **values: str) -> str:
+    """An expression as Grafana sends it, with everything chosen unless ``values`` say otherwise."""
+    for name, value in _TIMES.items():
+        expression = expression.replace(name, value)
+    expression = expression.replace("${__tags}", "$__tags").replace("$__tags", values.pop("tags", ""))
+    return re.sub(r"\$(\w+)", lambda found: values.get(found[1], ".*"), expression)
+
+
+def metric_names(expression: str) -> set[str]:
+    """Names of our metrics in an expression."""
+    return {name for name in _NAME.findall(expression) if name not in ("pandaeval_service",)}

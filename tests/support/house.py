@@ -1,0 +1,190 @@
+"""Everything that a team would run, as real processes on the loopback, after some minutes' worth of agents' work.
+
+```
+ agents ──▶ OpenTelemetry Collector ──▶ Jaeger
+    │         │           ▲        └──▶ Prometheus (OTLP), a log store
+    └──────▶ PandaEval ───┘ ◀── Prometheus (scrapes)
+```
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import DEFAULT_ON
+from support.agents import run_agent
+from support.asked import GOOD, said
+from support.collector import CollectorProcess
+from support.jaeger import Jaeger
+from support.judge import JudgeServer, Say
+from support.made_traces import Composer
+from support.otelcol import ConfiguredOtelcol, Otelcol, plain
+from support.processors import until
+from support.prometheus import Prometheus
+from support.senders import GrpcDoor
+
+from pandaeval_otel import PandaEvalSpanProcessor, using_session
+
+MODEL = "openai/gpt-4o-mini"
+_WAVES, _PER_WAVE, _PAUSE_S = 4, 12, 1.5
+_SETTINGS = {
+    "PANDAEVAL_EXPORTERS__OTLP__METRICS_INTERVAL": "1s",
+    "PANDAEVAL_EXPORTERS__PROMETHEUS__RESULTS": "true",
+    "PANDAEVAL_JUDGE__MODEL": MODEL,
+    "PANDAEVAL_JUDGE__API_KEY_ENV": "JUDGE_KEY",
+    "PANDAEVAL_JUDGE__DELAY": "500ms",
+    "PANDAEVAL_JUDGE__SAMPLE": "0.8",
+    "PANDAEVAL_JUDGE__DAILY_USD": "0.02",
+    "JUDGE_KEY": "sk-test",
+}
+
+
+@dataclass
+class House:
+    """What is there to be asked when the agents are done. ``agents``: trace ids by service."""
+
+    jaeger: Jaeger
+    prometheus: dict[str, Prometheus]
+    logs: Otelcol
+    collector: CollectorProcess
+    agents: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """Every result, as the JSON lines exporter wrote it."""
+        return self.collector.results()
+
+
+@contextmanager
+def house(folder: Path) -> Iterator[House]:
+    """Starts everything, lets agents work, and waits until every result is everywhere."""
+    with ExitStack() as stack:
+        jaeger = stack.enter_context(Jaeger(folder / "jaeger"))
+        fed = stack.enter_context(Prometheus(folder / "fed", None))
+        logs = stack.enter_context(Otelcol(folder / "logs"))
+        logs.start()
+        judge = stack.enter_context(JudgeServer(_judge))
+        collector = stack.enter_context(CollectorProcess(folder / "collector", _SETTINGS))
+        where = {
+            "TRACES_ENDPOINT": jaeger.grpc,
+            "LOGS_ENDPOINT": f"127.0.0.1:{logs.grpc_port}",
+            "METRICS_ENDPOINT": fed.otlp,
+            "PANDAEVAL_ENDPOINT": collector.grpc,
+        }
+        beside = stack.enter_context(ConfiguredOtelcol("beside.yaml", folder / "beside", where, {}))
+        _damage(collector.data)
+        collector.settings |= {
+            "PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": beside.results,
+            "PANDAEVAL_JUDGE__API_BASE": judge.url,
+        }
+        collector.start()
+        scraped = stack.enter_context(Prometheus(folder / "scraped", f"127.0.0.1:{collector.health_port}"))
+        made = House(jaeger, {"by OTLP": fed, "by scrape": scraped}, logs, collector)
+        _work(made, beside)
+        _settle(made)
+        yield made
+
+
+def _judge(number: int, body: dict[str, Any]) -> Say:
+    """Fair, but for one metric on which it never gives a verdict, and one time at which it is busy."""
+    rubric = body["response_format"]["json_schema"]["name"]
+    if rubric == "plan_quality":
+        return Say("I would say 0.9.")
+    if number == 5:
+        return Say(status=500)
+    return Say(said(body["messages"], rubric, GOOD))
+
+
+def _damage(data: Path) -> None:
+    """A store that cannot be read, for the panel that counts such things."""
+    data.mkdir(parents=True)
+    (data / "pandaeval.db").write_bytes(b"not a store" * 1000)
+
+
+# -- the agents --------------------------------------------------------------------------------------------------
+
+
+def _work(made: House, beside: ConfiguredOtelcol) -> None:
+    """Some good runs, some bad ones, some of which nothing is known; in waves, since a rate needs two looks."""
+    composer, late = Composer(11, sessions=5), Composer(12)
+    door = GrpcDoor(beside.grpc)
+    held = late.trace(6)
+    assert door.send(held.request(held.spans[1:])).acknowledged
+    for wave in range(_WAVES):
+        for _ in range(_PER_WAVE):
+            trace = composer.trace()
+            request = trace.request()
+            request.resource_spans[0].resource.attributes.add(key="deployment.environment.name").value.string_value = (
+                "test" if trace.service == "shop" else "production"
+            )
+            assert door.send(request).acknowledged
+            made.agents.setdefault(trace.service, []).append(trace.trace_id.hex())
+        _sdk_agents(made, beside, wave)
+        time.sleep(_PAUSE_S)
+    assert door.send(held.request(held.spans[:1])).acknowledged
+    door.close()
+
+
+def _sdk_agents(made: House, beside: ConfiguredOtelcol, wave: int) -> None:
+    """As applications are set up: one with plain OTLP, one with the processor besides, one that captures nothing."""
+    plain_otlp = _provider("plain", beside)
+    made.agents.setdefault("plain", []).append(run_agent(plain_otlp.get_tracer("agents"), wave))
+    with_processor = _provider("processor", beside, PandaEvalSpanProcessor(made.collector.grpc))
+    with using_session(f"conversation-{wave}"):
+        made.agents.setdefault("processor", []).append(run_agent(with_processor.get_tracer("agents"), wave))
+    silent = _provider("silent", beside)
+    with silent.get_tracer("agents").start_as_current_span("invoke_agent quiet") as span:
+        span.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "quiet"})
+        made.agents.setdefault("silent", []).append(f"{span.get_span_context().trace_id:032x}")
+    for provider in (plain_otlp, with_processor, silent):
+        provider.shutdown()
+
+
+def _provider(service: str, beside: ConfiguredOtelcol, *processors: Any) -> TracerProvider:
+    made = TracerProvider(DEFAULT_ON, Resource({"service.name": service}), shutdown_on_exit=False)
+    for each in (BatchSpanProcessor(OTLPSpanExporter(beside.grpc, insecure=True)), *processors):
+        made.add_span_processor(each)
+    return made
+
+
+# -- waiting -----------------------------------------------------------------------------------------------------
+
+
+def _settle(made: House) -> None:
+    """Until nothing is under way any more: judged, revised, delivered, scraped."""
+    collector = made.collector
+    collector.until(lambda: _revised(made), "revised")
+    collector.until(lambda: not _jobs(collector), "done with judging", 120)
+    collector.until(collector.at_rest, "at rest")
+    ids = {result["id"] for result in collector.results()}
+    until(lambda: {plain(log["attributes"])["pandaeval.result.id"] for log in made.logs.items("logs")} == ids, "logged")
+    for way, prometheus in made.prometheus.items():
+        until(lambda: _counted(prometheus) == _shown(collector) > len(ids), f"counted {way}")  # noqa: B023
+    time.sleep(3.0)  # and some looks more, for the last rates
+
+
+def _revised(made: House) -> bool:
+    return any(result["revision"] > 1 for result in made.results)
+
+
+def _jobs(collector: CollectorProcess) -> int:
+    with collector.database() as database:
+        return int(database.execute("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')").fetchone()[0])
+
+
+def _counted(prometheus: Prometheus) -> float:
+    return prometheus.value("sum(pandaeval_evaluations_total)")
+
+
+def _shown(collector: CollectorProcess) -> float:
+    """What was evaluated, by the collector's own account; results that were not sampled are counted only."""
+    return float(sum(count for (name, _, _), count in collector.counts().items() if name == "evaluations"))
