@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -18,18 +19,33 @@ MAX_VALUE_CHARS = 1 << 20
 """Longer strings are cut here, with the length that they had: nothing that we compute needs more."""
 
 _UNSET = Status()
-_STRING, _INT = 0x0A, 0x18  # first byte of an AnyValue: field number and wire type of string_value, int_value
+_STRING = 0x0A
+"""First byte of an ``AnyValue`` that is a string: field number and wire type."""
+_SHORT = 40
+"""Encoded values of at most so many bytes are remembered once decoded: most are names that every span repeats."""
+_KNOWN: dict[bytes, str | int | float] = {}
+_KNOWN_LIMIT = 4096
 
 
 def decode_spans(chunk: bytes) -> Iterator[tuple[RawSpan, bytes]]:
     """Each span of an OTLP trace request, with the hash of its content."""
     for resourced in Spans.FromString(chunk).resourced:
-        resource = Resource(attributes(ResourceMessage.FromString(resourced.resource).attributes))
+        resource = _resource(resourced.resource)
         for scoped in resourced.scoped:
-            message = InstrumentationScope.FromString(scoped.scope)
-            scope = Scope(message.name, message.version)
+            scope = _scope(scoped.scope)
             for span in scoped.spans:
                 yield _span(span, resource, scope), hash_and_strip(span)
+
+
+@lru_cache(maxsize=64)  # spans of one process come with the same one, again and again
+def _resource(encoded: bytes) -> Resource:
+    return Resource(attributes(ResourceMessage.FromString(encoded).attributes))
+
+
+@lru_cache(maxsize=256)
+def _scope(encoded: bytes) -> Scope:
+    message = InstrumentationScope.FromString(encoded)
+    return Scope(message.name, message.version)
 
 
 def decode_logs(chunk: bytes) -> Iterator[tuple[RawLog, bytes]]:
@@ -50,7 +66,7 @@ def _span(span: Any, resource: Resource, scope: Scope) -> RawSpan:
     return RawSpan(
         span.trace_id.hex(),
         span.span_id.hex(),
-        parent.hex() if any(parent) else "",
+        parent.hex() if parent.strip(b"\0") else "",
         span.name,
         span.kind,
         span.start_time_unix_nano,
@@ -83,27 +99,40 @@ def _log(record: Any, resource: Resource, scope: Scope) -> RawLog:
 
 
 def _values(encoded: Mapping[str, bytes]) -> dict[str, Any]:
-    """Attributes from a map of encoded values; strings and small integers, nearly all there are, without a message."""
+    """Attributes from a map of encoded values."""
     decoded: dict[str, Any] = {}
+    known = _KNOWN.get
     for key in encoded:
         data = encoded[key]
-        size = len(data)
-        if size > 1:
-            first, length = data[0], data[1]
-            if first == _STRING:
-                # One string and nothing else: its length in one or two bytes (a varint), then itself.
-                if length < 0x80:
-                    if size == length + 2:
-                        decoded[key] = data[2:].decode()
-                        continue
-                elif data[2] < 0x80 and size == (length & 0x7F | data[2] << 7) + 3:
-                    decoded[key] = data[3:].decode()
-                    continue
-            elif first == _INT and size == 2:
-                decoded[key] = length
-                continue
-        decoded[key] = value(AnyValue.FromString(data))
+        found = known(data) if len(data) <= _SHORT else None
+        decoded[key] = _value(data) if found is None else found
     return decoded
+
+
+def _value(data: bytes) -> Any:
+    """One encoded value; a string, as nearly all are that were not seen before, without a message."""
+    size = len(data)
+    if size > 3 and data[0] == _STRING:
+        # One string and nothing else: its length in one or two bytes (a varint), then itself.
+        length = data[1]
+        if length < 0x80:
+            if size == length + 2:
+                text = data[2:].decode()
+                return _remembered(data, text) if size <= _SHORT else text
+        elif data[2] < 0x80 and size == (length & 0x7F | data[2] << 7) + 3:
+            return data[3:].decode()
+    found = value(AnyValue.FromString(data))
+    return _remembered(data, found) if size <= _SHORT and type(found) in _SCALARS else found
+
+
+_SCALARS = frozenset({str, int, float, bool})
+
+
+def _remembered(data: bytes, found: Any) -> Any:
+    if len(_KNOWN) >= _KNOWN_LIMIT:
+        _KNOWN.clear()
+    _KNOWN[data] = found
+    return found
 
 
 def attributes(pairs: Iterable[Any]) -> dict[str, Any]:

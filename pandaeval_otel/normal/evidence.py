@@ -8,9 +8,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from pandaeval_otel.decode import decode_logs, decode_spans
 from pandaeval_otel.raw import RawLog, RawSpan
+
+_EARLIEST = attrgetter("start_ns", "span_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +40,12 @@ def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
             kept = spans.get(span.span_id)
             if kept is None or (kept[0] != digest and _rank(span, digest) > _rank(kept[1], kept[0])):
                 spans[span.span_id] = (digest, span)
-    hasher = hashlib.blake2b(digest_size=16)
-    for span_id in sorted(spans):
-        hasher.update(bytes.fromhex(span_id) + spans[span_id][0])
-    for digest in sorted(logs):
-        hasher.update(b"log" + digest)
+    hashed = [bytes.fromhex(span_id) + spans[span_id][0] for span_id in sorted(spans)]
+    hashed += [b"log" + digest for digest in sorted(logs)]
     return Evidence(
-        spans=tuple(sorted((span for _, span in spans.values()), key=lambda span: (span.start_ns, span.span_id))),
-        logs=tuple(log for _, log in sorted(logs.items(), key=lambda item: (item[1].time_ns, item[0]))),
-        digest=hasher.hexdigest(),
+        tuple(sorted([span for _, span in spans.values()], key=_EARLIEST)),
+        tuple([log for _, log in sorted(logs.items(), key=lambda item: (item[1].time_ns, item[0]))]) if logs else (),
+        hashlib.blake2b(b"".join(hashed), digest_size=16).hexdigest(),
     )
 
 
