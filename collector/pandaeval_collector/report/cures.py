@@ -8,7 +8,7 @@ from pandaeval_collector.hints import cure as capture_cure
 from pandaeval_otel.model import Kind, Trace
 
 _CURES: Mapping[str, str] = {
-    "judge_failed": "The judge's provider gave no usable answer. Check the key and the model's name, then run it again.",
+    "judge_failed": "The judge's provider gave no usable answer. Check the key and the model's name, then try again.",
     "invalid_verdict": "The judge did not answer in the form that was asked for, twice. Try a stronger model.",
     "timeout": "The judge took too long. Raise judge.timeout, or lower judge.concurrency.",
     "over_budget": "The day's budget is spent. Raise judge.daily_usd, or lower judge.sample.",
@@ -21,6 +21,10 @@ _CURES: Mapping[str, str] = {
     "shutdown": "The collector was stopped before it came to this. Evaluate it again.",
 }
 _NO_ANSWER = "Nothing to switch on: the run gave no answer that could be scored. Look at where it ended."
+_TOOL_CALL = (
+    "Nothing to switch on: the recording stops at a tool call. If the agent went on after it, its spans have "
+    "to come in the same trace."
+)
 _NO_CONTENT = "These metrics need texts that the spans do not hold. See which in the trace."
 
 
@@ -33,8 +37,11 @@ def cure(why: str, trace_cure: str | None) -> str:
 
 def no_content_cure(trace: Trace) -> str:
     """What to do about this trace if it has no content to score."""
-    if trace.input is None and trace.output is None and not trace.ends_in_tool_call:
-        return f"Content capture is off in service {trace.service!r}: {capture_cure((*_scopes(trace), *trace.dialects))}."
+    if trace.ends_in_tool_call:
+        return _TOOL_CALL
+    if trace.input is None and trace.output is None:
+        how = capture_cure((*_scopes(trace), *trace.dialects))
+        return f"Content capture is off in service {trace.service!r}: {how}."
     return _NO_ANSWER
 
 

@@ -39,11 +39,13 @@ class Ranked:
     rows: list[TraceRow] = field(default_factory=list)
 
     @property
-    def rank(self) -> tuple[bool, float, str]:
-        """What failed comes first, then by the worst signal; what has no score comes last."""
+    def rank(self) -> tuple[bool, float, int, str]:
+        """What failed comes first, then by the worst signal, then by how many results failed; what has no score comes
+        last."""
         held = [*self.rows, *([self.session] if self.session else [])]
         name = self.session.session_id if self.session else self.rows[0].facts["id"]
-        return not any(each.failed for each in held), min(each.badness for each in held), name
+        failures = sum(result.failed for each in held for result in each.results.values())
+        return not any(each.failed for each in held), min(each.badness for each in held), -failures, name
 
 
 def ranked(rows: Iterable[TraceRow], sessions: Mapping[str, SessionRow]) -> list[Ranked]:

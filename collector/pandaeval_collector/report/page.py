@@ -32,9 +32,7 @@ def write_page(out: TextIO, index: Mapping[str, Any], details: Iterable[tuple[in
     for number, (members, data) in enumerate(_blocks(details)):
         blocks.update(dict.fromkeys(members, number))
         size += _put(out, _embedded(f"block-{number}", data))
-    traces = [
-        {**trace, "block": blocks[at]} if at in blocks else trace for at, trace in enumerate(index["traces"])
-    ]
+    traces = [{**trace, "block": blocks[at]} if at in blocks else trace for at, trace in enumerate(index["traces"])]
     size += _put(out, _embedded("index", orjson.dumps({**index, "traces": traces}, option=_LENIENT)))
     return size + _put(out, foot)
 

@@ -36,21 +36,21 @@ class Shown:
 def shown(result: Result) -> Shown:
     """A result for the page."""
     finding, unit = result.finding, result.unit
-    scored = isinstance(finding, Score)
+    scored = finding if isinstance(finding, Score) else None
     short = {
         "metric": f"{unit.level}.{result.metric}",
         "outcome": result.outcome,
         "score": result.score,
-        "signal": float(finding.metadata.get("calibrated", finding.value)) if isinstance(finding, Score) else None,
+        "signal": float(scored.metadata.get("calibrated", scored.value)) if scored else None,
         "success": result.success,
-        "label": result.label,
+        "label": excerpt(result.label, 60),
         "why": result.why,
         "reason": excerpt(finding.reason, _SHORT_REASON),
     }
     full = {
         "reason": clean(finding.reason[:_LONG_REASON]),
-        "raw": finding.raw if scored else None,
-        "scale": finding.scale if scored else None,
+        "raw": scored.raw if scored else None,
+        "scale": scored.scale if scored else None,
         "threshold": result.threshold,
         "coverage": 1.0 if result.outcome == "assumed" else getattr(finding, "coverage", 1.0),
         "by": result.evaluator.kind,
@@ -61,7 +61,7 @@ def shown(result: Result) -> Shown:
         "cost": result.cost_usd,
         "tokens": result.tokens,
         "span": unit.span_id,
-        "spans": list(finding.span_ids[:_MAX_SPANS]) if isinstance(finding, Score) else [],
+        "spans": list(scored.span_ids[:_MAX_SPANS]) if scored else [],
         "metadata": {key: pruned(held) for key, held in finding.metadata.items() if key not in _SHOWN_ELSEWHERE},
         "id": result.id,
     }

@@ -69,8 +69,8 @@ function block(text, label, extra) {
   return el("div", { class: `block ${extra || ""}` }, label && el("div", { class: "label" }, label), body, button);
 }
 
-function notCaptured(label) {
-  return el("div", { class: "block" }, el("div", { class: "label" }, label), el("div", { class: "text none" }, "not captured"));
+function notCaptured(label, why) {
+  return el("div", { class: "block" }, el("div", { class: "label" }, label), el("div", { class: "text none" }, why || "not captured"));
 }
 
 // A list that grows by pages: thousands of rows are never in the document at once.

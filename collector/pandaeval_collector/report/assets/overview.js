@@ -24,8 +24,8 @@ function headline(units) {
   const what = sessions && units.length === sessions ? "session" : sessions ? "session or single trace" : "trace";
   const plural = what === "session or single trace" ? "sessions and single traces" : `${what}s`;
   if (units.every((unit) => unitState(unit) === "none")) return "Nothing could be scored";
-  if (!bad) return `Nothing failed in ${many(units.length, what, plural)}`;
-  return `${number(bad)} of ${many(units.length, what, plural)} went wrong`;
+  if (!bad) return `No failing score in ${many(units.length, what, plural)}`;
+  return `${number(bad)} of ${many(units.length, what, plural)} need${bad === 1 ? "s" : ""} a look`;
 }
 
 function about() {
@@ -63,7 +63,7 @@ function failures() {
   const lines = [...found].sort(([, a], [, b]) => b.bad - a.bad || b.all - a.all).map(([key, entry]) =>
     bar(metricName(key), entry.bad, entry.all, metric(key).question, `#/traces?metric=${key}&state=fail`, metric(key).level === "session"));
   if (broken.length) lines.unshift(bar("run failed", broken.length, store.index.traces.length, "The outermost agent ended with an error", "#/traces?state=error"));
-  return el("section", { class: "card" }, el("h2", {}, "What went wrong"), lines.length ? lines : el("p", { class: "muted" }, "No metric gave a score."));
+  return el("section", { class: "card" }, el("h2", {}, "What failed"), lines.length ? lines : el("p", { class: "muted" }, "No metric gave a score."));
 }
 
 function bar(name, bad, all, title, href, still) {
@@ -118,6 +118,13 @@ function unscoredEntry(entry) {
     entry.traces.length ? el("a", { href: `#/traces?why=${entry.why}` }, `See the ${many(entry.traces.length, "trace")}`) : null);
 }
 
+// What was asked and answered, on one line.
+function exchange(trace) {
+  if (trace.in === undefined && trace.out === undefined) return null;
+  const quote = (text) => (text === undefined ? "…" : `“${text}”`);
+  return el("span", { class: "muted exchange" }, el("bdi", {}, quote(trace.in)), " → ", el("bdi", {}, quote(trace.out)));
+}
+
 // A session, or a trace that belongs to none, in the list.
 function unitRow(unit) {
   const worst = worstOf(unit);
@@ -128,11 +135,12 @@ function unitRow(unit) {
   const told = worst && worst.row && worst.result.success === false;
   const said = broken && !told ? [el("b", {}, "run failed"), `: ${broken.error}`]
     : worst ? [el("b", {}, metricName(worst.result.metric)), `: ${worst.result.reason || ""}`] : "nothing scored";
+  const asked = broken && !told ? broken : worst && worst.row;
   return el("a", { class: `row unit ${state}`, href: unit.href },
     el("span", { class: "head" },
-      el("span", { class: "id" }, unit.session ? unit.session.id : first.in || first.id),
+      el("span", { class: unit.session ? "id" : "title" }, unit.session ? unit.session.id : first.in || first.id),
       el("span", { class: "muted" }, agents.slice(0, 3).join(", "))),
-    el("span", { class: "said" }, said),
+    el("span", { class: "says" }, el("span", { class: "said" }, said), asked ? exchange(asked) : null),
     el("span", { class: "traces" }, strip(unit.rows), el("span", { class: "muted" }, many(unit.rows.length, "trace"))),
     el("span", { class: "verdict" }, worst ? chip(worst.result, false) : el("span", { class: "chip unscored" }, "no score")));
 }

@@ -4,14 +4,14 @@ function resultItem(result, full, onSpans) {
   const known = metric(result.metric);
   const spans = (full.spans || []).length;
   return el("div", { class: `result ${standing(result)}` },
-    el("div", { class: "head" }, chip(result, false), el("h3", {}, metricName(result.metric)), full.older && full.older.length ? revised(full) : null,
-      full.metadata && full.metadata.band ? el("span", { class: "tag" }, String(full.metadata.band).replaceAll("_", " ")) : null),
-    el("p", { class: "muted question" }, known.question),
+    el("div", { class: "head" }, chip(result, false), el("h3", {}, metricName(result.metric)),
+      full.metadata && full.metadata.band ? el("span", { class: "tag" }, String(full.metadata.band).replaceAll("_", " ")) : null,
+      full.older && full.older.length ? revised(full) : null, el("span", { class: "muted question" }, known.question)),
     full.reason ? el("p", { class: "reason", dir: "auto" }, full.reason) : null,
-    spans && onSpans ? el("button", { class: "link", type: "button", onclick: () => onSpans(full.spans) }, `Show the ${many(spans, "span")} it speaks of`) : null,
-    comparisons(full),
-    el("p", { class: "muted facts" }, grounds(result, full)),
-    noted(full));
+    comparisons(result, full),
+    el("div", { class: "foot" },
+      spans && onSpans ? el("button", { class: "link", type: "button", onclick: () => onSpans(full.spans) }, `Show the ${many(spans, "span")} it speaks of`) : null,
+      el("span", { class: "muted" }, grounds(result, full)), noted(full)));
 }
 
 function revised(full) {
@@ -32,10 +32,11 @@ function grounds(result, full) {
 }
 
 // With which earlier answers loop_detection compared this one.
-function comparisons(full) {
+function comparisons(result, full) {
   const held = full.metadata && full.metadata.comparisons;
   if (!Array.isArray(held) || !held.length) return null;
-  return el("ul", { class: "plain" }, held.filter((each) => each && each.trace_id).map((each) => {
+  if (result.success !== false && held.length < 2) return null;
+  return el("ul", { class: "plain muted" }, held.filter((each) => each && each.trace_id).map((each) => {
     const at = store.traces.get(each.trace_id);
     const text = `with trace ${each.trace_index + 1}: cosine ${score(each.cosine_similarity)} × word overlap ${score(each.jaccard_similarity)} = ${score(each.hybrid_score)}`;
     return el("li", {}, at === undefined ? text : el("a", { href: `#/t/${at}` }, text));
@@ -45,7 +46,7 @@ function comparisons(full) {
 function noted(full) {
   const held = Object.entries(full.metadata || {}).filter(([key]) => !["comparisons", "cycles", "calibrated"].includes(key));
   if (!held.length) return null;
-  return el("details", {}, el("summary", {}, "What the metric noted"),
+  return el("details", {}, el("summary", {}, "more"),
     el("dl", {}, held.map(([key, value]) => [el("dt", {}, key.replaceAll("_", " ")), el("dd", { dir: "auto" }, plain(value))])));
 }
 

@@ -11,8 +11,7 @@ function sessionPage(session) {
     el("h1", { class: "id" }, session.id),
     el("p", { class: "lead" }, [agents.join(", "), many(rows.length, "trace"), rows.length && `${moment(rows[0].at)} UTC`,
       rows.length && `over ${duration(1000 * (last.at - rows[0].at) + last.us)}`].filter(Boolean).join(" · ")),
-    session.results.length ? el("div", { class: "cards two" }, session.results.map((result) => el("section", { class: "card" }, resultItem(result, result)))) : null,
-    risks(session),
+    el("div", { class: "cards two" }, session.results.map((result) => el("section", { class: "card" }, resultItem(result, result))), risks(session)),
     el("h2", {}, "Traces in order"),
     list, more,
   ];
@@ -32,7 +31,7 @@ function risks(session) {
     return el("a", { class: `risk ${flagged.has(row.id) || risk > 0.5 ? "bad" : ""}`, href: `#/t/${row.at_}`, title, "aria-label": title },
       el("i", { "--risk": `${Math.max(2, Math.min(100, risk * 100))}%` }), String(at + 1));
   });
-  return [el("h2", {}, "Risk by trace"),
+  return el("section", { class: "card" }, el("h2", {}, "Risk by trace"),
     el("div", { class: "risks" }, bars),
-    session.rows.length > 200 ? el("p", { class: "muted" }, `The first 200 of ${number(session.rows.length)}.`) : null];
+    session.rows.length > 200 ? el("p", { class: "muted" }, `The first 200 of ${number(session.rows.length)}.`) : null);
 }

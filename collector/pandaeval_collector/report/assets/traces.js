@@ -80,7 +80,7 @@ function searched(trace) {
 
 function traceRow(trace, position) {
   const tokens = sum(trace.tokens);
-  return el("a", { class: `row trace ${trace.state}`, href: `#/t/${trace.at_}` },
+  return el("a", { class: `row trace ${trace.state} ${position === undefined ? "" : "numbered"}`, href: `#/t/${trace.at_}` },
     position !== undefined && el("span", { class: "position" }, String(position)),
     el("span", { class: "said" },
       el("span", { class: "q", dir: "auto" }, trace.in === undefined ? el("i", {}, "input not captured") : trace.in || el("i", {}, "empty input")),

@@ -103,7 +103,15 @@ function line(view, row, at, inLoop, total) {
       el("span", { class: "marks" }, bad ? el("span", { class: "tag fail", title: plainText(view, row.error) }, "✗ error") : null,
         view.marks[at].map((mark) => el("span", { class: `tag ${mark.state}`, title: mark.reason }, mark.text)))),
     el("span", { class: "time" }, el("i", { class: `span ${row.kind} ${bad} ${inLoop ? "again" : ""}`, "--at": `${(100 * row.at) / total}%`, "--wide": `${(100 * row.us) / total}%` }),
-      el("span", { class: "took", "--at": `${Math.min(86, (100 * (row.at + row.us)) / total)}%` }, duration(row.us))));
+      took(row, total)));
+}
+
+// The duration stands after its bar; before it where there is no room, else on it.
+function took(row, total) {
+  const from = (100 * row.at) / total, to = (100 * (row.at + row.us)) / total;
+  if (to < 86) return el("span", { class: "took", "--at": `${to}%` }, duration(row.us));
+  if (from > 14) return el("span", { class: "took before", "--at": `${from}%` }, duration(row.us));
+  return el("span", { class: "took on", "--at": `${from}%` }, duration(row.us));
 }
 
 function spoken(view, row, at) {

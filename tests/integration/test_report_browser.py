@@ -1,0 +1,269 @@
+"""The report in a real Chromium: what people see, what they can do, and that nothing leaves the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.cli import app
+from pandaeval_collector.score import Score, Unscored, Why
+from support.builders import Spans, says, user
+from support.chromium import Page, chromium
+from support.judged import call, trace
+from support.reports import report, result
+from typer.testing import CliRunner
+
+from pandaeval_otel.model import Captured, Kind, Trace, Turn
+
+PROGRAM = chromium()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    assert PROGRAM is not None
+    with Page(PROGRAM, tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the recorded sessions that the package carries."""
+    import lzma
+    from importlib.resources import files
+
+    folder = tmp_path_factory.mktemp("demo")
+    packed = files("pandaeval_collector.demo").joinpath("sessions.otlp.jsonl.xz").read_bytes()
+    (folder / "demo.jsonl").write_bytes(lzma.decompress(packed))
+    made = folder / "report.html"
+    outcome = CliRunner().invoke(
+        app, ["evaluate", str(folder / "demo.jsonl"), "--format", "html", "--output", str(made)]
+    )
+    assert outcome.exit_code == 0, outcome.output
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _calm(page: Page) -> Iterator[None]:
+    """No page may complain or ask for anything but itself."""
+    page.requests.clear()
+    page.complaints.clear()
+    yield
+    assert page.complaints == []
+    assert {address.rpartition("/")[2] for address in page.requests} == {"report.html"}
+    assert all(address.startswith("file://") for address in page.requests)
+
+
+def test_the_first_page_says_what_where_how_sure_and_what_is_missing(page: Page, demo: Path) -> None:
+    page.open(demo)
+    assert page.text("h1") == "5 of 9 sessions need a look"
+    failed, sure, missing = page.texts(".cards .card")
+    assert "tool_loop\n1 of 24" in failed
+    assert "of what should have a score has one" in sure
+    assert "7 questions not asked" in sure
+    assert "no content × 4" in missing
+    assert page.count(".row.unit") == 9
+    assert page.count(".row.unit.bad") == 5
+    assert page.count("figure canvas") == 4
+
+
+def test_from_a_session_to_a_loop_and_its_calls(page: Page, demo: Path) -> None:
+    page.open(demo)
+    page.run(
+        "[...document.querySelectorAll('.row.unit')].find((row) => row.innerText.includes('stuck-search')).click()"
+    )
+    page.wait("document.querySelector('h1').innerText === 'stuck-search'")
+    assert "Did the agent ever fail badly" in page.text()
+    page.click(".row.trace.bad")
+    page.wait("document.querySelector('.fall') !== null")
+    assert "search_catalogue 6 times over" in page.text()
+    assert "↻ ×6" in page.text(".line.loop")
+    assert "5 calls wasted" in page.text(".line.loop")
+    folded = page.count(".line")
+    page.click(".line.loop")
+    assert page.count(".line") == folded + 10
+    assert "↻ 6/6" in page.text(".fall")
+    page.click(".line.in-loop")
+    assert page.count(".panel") == 1
+    assert "INPUT" in page.text(".panel").upper()
+
+
+def test_a_score_points_to_the_spans_that_it_speaks_of(page: Page, demo: Path) -> None:
+    page.open(demo, "#/traces?metric=trace.tool_loop&state=fail")
+    page.click(".row.trace")
+    page.wait("document.querySelector('.fall') !== null")
+    page.click(".result .link")
+    assert page.count(".line.pointed") == 6
+
+
+def test_failed_runs_show_their_error_where_it_happened(page: Page, demo: Path) -> None:
+    page.open(demo, "#/traces?state=error")
+    assert page.count(".row.trace") == 2
+    page.click(".row.trace")
+    page.wait("document.querySelector('.fall') !== null")
+    assert "run failed" in page.text("h1")
+    assert page.count(".tag.fail") > 0
+
+
+def test_keys_alone_are_enough(page: Page, demo: Path) -> None:
+    page.open(demo)
+    page.press("/")
+    page.wait("document.activeElement.id === 'search'")
+    page.press(*"lighthouses")
+    page.wait("document.querySelectorAll('.row.trace').length === 1")
+    page.run("document.querySelector('.row.trace').focus()")
+    page.press("Enter")
+    page.wait("document.querySelector('.fall') !== null")
+    page.run("document.querySelector('.line[data-row=\"0\"]').focus()")
+    page.press("ArrowDown", "ArrowDown")
+    assert page.run("document.activeElement.dataset.row") == "2"
+    page.press("Enter")
+    assert page.count(".panel") == 1
+    page.run("document.querySelector('.line.loop').focus()")
+    page.press("ArrowRight")
+    assert page.run("document.querySelector('.line.loop').getAttribute('aria-expanded')") == "true"
+    page.press("ArrowLeft")
+    assert page.count(".line.in-loop") == 0
+    page.press("p")
+    page.wait("document.querySelector('.crumbs').innerText.includes('trace 1 of')")
+
+
+def test_a_phone_needs_no_sideways_scrolling(page: Page, demo: Path) -> None:
+    page.resize(390, 800)
+    try:
+        for address in ("#/", "#/traces", "#/s/4", "#/t/16"):
+            page.open(demo, address)
+            assert page.run("document.documentElement.scrollWidth") <= 390, address
+    finally:
+        page.resize(1280, 900)
+
+
+def test_dark_and_paper(page: Page, demo: Path, tmp_path: Path) -> None:
+    page.dark()
+    try:
+        page.open(demo)
+        assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
+        page.print(tmp_path / "report.pdf")
+        assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+        assert page.run("document.documentElement.dataset.print") is None
+    finally:
+        page.dark(False)
+    page.click("#top button")
+    assert page.run("document.documentElement.dataset.theme") == "dark"
+
+
+HOSTILE = (
+    "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 2'><svg onload=hit>{{7*7}}${7*7}\u202e"
+)
+
+
+def test_hostile_content_is_shown_and_never_run(page: Page, tmp_path: Path) -> None:
+    spans = Spans()
+    root = spans.agent(None, name=HOSTILE, error=HOSTILE)
+    spans.llm(root, [user(HOSTILE)], says(HOSTILE), response_model=HOSTILE)
+    spans.tool(root, name=HOSTILE, arguments={HOSTILE: HOSTILE}, result=HOSTILE, error=HOSTILE)
+    spans.add(Kind.RETRIEVAL, root, name=HOSTILE, documents=({"text": HOSTILE},), result=Captured(HOSTILE))
+    made = Trace(
+        root.trace_id,
+        tuple(spans()),
+        root.span_id,
+        agent=HOSTILE,
+        service=HOSTILE,
+        session_id=HOSTILE,
+        error=HOSTILE,
+        input=HOSTILE,
+        output=HOSTILE,
+        turns=(Turn(HOSTILE, HOSTILE),),
+        notes=(HOSTILE,),
+        models=(HOSTILE,),
+    )
+    results = [
+        result(made, "coherence", Score(0.1, HOSTILE, {HOSTILE: [HOSTILE, {HOSTILE: 1}]}, label=HOSTILE)),
+        result(made, "tool_loop", Unscored(Why.METRIC_ERROR, HOSTILE)),
+        result(HOSTILE, "agent_reliability", Score(0.1, HOSTILE, {"band": HOSTILE}), level="session"),
+    ]
+    file = report([made], results).save(tmp_path)
+    for address in ("#/", "#/traces", "#/s/0", "#/t/0"):
+        page.open(file, address)
+        assert page.run("window.hit") is None
+        assert page.count("main img, main svg, main script") == 0
+        assert "<img src=x onerror=" in page.text()
+        assert "\u202e" not in page.text()
+    page.run("document.querySelectorAll('.line[data-row]').forEach((_, at) => "
+             "document.querySelector(`.line[data-row=\"${at}\"]`).click())")  # fmt: skip
+    assert page.count(".panel") == 4
+    page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert page.run("window.hit") is None
+    assert r"\u202e" in page.text(".panel")
+
+
+def test_the_policy_stops_what_would_reach_out(page: Page, demo: Path) -> None:
+    page.open(demo)
+    blocked = page.run(
+        "fetch('http://127.0.0.1:9/x').then(() => 'sent', () => 'refused')",
+    )
+    assert blocked == "refused"
+    assert any("Content Security Policy" in each for each in page.complaints)
+    page.complaints.clear()
+    page.requests[:] = [each for each in page.requests if each.startswith("file://")]
+
+
+def test_a_megabyte_of_text_is_cut_and_says_so(page: Page, tmp_path: Path) -> None:
+    made = trace("q " * 500_000, "ملخص " * 200_000)
+    file = report([made], [result(made)]).save(tmp_path)
+    assert file.stat().st_size < 1_000_000
+    page.open(file, "#/t/0")
+    assert "of 1,000,000 characters left out" in page.text()
+
+
+def test_judged_arguments_are_marked_on_their_calls(page: Page, tmp_path: Path) -> None:
+    spans = Spans()
+    root = spans.agent()
+    tools = [spans.tool(root, arguments={"q": number}, result="ok") for number in range(2)]
+    base = trace(calls=[call(number, span_id=tool.span_id) for number, tool in enumerate(tools)])
+    made = replace(base, spans=tuple(spans()), root_span_id=root.span_id)
+    verdicts = [{"call": 1, "verdict": "yes", "reason": None}, {"call": 2, "verdict": "no", "reason": "wrong city"}]
+    score = Score(0.5, "1 of 2 calls", {"verdicts": verdicts}, span_ids=(tools[1].span_id,))
+    file = report([made], [result(made, "argument_correctness", score, kind="llm")]).save(tmp_path)
+    page.open(file, "#/t/0")
+    assert "✗ arguments" not in page.text(".line[data-row='1']")
+    assert "✗ arguments" in page.text(".line[data-row='2']")
+    page.click(".line[data-row='2']")
+    assert "wrong city" in page.text(".panel")
+    assert "by a judge (judge-1)" in page.text(".result")
+
+
+def test_only_unscored_results(page: Page, tmp_path: Path) -> None:
+    made = replace(trace(None, None), service="shop")
+    file = report([made], [result(made, finding=Unscored(Why.NO_CONTENT, "nothing was captured"))]).save(tmp_path)
+    page.open(file)
+    assert page.text("h1") == "Nothing could be scored"
+    assert "Content capture is off in service 'shop'" in page.text(".cure")
+    page.open(report([], []).save(tmp_path))
+    assert page.text("h1") == "No agent traces in this input"
+
+
+def test_five_thousand_traces(page: Page, tmp_path: Path) -> None:
+    spans = Spans()
+    root = spans.agent()
+    for number in range(11):
+        spans.tool(root, arguments={"q": number}, result={"found": number})
+    base = replace(trace(), spans=tuple(spans()), root_span_id=root.span_id)
+    traces = [replace(base, trace_id=f"{at:032x}", session_id=f"session {at // 10}") for at in range(5000)]
+    results = [result(each, finding=at % 100 / 100) for at, each in enumerate(traces)]
+    file = report(traces, results).save(tmp_path)
+    assert file.stat().st_size < 25_000_000
+    page.open(file)
+    assert page.text("h1") == "250 of 500 sessions need a look"
+    assert page.count(".row") == 20
+    page.click(".more")
+    assert page.count(".row") == 40
+    page.go("#/traces")
+    assert "5,000 traces of 5,000" in page.text()
+    assert page.count(".row") == 50
+    page.go("#/traces?metric=trace.coherence&from=0.2&to=0.25")
+    assert "250 traces of 5,000" in page.text()
+    page.go("#/t/4999")
+    assert page.count(".line[data-row]") == 12

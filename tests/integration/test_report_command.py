@@ -1,0 +1,120 @@
+"""``evaluate --format html``: a report from files, and what the command says about it."""
+
+from __future__ import annotations
+
+import lzma
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from pandaeval_collector.cli import _report, app
+from support.reports import parsed
+from typer.testing import CliRunner
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "captures"
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    packed = files("pandaeval_collector.demo").joinpath("sessions.otlp.jsonl.xz").read_bytes()
+    file = tmp_path_factory.mktemp("recording") / "demo.jsonl"
+    file.write_bytes(lzma.decompress(packed))
+    return file
+
+
+def _evaluate(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["evaluate", "--format", "html", *map(str, arguments)])
+
+
+def test_a_report_shows_what_json_says(recording: Path, tmp_path: Path) -> None:
+    import json
+
+    file = tmp_path / "report.html"
+    outcome = _evaluate(recording, "--output", file)
+    assert outcome.exit_code == 0, outcome.output
+    assert "9 sessions, 28 traces" in outcome.stderr
+    assert str(file) in outcome.stderr
+    lines = CliRunner().invoke(app, ["evaluate", str(recording), "--format", "json"]).stdout.splitlines()
+    told = {(r["trace_id"], r["metric"], r["score"], r["why"]) for r in map(json.loads, lines) if r["level"] == "trace"}
+    made = parsed(file.read_text())
+    shown = {
+        (trace["id"], r["metric"].removeprefix("trace."), r.get("score"), r.get("why"))
+        for trace in made.index["traces"]
+        for r in trace["results"]
+    }
+    assert shown == told
+
+
+def test_bad_sessions_stand_above_good_ones(recording: Path, tmp_path: Path) -> None:
+    import json
+
+    _evaluate(recording, "--output", tmp_path / "report.html")
+    index = parsed((tmp_path / "report.html").read_text()).index
+    expected = json.loads(files("pandaeval_collector.demo").joinpath("expected.json").read_text())
+    ranked = [index["sessions"][at]["id"] for kind, at in index["order"] if kind == "s"]
+    assert set(ranked[: len(expected["bad"])]) == set(expected["bad"])
+
+
+def test_without_output_a_pipe_gets_the_report_and_a_terminal_a_file(recording: Path) -> None:
+    outcome = _evaluate(recording)
+    assert outcome.stdout.startswith("<!DOCTYPE html>")
+    assert "open it in a browser" in outcome.stderr
+    assert _report.default_file(terminal=True) == Path("pandaeval-report.html")
+    assert _report.default_file(terminal=False) is None
+
+
+def test_of_paths_only_names_are_told(recording: Path, tmp_path: Path) -> None:
+    _evaluate(recording, "--output", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert parsed(page).index["about"]["sources"] == [recording.name]
+    assert str(recording.parent) not in page
+
+
+def test_every_golden_capture_gives_a_report(tmp_path: Path) -> None:
+    found = sorted(each for each in GOLDEN.rglob("*") if each.name.endswith((".jsonl", ".jsonl.xz")))
+    assert found
+    outcome = _evaluate(*found, "--output", tmp_path / "report.html")
+    assert outcome.exit_code == 0, outcome.output
+    made = parsed((tmp_path / "report.html").read_text())
+    assert len(made.details) == len(made.index["traces"]) > 100
+
+
+def test_without_agent_traces_the_report_says_so(tmp_path: Path) -> None:
+    source = tmp_path / "plain.jsonl"
+    span = (
+        '{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","name":"GET /",'
+        '"startTimeUnixNano":"1","endTimeUnixNano":"2"}'
+    )
+    source.write_text('{"resourceSpans":[{"scopeSpans":[{"spans":[' + span + "]}]}]}\n")
+    outcome = _evaluate(source, "--output", tmp_path / "report.html")
+    assert outcome.exit_code == 0
+    assert "No agent traces" in outcome.stderr
+    index = parsed((tmp_path / "report.html").read_text()).index
+    assert index["traces"] == []
+    assert index["about"]["without_agents"] == 1
+
+
+def test_an_empty_file_is_unusable(tmp_path: Path) -> None:
+    source = tmp_path / "empty.jsonl"
+    source.touch()
+    outcome = _evaluate(source, "--output", tmp_path / "report.html")
+    assert outcome.exit_code == 2
+    assert "the file is empty" in outcome.stderr
+
+
+def test_a_missed_threshold_fails_and_leaves_the_report(recording: Path, tmp_path: Path) -> None:
+    config = tmp_path / "pandaeval.yaml"
+    config.write_text("metrics: {thresholds: {trace.coherence: 0.99}}\n")
+    outcome = _evaluate(recording, "--output", tmp_path / "report.html", "--config", config)
+    assert outcome.exit_code == 1
+    assert parsed((tmp_path / "report.html").read_text()).index["metrics"]["trace.coherence"]["threshold"] == 0.99
+
+
+def test_what_could_not_be_read_is_told(recording: Path, tmp_path: Path) -> None:
+    source = tmp_path / "torn.jsonl"
+    source.write_bytes(recording.read_bytes() + b'{"resourceSpans": [\n')
+    _evaluate(source, "--output", tmp_path / "report.html")
+    about = parsed((tmp_path / "report.html").read_text()).index["about"]
+    assert about["unreadable"] == 1
+    assert about["problems"]

@@ -1,0 +1,83 @@
+"""Reports made of traces and results that are composed by hand, and what stands in the file that comes of it."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.report import Report
+from pandaeval_collector.report.index import About
+from pandaeval_collector.result import Evaluator, Result, Unit
+from pandaeval_collector.score import Assumed, Finding, Score, Unscored
+
+from pandaeval_otel.model import Trace
+
+
+def result(
+    trace: Trace | str,
+    metric: str = "coherence",
+    finding: Finding | float = 1.0,
+    *,
+    level: str = "trace",
+    kind: str = "code",
+    revision: int = 1,
+    threshold: float | None = 0.5,
+) -> Result:
+    """A result about a trace, or about the session that is named."""
+    made = Score(finding, "as composed") if isinstance(finding, float) else finding
+    if isinstance(trace, str):
+        unit = Unit(level, trace, "f" * 32, "a" * 16, trace, agent="helper", service="shop")
+    else:
+        unit = Unit(level, trace.trace_id, trace.trace_id, trace.root_span_id, trace.session_id, trace.agent, "shop")
+    by = Evaluator(kind, "1", "judge-1" if kind == "llm" else None)
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    return Result("r" * 32, metric, unit, made, by, threshold, revision, True, 1.0, moment)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The page, and the data in it."""
+
+    page: str
+    index: dict[str, Any]
+    details: dict[int, dict[str, Any]]
+
+    def save(self, folder: Path) -> Path:
+        file = folder / "report.html"
+        file.write_text(self.page, encoding="utf-8")
+        return file
+
+
+def report(traces: Iterable[Trace], results: Iterable[Result], about: About | None = None) -> Made:
+    """A report of these."""
+    traces = list(traces)
+    out = io.StringIO()
+    with Report(len(traces)) as made:
+        made.traces(traces)
+        for each in results:
+            made.result(each)
+        size = made.write(out, about or About(["made.jsonl"], "2026-01-02T03:04:05+00:00"))
+    assert size == len(out.getvalue().encode())
+    return parsed(out.getvalue())
+
+
+def parsed(page: str) -> Made:
+    """The data of a page."""
+    data = {name: _unpacked(packed) for name, packed in re.findall(r'id="([\w-]+)">([A-Za-z0-9+/=]*)</script>', page)}
+    details = {int(at): held for name, block in data.items() if name != "index" for at, held in block.items()}
+    return Made(page, data["index"], details)
+
+
+def _unpacked(packed: str) -> Any:
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
+
+
+__all__ = ["Assumed", "Made", "Score", "Unscored", "parsed", "report", "result"]
