@@ -135,11 +135,18 @@ class LimitedCaller:
     """A caller within the limits: every try of a call is counted before it is made. On one event loop."""
 
     def __init__(
-        self, provider: Provider, concurrency: int, rpm: int | None, tpm: int | None, purse: Purse | None
+        self,
+        provider: Provider,
+        concurrency: int,
+        rpm: int | None,
+        tpm: int | None,
+        purse: Purse | None,
+        minute: float = 60.0,
     ) -> None:
+        """``rpm``, ``tpm``: requests and tokens in any ``minute`` of so many seconds."""
         self._provider, self._purse = provider, purse
         self.gate = Gate(concurrency)
-        self._calls, self._tokens = PerMinute(rpm), PerMinute(tpm)
+        self._calls, self._tokens = PerMinute(rpm, minute), PerMinute(tpm, minute)
 
     async def complete(self, call: Call) -> Answer:
         """Raises :class:`CallFailedError`, or :class:`OverBudgetError` before anything is sent."""

@@ -283,6 +283,7 @@ async def _serve(caller: Caller, lines: Lines) -> None:
     threading.Thread(target=read, name="stdin", daemon=True).start()
     while (message := await inbox.get()) is not None:
         desk.take(message)
+    os._exit(0)  # nothing that a provider's client still does may keep a worker that nobody listens to
 
 
 def main() -> None:
@@ -297,7 +298,6 @@ def main() -> None:
         lines.write({"ready": False, "message": f"{type(error).__name__}: {error}"[:500]})
         return
     asyncio.run(_serve(caller, lines))
-    os._exit(0)  # provider clients' threads must not keep a worker that nobody listens to
 
 
 if __name__ == "__main__":

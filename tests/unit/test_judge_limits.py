@@ -1,0 +1,237 @@
+"""How fast and how dear a judge may get: windows as the provider sees them, concurrency that follows it, and money."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError, Permit
+from pandaeval_collector.judge.limits import Bill, Gate, LimitedCaller, Spend
+from pandaeval_collector.judging.setup import Limits, StoredPurse
+from pandaeval_collector.store import Store
+
+CALL = Call("m", [{"role": "user", "content": "x" * 396}], 40)  # 100 tokens in, 10 set aside for the answer
+TEN = Answer("{}", 100, 10, 0.001, model="m")
+
+
+class Provider:
+    """Implements :class:`pandaeval_collector.judge.limits.Provider`. ``says``: what one try comes to; ``tries``: how
+    many there are in a call, the last of which counts. ``arrivals``: when each try came in."""
+
+    def __init__(self, says: Callable[[int], Awaitable[Answer]] | None = None, tries: int = 1) -> None:
+        self.prices = {"m": (1e-5, 1e-4)}
+        self.timeout = 60.0
+        self.arrivals: list[float] = []
+        self.inside = self.most_inside = 0
+        self._says, self._tries = says, tries
+
+    async def start(self) -> None:
+        """It runs already."""
+
+    async def complete(self, call: Call, permit: Permit | None = None) -> Answer:
+        assert permit is not None
+        self.inside += 1
+        self.most_inside = max(self.most_inside, self.inside)
+        try:
+            for _ in range(self._tries):
+                await permit(call.model)
+                self.arrivals.append(time.monotonic())
+            return TEN if self._says is None else await self._says(len(self.arrivals) - 1)
+        finally:
+            self.inside -= 1
+
+
+def _most_in(seconds: float, times: list[float]) -> int:
+    times = sorted(times)
+    return max(bisect_left(times, at + seconds) - index for index, at in enumerate(times))
+
+
+async def _hammer(caller: LimitedCaller, calls: int) -> None:
+    await asyncio.gather(*(caller.complete(CALL) for _ in range(calls)))
+
+
+@pytest.mark.parametrize("tries", [1, 3])
+async def test_no_window_sees_more_requests_than_it_may_retries_included(tries: int) -> None:
+    minute, limit = 1.0, 80
+    provider = Provider(tries=tries)
+    await _hammer(LimitedCaller(provider, 16, limit, None, None, minute), 240 // tries)
+    assert len(provider.arrivals) == 240
+    assert _most_in(minute, provider.arrivals) <= 1.05 * limit
+
+
+async def test_no_window_sees_more_tokens_than_it_may() -> None:
+    minute, limit = 1.0, 8000  # 72 calls of 110 tokens
+    provider = Provider()
+    await _hammer(LimitedCaller(provider, 16, None, limit, None, minute), 150)
+    assert _most_in(minute, provider.arrivals) * 110 <= 1.05 * limit
+
+
+async def test_answers_that_are_longer_than_thought_are_paid_by_the_next() -> None:
+    async def long(number: int) -> Answer:
+        return Answer("{}", 100, 110, model="m")
+
+    minute, limit = 1.0, 8000
+    provider = Provider(long)
+    await _hammer(LimitedCaller(provider, 1, None, limit, None, minute), 80)
+    assert _most_in(minute, provider.arrivals) * 210 <= 1.05 * limit + 100, "all but the last one's are accounted for"
+
+
+async def test_a_restart_gives_no_second_burst() -> None:
+    minute, limit = 1.0, 80
+    provider = Provider()
+    for _ in range(6):
+        await _hammer(LimitedCaller(provider, 16, limit, None, None, minute), 20)
+    assert _most_in(minute, provider.arrivals) <= 1.05 * limit
+
+
+# -- concurrency ---------------------------------------------------------------------------------------------------
+
+
+async def test_calls_at_a_time_grow_with_success_up_to_the_most() -> None:
+    provider = Provider(lambda number: asyncio.sleep(0.001, TEN))
+    caller = LimitedCaller(provider, 6, None, None, None)
+    assert caller.gate.width == 2
+    await _hammer(caller, 200)
+    assert caller.gate.width == provider.most_inside == 6
+
+
+async def test_a_provider_that_says_429_is_asked_less_at_a_time_and_then_more_again() -> None:
+    crowded = True
+
+    async def says(number: int) -> Answer:
+        inside = provider.inside
+        await asyncio.sleep(0.002)
+        if crowded and inside > 3:
+            raise CallFailedError(Failure.RATE_LIMIT, "429")
+        return TEN
+
+    provider = Provider(says)
+    caller = LimitedCaller(provider, 16, None, None, None)
+    widths = []
+
+    async def one() -> None:
+        with contextlib.suppress(CallFailedError):
+            await caller.complete(CALL)
+        widths.append(caller.gate.width)
+
+    await asyncio.gather(*(one() for _ in range(300)))
+    assert max(widths[100:]) <= 5, "it stays about what the provider takes"
+    assert min(widths) >= 1
+    crowded = False
+    await _hammer(caller, 300)
+    assert caller.gate.width == 16
+
+
+def test_failures_of_one_round_narrow_once() -> None:
+    gate = Gate(16)
+    for _ in range(200):
+        gate.succeeded()
+    for _ in range(8):
+        gate.congested(began=1.0, now=2.0)
+    assert gate.width == 8
+    gate.congested(began=2.5, now=3.0)
+    assert gate.width == 4
+
+
+async def test_a_call_that_is_given_up_leaves_its_place() -> None:
+    gate = Gate(1)
+    async with gate.entered():
+        waiting = asyncio.create_task(gate.entered().__aenter__())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    async with asyncio.timeout(5), gate.entered():
+        pass
+
+
+# -- money ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path, "off")
+    yield opened
+    opened.close()
+
+
+def _spent(store: Store) -> tuple[float, int]:
+    return store.jobs.spent(time.time()), store.jobs.spent_tokens(time.time())
+
+
+PRICE = 100 * 1e-5 + 40 * 1e-4
+
+
+async def test_every_try_is_set_aside_before_it_is_made(store: Store) -> None:
+    reserved = []
+
+    async def says(number: int) -> Answer:
+        reserved.append(_spent(store)[0])
+        return TEN
+
+    caller = LimitedCaller(Provider(says, tries=3), 1, None, None, StoredPurse(store, Limits(daily_usd=1.0)))
+    await caller.complete(CALL)
+    assert reserved == [pytest.approx(3 * PRICE)]
+    assert _spent(store) == (pytest.approx(0.001), 110), "two tries came to nothing at once: nobody bills for that"
+
+
+async def test_a_retry_that_the_day_has_no_money_for_is_not_made(store: Store) -> None:
+    provider = Provider(tries=3)
+    caller = LimitedCaller(provider, 1, None, None, StoredPurse(store, Limits(daily_usd=2.5 * PRICE)))
+    with pytest.raises(OverBudgetError):
+        await caller.complete(CALL)
+    assert len(provider.arrivals) == 2
+    assert _spent(store)[0] == 0.0
+
+
+@pytest.mark.parametrize("limits", [Limits(daily_usd=10.4 * PRICE), Limits(daily_tokens=1456)])
+async def test_calls_at_the_same_time_keep_within_the_day(store: Store, limits: Limits) -> None:
+    async def dear(number: int) -> Answer:
+        await asyncio.sleep(0.001)
+        return Answer("{}", 100, 40, PRICE, model="m")
+
+    provider = Provider(dear)
+    caller = LimitedCaller(provider, 8, None, None, StoredPurse(store, limits))
+    ended = await asyncio.gather(*(caller.complete(CALL) for _ in range(40)), return_exceptions=True)
+    assert sum(isinstance(each, Answer) for each in ended) == len(provider.arrivals) == 10
+    assert sum(isinstance(each, OverBudgetError) for each in ended) == 30
+
+
+@pytest.mark.parametrize(
+    ("failure", "billed"), [(Failure.TIMEOUT, PRICE), (Failure.CRASHED, PRICE), (Failure.RATE_LIMIT, 0.0)]
+)
+async def test_what_a_provider_may_have_billed_counts_as_spent(store: Store, failure: Failure, billed: float) -> None:
+    async def fails(number: int) -> Answer:
+        raise CallFailedError(failure, "no")
+
+    caller = LimitedCaller(Provider(fails), 1, None, None, StoredPurse(store, Limits(daily_usd=1.0)))
+    with pytest.raises(CallFailedError):
+        await caller.complete(CALL)
+    assert _spent(store)[0] == pytest.approx(billed)
+
+
+async def test_a_try_that_took_all_its_time_counts_as_spent_though_a_later_one_was_answered(store: Store) -> None:
+    bill = Bill(StoredPurse(store, Limits(daily_usd=1.0)), timeout=0.0)  # every try takes that long
+    await bill.another(Spend(0.3, 100))
+    await bill.another(Spend(0.3, 100))
+    bill.answered(Spend(0.1, 50))
+    await bill.settle()
+    assert _spent(store) == (pytest.approx(0.4), 150)
+
+
+async def test_a_crash_resets_no_budget(tmp_path: Path) -> None:
+    first = Store(tmp_path, "off")
+    purse = StoredPurse(first, Limits(daily_usd=1.0, daily_tokens=1000))
+    assert await purse.reserve(Spend(0.7, 100)) is not None
+    first.close()  # as after a crash: nothing was settled
+    second = Store(tmp_path, "off")
+    second.jobs.settle_all().result()
+    again = StoredPurse(second, Limits(daily_usd=1.0, daily_tokens=1000))
+    assert await again.reserve(Spend(0.4, 100)) is None
+    assert await again.reserve(Spend(0.2, 901)) is None
+    assert await again.reserve(Spend(0.2, 900)) is not None
+    second.close()
