@@ -132,6 +132,8 @@ def _disk_errors() -> Panel:
     return graph(
         "Failures of the disk since the start",
         "refused: senders were told to come back. retried: written later. put_aside: a damaged file was moved away.",
-        {"{{instance}} {{pandaeval_outcome}}": f"sum by (instance, pandaeval_outcome) (pandaeval_store_errors_total{_ON})"},
+        {
+            "{{instance}} {{pandaeval_outcome}}": f"sum by (instance, pandaeval_outcome) (pandaeval_store_errors_total{_ON})"
+        },
         width=8,
     )

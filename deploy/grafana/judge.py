@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from deploy.grafana.frame import choice, frame
-from deploy.grafana.panels import BAD, GOOD, WARN, Panel, coloured, graph, heat, listing, number
+from deploy.grafana.panels import BAD, GOOD, WARN, Panel, graph, heat, listing, number
 from deploy.grafana.words import EVALUATIONS, FAILED, JUDGED, NAME, OUTCOME, WHY, in_range, per_bar, per_second
 
 _MODEL = "gen_ai_request_model"
@@ -136,8 +136,8 @@ def _remembered() -> Panel:
 
 def _sampled() -> Panel:
     whole = f"sum(rate({_RESULTS}[$__rate_interval]))"
-    without = f"sum(rate({_RESULTS[:-1]}, pandaeval_why=\"not_sampled\"}}[$__rate_interval]))"
-    over = f"sum(rate({_RESULTS[:-1]}, pandaeval_why=\"over_budget\"}}[$__rate_interval]))"
+    without = f'sum(rate({_RESULTS[:-1]}, pandaeval_why="not_sampled"}}[$__rate_interval]))'
+    over = f'sum(rate({_RESULTS[:-1]}, pandaeval_why="over_budget"}}[$__rate_interval]))'
     return graph(
         "Share of results that were left out",
         "By the sample (judge.sample), or because the day's money was used up.",

@@ -63,7 +63,13 @@ def heat(
 
 
 def number(
-    title: str, text: str, expression: str, unit: str = "short", *, width: int = 4, steps: Sequence[tuple[float, str]] = ()
+    title: str,
+    text: str,
+    expression: str,
+    unit: str = "short",
+    *,
+    width: int = 4,
+    steps: Sequence[tuple[float, str]] = (),
 ) -> stat.Panel:
     """One number. ``steps``: colours from values upwards."""
     panel = stat.Panel().title(title).description(text).datasource(PROMETHEUS).unit(unit).span(width).height(4)
@@ -89,7 +95,11 @@ def listing(
 
 
 def coloured(
-    panel: table.Panel, column: str, steps: Sequence[tuple[float, str]], unit: str = "short", words: Expressions | None = None
+    panel: table.Panel,
+    column: str,
+    steps: Sequence[tuple[float, str]],
+    unit: str = "short",
+    words: Expressions | None = None,
 ) -> table.Panel:
     """Colours a column's cells by value; ``words`` stand for single values."""
     properties = [

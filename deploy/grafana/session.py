@@ -27,7 +27,8 @@ _RELIABILITY = chosen('gen_ai_evaluation_name="agent_reliability"')
 _CONSISTENCY = chosen('gen_ai_evaluation_name="agent_consistency"')
 _SESSION = 'pandaeval_level="session"'
 _SIGNALS = chosen(
-    'pandaeval_level="trace"', 'gen_ai_evaluation_name=~"confidence|coherence|loop_detection|tool_correctness|tool_loop"'
+    'pandaeval_level="trace"',
+    'gen_ai_evaluation_name=~"confidence|coherence|loop_detection|tool_correctness|tool_loop"',
 )
 _CLICK = "The dots are exemplars: click one to open the trace (a session's is its last one)."
 
@@ -102,7 +103,7 @@ def _traces() -> Panel:
 
 
 def _risk() -> Panel:
-    low = f"{SCORE}_bucket{_SIGNALS[:-1]}, le=\"0.5\"}}"
+    low = f'{SCORE}_bucket{_SIGNALS[:-1]}, le="0.5"}}'
     rate = f"sum by ({NAME}) (rate({low}[$__rate_interval]))"
     whole = f"sum by ({NAME}) (rate({SCORE}_count{_SIGNALS}[$__rate_interval]))"
     return graph(

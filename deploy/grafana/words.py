@@ -6,9 +6,7 @@ SCORE = "pandaeval_evaluation_score"
 EVALUATIONS = "pandaeval_evaluations_total"
 NAME, AGENT, SERVICE = "gen_ai_evaluation_name", "gen_ai_agent_name", "pandaeval_service"
 OUTCOME, WHY, PASSED = "pandaeval_outcome", "pandaeval_why", "pandaeval_passed"
-CHOSEN = (
-    'pandaeval_service=~"$service", gen_ai_agent_name=~"$agent", deployment_environment_name=~"$environment"'
-)
+CHOSEN = 'pandaeval_service=~"$service", gen_ai_agent_name=~"$agent", deployment_environment_name=~"$environment"'
 """What the variables at the top of a dashboard select; a label that is absent counts as empty, which ``.*`` matches."""
 JUDGED = "task_completion|tool_correctness|argument_correctness|step_efficiency|confidence|plan_adherence|plan_quality"
 UNSCORED = 'pandaeval_outcome="unscored"'

@@ -1,0 +1,138 @@
+"""Dashboards, data sources and alerts as files: current, consistent, and only about metrics that exist.
+
+That each query finds something in a real Prometheus is shown by ``pytest -m e2e tests/e2e/test_dashboards.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pandaeval_collector import series, telemetry
+from pandaeval_collector.exporters._naming import metric_name
+from support.dashboards import FILES, GRAFANA, panels, queries, sources, variables
+from support.prometheus import PROMTOOL
+
+_ROOT = Path(__file__).parents[2]
+_PROMETHEUS = _ROOT / "deploy" / "prometheus"
+_LABELS = {
+    *("gen_ai_evaluation_name", "gen_ai_agent_name", "gen_ai_request_model", "deployment_environment_name", "le"),
+    *(f"pandaeval_{name}" for name in ("level", "service", "outcome", "why", "passed")),
+    *(f"pandaeval_{name}" for name in ("reason", "queue", "exporter", "signal")),
+    *("instance", "job"),
+}
+
+
+def _series() -> set[str]:
+    """Every name that Prometheus can have of us."""
+    found = set()
+    for each in (*series.INSTRUMENTS.values(), *telemetry.INSTRUMENTS.values()):
+        name, _ = metric_name(each.name, each.unit)
+        suffixes = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("_total",), "gauge": ("",)}[each.kind]
+        found |= {name + suffix for suffix in suffixes}
+    return found
+
+
+def _rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load((_PROMETHEUS / "rules.yaml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def _words(expression: str) -> set[str]:
+    """What of an expression can be a metric or a label of ours."""
+    without_values = re.sub(r'"[^"]*"', "", expression)
+    return set(re.findall(r"(?<![$\w])(?:pandaeval|gen_ai|deployment)_\w+", without_values))
+
+
+def test_the_files_are_what_the_generator_makes() -> None:
+    pytest.importorskip("grafana_foundation_sdk", reason="pip install grafana-foundation-sdk")
+    from deploy.grafana.generate import dashboards
+
+    made = dashboards()
+    assert {file.name: file.read_text() for file in FILES} == made, "run: python -m deploy.grafana.generate"
+
+
+@pytest.mark.parametrize("asked", queries(), ids=lambda asked: str(asked.where))
+def test_queries_speak_of_what_there_is(asked: Any) -> None:
+    unknown = _words(asked.expression) - _series() - _LABELS
+    assert not unknown
+    assert _words(asked.expression) & _series()
+    assert not re.search(r'le="(0|1)(\.0)?"', asked.expression), "1 or 1.0, that depends on the way it came"
+    if asked.exemplars:
+        assert "_bucket" in asked.expression, "exemplars hang on buckets"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
+def test_panels_do_not_overlap_and_say_what_they_show(file: Path) -> None:
+    dashboard = json.loads(file.read_text())
+    for one, other in combinations(dashboard["panels"], 2):
+        assert not _overlap(one["gridPos"], other["gridPos"]), (one["title"], other["title"])
+    for panel in panels(dashboard):
+        assert panel["title"]
+        assert panel["description"]
+        for target in panel["targets"]:
+            used = set(re.findall(r"\$(\w+)", target["expr"])) - {"__interval", "__rate_interval", "__range"}
+            assert used <= variables(dashboard).keys()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
+def test_a_graph_of_means_also_asks_for_buckets(file: Path) -> None:
+    for panel in panels(json.loads(file.read_text())):
+        expressions = [target["expr"] for target in panel["targets"]]
+        if panel["type"] == "timeseries" and any("_sum{" in expression for expression in expressions):
+            assert any(target.get("exemplar") for target in panel["targets"]), panel["title"]
+
+
+def test_dots_open_traces_and_traces_lead_to_scores() -> None:
+    by_uid = {source["uid"]: source for source in sources()}
+    [to_traces] = by_uid["pandaeval-prometheus"]["jsonData"]["exemplarTraceIdDestinations"]
+    assert to_traces["name"] == "trace_id"
+    assert by_uid[to_traces["datasourceUid"]]["type"] == "jaeger"
+    to_scores = by_uid["pandaeval-jaeger"]["jsonData"]["tracesToMetrics"]
+    assert by_uid[to_scores["datasourceUid"]]["type"] == "prometheus"
+    assert {tag["value"] for tag in to_scores["tags"]} <= _LABELS
+
+
+def test_links_lead_to_dashboards_and_variables_that_are_there() -> None:
+    known = {json.loads(file.read_text())["uid"]: variables(json.loads(file.read_text())) for file in FILES}
+    texts = [file.read_text() for file in FILES] + [(_ROOT / "deploy" / "jaeger" / "ui.json").read_text()]
+    links = [link for text in texts for link in re.findall(r"/d/([\w-]+)\?([^\"]*)", text)]
+    assert len(links) >= 4
+    for uid, query in links:
+        assert set(re.findall(r"var-(\w+)=", query)) <= known[uid].keys()
+
+
+@pytest.mark.parametrize("rule", _rules(), ids=lambda rule: str(rule["alert"]))
+def test_alerts_speak_of_what_there_is_and_say_what_to_do(rule: dict[str, Any]) -> None:
+    assert not _words(rule["expr"]) - _series() - _LABELS
+    kebab = re.sub(r"(?<!^)(?=[A-Z])", "-", rule["alert"].removeprefix("PandaEval")).lower()
+    assert rule["annotations"]["runbook"] == f"docs/operations.md#alert-{kebab}"
+    assert rule["labels"]["severity"] in ("warning", "critical")
+    tested = (_PROMETHEUS / "rules_test.yaml").read_text()
+    assert f"alertname: {rule['alert']}\n" in tested, "a test in which it fires"
+    assert f"`{rule['alert']}`" in (_ROOT / "docs" / "dashboards.md").read_text()
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
+def test_alerts_fire_when_they_should() -> None:
+    for arguments in (("test", "rules", "rules_test.yaml"), ("check", "rules", "rules.yaml")):
+        done = subprocess.run([str(PROMTOOL), *arguments], cwd=_PROMETHEUS, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
+    beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+    below = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+    return not (beside or below)
+
+
+def test_every_dashboard_is_provisioned() -> None:
+    [provider] = yaml.safe_load((GRAFANA / "provisioning" / "dashboards" / "pandaeval.yaml").read_text())["providers"]
+    assert provider["type"] == "file"
+    assert {file.stem for file in FILES} == {"agents", "session", "judge", "collector"}
