@@ -10,7 +10,7 @@ import logging
 import sqlite3
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -19,7 +19,15 @@ from pandaeval_collector import failpoints
 from pandaeval_collector.line import Decision, Line
 from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded, Submitted
 from pandaeval_collector.store import Chunk, ResultRow, Store, StoreFullError, TraceRow, WriteSet
-from pandaeval_collector.submitted import SessionEndings, TakenApart, added_up, take_apart
+from pandaeval_collector.submitted import (
+    NO_WORDS,
+    SessionEndings,
+    TakenApart,
+    added_up,
+    endings_of,
+    take_apart,
+    words_of,
+)
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import CloseRules, Decided, DueTrace, SessionAssembler, TraceAssembler
 from pandaeval_otel.model import Trace, Trigger
@@ -136,7 +144,7 @@ class Pipeline:
         signals = (("pandaeval.spans", "spans"), ("pandaeval.logs", "logs"))
         splits = [(instrument, [getattr(each, signal) for each in good]) for instrument, signal in signals]
         groups = ([fragment for split in group for fragment in split.fragments] for _, group in splits)
-        kept = await self._keep(*groups)
+        kept = await self._keep(*groups, words=words_of(good), endings=endings_of(good))
         for (instrument, group), (stored, known, late) in zip(splits, kept, strict=True):
             self._count(instrument, added_up(group), stored, known, late)
         self._count_refused(taken)
@@ -170,14 +178,17 @@ class Pipeline:
         items = [item for split in (taken.spans, taken.logs) for fragment in split.fragments for item in fragment.items]
         return "late: the trace was scored for good" if any(item.id not in decided.known for item in items) else ""
 
-    async def _keep(self, *groups: Sequence[Fragment]) -> list[tuple[int, int, int]]:
-        """Stores groups of fragments in one commit; for each group, how many items are stored, known and too late."""
+    async def _keep(
+        self, *groups: Sequence[Fragment], words: Mapping[bytes, Submitted] = NO_WORDS, endings: Sequence[str] = ()
+    ) -> list[tuple[int, int, int]]:
+        """Stores groups of fragments in one commit, with what applications said of them; for each group, how many items
+        are stored, known and too late."""
         try:
             remembered = self._remembered([fragment for group in groups for fragment in group])
             sorted_out = [self._sort_out(group, remembered) for group in groups]
-            chunks = [[self._chunk(fragment) for fragment in wanted] for wanted, _, _ in sorted_out]
-            if any(chunks):
-                await asyncio.wrap_future(self._store.append([chunk for group in chunks for chunk in group]))
+            chunks = [[self._chunk(each, words.get(each.trace_id)) for each in wanted] for wanted, _, _ in sorted_out]
+            if any(chunks) or endings:
+                await asyncio.wrap_future(self._store.append([chunk for group in chunks for chunk in group], endings))
             kept = []
             for (wanted, known, late), group in zip(sorted_out, chunks, strict=True):
                 stored, repeated, too_late = self._assemble(wanted, group, remembered)
@@ -213,7 +224,7 @@ class Pipeline:
                 late += new
         return wanted, known, late
 
-    def _chunk(self, fragment: Fragment) -> Chunk:
+    def _chunk(self, fragment: Fragment, word: Submitted | None) -> Chunk:
         return Chunk(
             id=self._store.next_chunk_id(),
             trace_id=fragment.trace_id,
@@ -221,6 +232,8 @@ class Pipeline:
             items=len(fragment.items),
             start_ns=fragment.start_ns,
             data=fragment.chunk,
+            session=word.session_id if word is not None else "",
+            closes=word is not None and not word.fragment,
         )
 
     def _assemble(
@@ -290,6 +303,7 @@ class Pipeline:
 
     def _resume(self) -> None:
         now = self._clock()
+        closed: list[bytes] = []
         for chunk in self._store.open_chunks():
             failpoints.reach("during_resume")
             decided = None
@@ -299,8 +313,16 @@ class Pipeline:
             self.telemetry.add("pandaeval.items", "resumed", added.stored)
             if added.late or (not added.stored and chunk.trace_id not in self._traces):
                 self._store.discard([chunk.id])
+            if self._traces.knows(chunk.trace_id):
+                self._endings.opened(chunk.trace_id, chunk.session)
+                closed += [chunk.trace_id] if chunk.closes else []
+        for trace_id in closed:
+            self._traces.close(trace_id)
         for session_id in self._store.open_sessions():
             self._sessions.touch(session_id, now)
+        for session_id in self._store.endings():
+            if self._endings.end(session_id):
+                self.end_session(session_id)
         if len(self._traces):
             _log.info("resumed %d open traces and %d open sessions", len(self._traces), len(self._sessions))
 
@@ -370,6 +392,10 @@ class Pipeline:
             self.telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
         finally:
             self._closing -= len(sessions)
+        told = [session_id for session_id, trigger in sessions.items() if trigger is Trigger.EXPLICIT]
+        if told:
+            # After the commit: where a crash comes in between, the session is closed once more, with the same results.
+            await self._patiently(lambda: asyncio.wrap_future(self._store.forget_endings(told)))
 
     async def settle(self, decide: Callable[[], Decision]) -> None:
         """Decides on the worker and commits, one decision at a time: each reads what the one before it left behind.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pandaeval_collector.receivers import Submitted
@@ -51,9 +51,27 @@ def added_up(splits: Iterable[Split]) -> Split:
     return whole
 
 
+def words_of(taken: Iterable[TakenApart]) -> dict[bytes, Submitted]:
+    """What is said of each trace. That it is complete stays true whatever is said besides."""
+    words: dict[bytes, Submitted] = {}
+    for each in taken:
+        known = words.get(each.submitted.trace_id)
+        if known is None or known.fragment:
+            words[each.submitted.trace_id] = each.submitted
+    return words
+
+
+def endings_of(taken: Iterable[TakenApart]) -> list[str]:
+    """The sessions that end."""
+    return [each.submitted.session_id for each in taken if each.submitted.session_end and each.submitted.session_id]
+
+
+NO_WORDS: Mapping[bytes, Submitted] = {}
+
+
 class SessionEndings:
-    """Sessions that applications ended, while traces of theirs wait for their decision. Not kept over a restart: a
-    session whose end is forgotten closes when it was idle."""
+    """Sessions that applications ended, while traces of theirs wait for their decision. The store keeps both over a
+    restart: the traces' sessions with their chunks, and the endings."""
 
     def __init__(self) -> None:
         self._session_of: dict[bytes, str] = {}

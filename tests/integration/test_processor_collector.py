@@ -221,6 +221,33 @@ class TestResults:
             await asyncio.to_thread(tracing.shutdown)
 
 
+@pytest.mark.parametrize("point", ["before_decide:1", "after_decision_commit:1", "after_decide:2"])
+def test_kill_9_forgets_no_word_of_the_application(point: str, tmp_path: Path, telemetry: Recording) -> None:
+    """That a trace is complete and a session over: killed before the trace is decided, before the session is, and
+    before the session's result is stored. No waiting would close them within this test."""
+    waits = {f"PANDAEVAL_{key}": "1h" for key in ("CLOSE__QUIET", "CLOSE__IDLE", "CLOSE__MAX_AGE", "SESSION__IDLE")}
+    with CollectorProcess(tmp_path, waits) as collector:
+        collector.start(PANDAEVAL_FAIL_POINT=point)
+        tracing = provider(processor(collector.grpc, telemetry))
+        with using_session("over"):
+            trace_id = run_agent(tracing.get_tracer("t"))
+            session_end()
+        tracing.shutdown()
+        assert telemetry["traces", "acknowledged", ""] == 1
+        assert collector.wait(60) == -9
+        collector.start()
+        collector.until(
+            lambda: any(each["level"] == "session" for each in collector.results()), "done with the session"
+        )
+        collector.until(collector.at_rest, "at rest")
+        assert collector.stop() == 0
+        collector.start()
+        assert {each["trigger"] for each in collector.results()} == {"explicit"}
+        assert {each["trace_id"] for each in collector.results() if each["level"] == "trace"} == {trace_id}
+        sessions = [each["id"] for each in collector.results() if each["level"] == "session"]
+        assert len(sessions) == len(set(sessions))
+
+
 class _Witness(Submission):
     """Remembers which traces the collector took."""
 

@@ -475,8 +475,8 @@ def hold_appends(line: RunningLine, monkeypatch: pytest.MonkeyPatch) -> list[Fut
     held: list[Future[None]] = []
     append = line.store.append
 
-    def hold(chunks: Any) -> Future[None]:
-        append(chunks).result(10)
+    def hold(chunks: Any, *more: Any) -> Future[None]:
+        append(chunks, *more).result(10)
         held.append(Future())
         return held[-1]
 

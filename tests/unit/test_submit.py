@@ -10,6 +10,7 @@ from pandaeval_collector.pipeline import Timing
 from pandaeval_collector.receivers import Draining, Overloaded, Submitted
 from pandaeval_collector.submitted import SessionEndings
 from support.disk import failing_disk
+from support.doors import until
 from support.line import RunningLine, as_file, in_session
 from support.made_traces import Composer, MadeTrace
 
@@ -60,6 +61,14 @@ class TestTraces:
                 await line.wait(0)
             assert {each["revision"] for each in line.results()} == {1}
             assert_accounted(line, 8)
+
+    async def test_a_restart_remembers_that_they_are_complete(self, tmp_path: Path) -> None:
+        (trace,) = made(1)
+        async with RunningLine(tmp_path) as line:
+            await line.pipeline.submit([submitted(trace)])
+            await line.restart()
+            await line.wait(0)
+            assert {each["trigger"] for each in line.results()} == {"explicit"}
 
     async def test_a_restart_loses_nothing(self, tmp_path: Path) -> None:
         (trace,) = made(1)
@@ -148,6 +157,45 @@ class TestSessionEnds:
             assert await line.pipeline.submit([Submitted(b"", session_id="s", session_end=True)]) == [""]
             await line.wait(0)
             assert await self._sessions(line) == ["s"]
+
+    @pytest.mark.parametrize("restarts_after_end", [1, 2])
+    async def test_a_restart_forgets_neither_its_end_nor_what_it_waits_for(
+        self, tmp_path: Path, restarts_after_end: int
+    ) -> None:
+        first, second = (in_session(trace, "s") for trace in _with_session(2))
+        async with RunningLine(tmp_path) as line:
+            await line.pipeline.submit([submitted(first, fragment=True), submitted(second, session_end=True)])
+            for _ in range(restarts_after_end):
+                await line.restart()
+            await line.wait(1)
+            assert not await self._sessions(line)
+            await line.wait(11)
+            await line.wait(0)
+            assert await self._sessions(line) == ["s"]
+            (scored,) = (each for each in line.results() if each["level"] == "session")
+            assert (scored["trigger"], scored["metadata"]["total_traces_in_session"]) == ("explicit", 2)
+            await until(lambda: not line.store.endings())
+            await line.restart()
+            await line.wait(0)
+            assert await self._sessions(line) == ["s"]
+
+    async def test_a_restart_remembers_an_end_that_came_alone(self, tmp_path: Path) -> None:
+        (trace,) = (in_session(trace, "s") for trace in _with_session(1))
+        async with RunningLine(tmp_path) as line:
+            await line.pipeline.submit([submitted(trace)])
+            await line.wait(0)
+            await line.pipeline.submit([Submitted(b"", session_id="s", session_end=True)])
+            await line.restart()
+            await line.wait(0)
+            assert await self._sessions(line) == ["s"]
+
+    async def test_the_end_of_an_unknown_session_is_soon_forgotten(self, tmp_path: Path) -> None:
+        async with RunningLine(tmp_path) as line:
+            await line.pipeline.submit([Submitted(b"", session_id="nobody's", session_end=True)])
+            assert line.store.endings() == ["nobody's"]
+            await line.wait(0)
+            await until(lambda: not line.store.endings())
+            assert not await self._sessions(line)
 
     async def test_what_it_would_score_now_is_not_stored(self, tmp_path: Path) -> None:
         (trace,) = (in_session(trace, "s") for trace in _with_session(1))

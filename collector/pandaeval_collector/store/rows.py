@@ -13,7 +13,8 @@ from pandaeval_otel.assembly import Decided
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Items of one trace as they came in one request. ``id`` is given by the store; ``start_ns`` is the earliest
-    start among its spans (0 for logs)."""
+    start among its spans (0 for logs). ``session``, ``closes``: an application said which session the trace belongs
+    to, and that it is complete."""
 
     id: int
     trace_id: bytes
@@ -21,6 +22,8 @@ class Chunk:
     items: int
     start_ns: int
     data: bytes
+    session: str = ""
+    closes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

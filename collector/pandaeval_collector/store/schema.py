@@ -128,6 +128,13 @@ MIGRATIONS: tuple[str, ...] = (
     -- What is seldom needed of an answer, apart from the facts.
     ALTER TABLE session_traces ADD COLUMN answer BLOB NOT NULL DEFAULT x'';
     """,
+    """
+    -- An application's word on a trace: its session, and that the trace is complete.
+    ALTER TABLE chunks ADD COLUMN session TEXT NOT NULL DEFAULT '';
+    ALTER TABLE chunks ADD COLUMN closes INTEGER NOT NULL DEFAULT 0;
+    -- Sessions that an application ended, until they are scored for good.
+    CREATE TABLE endings (session_id TEXT PRIMARY KEY) WITHOUT ROWID;
+    """,
 )
 
 

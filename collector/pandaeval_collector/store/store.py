@@ -78,8 +78,9 @@ class Store:
         """An id for a chunk; ids grow in order of arrival."""
         return next(self._chunk_ids)
 
-    def append(self, chunks: Sequence[Chunk]) -> Future[None]:
-        """Stores chunks; the future is done when they are committed. Raises :class:`StoreFullError` at once."""
+    def append(self, chunks: Sequence[Chunk], endings: Sequence[str] = ()) -> Future[None]:
+        """Stores chunks, and the ids of sessions that an application ended with them; the future is done when they are
+        committed. Raises :class:`StoreFullError` at once."""
         if self._size >= self._max_bytes:
             self._size = self._measure()
             if self._size >= self._max_bytes:
@@ -90,8 +91,9 @@ class Store:
         def work(connection: sqlite3.Connection) -> None:
             # Packed here and not by the caller: an event loop is too dear to compress on.
             rows = [self._row(chunk) for chunk in chunks]
-            self._size += sum(len(row[-1]) for row in rows)
-            connection.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._size += sum(len(row[7]) for row in rows)
+            connection.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            connection.executemany("INSERT OR IGNORE INTO endings VALUES (?)", [(id_,) for id_ in endings])
 
         return self._writer.submit(work)
 
@@ -112,17 +114,17 @@ class Store:
         """Chunks of traces that were not decided yet, in order of arrival: what a restart resumes from."""
         with self._scan() as reader:
             undecided = reader.execute(
-                """SELECT id, trace_id, logs, items, start_ns, packed, data FROM chunks
+                """SELECT id, trace_id, logs, items, start_ns, packed, data, session, closes FROM chunks
                    WHERE NOT EXISTS (SELECT 1 FROM traces, json_each(CAST(traces.chunks AS TEXT)) AS held
                                      WHERE traces.trace_id = chunks.trace_id AND held.value = chunks.id)
                    ORDER BY id"""
             )
-            for id_, trace_id, logs, items, start_ns, packed, data in undecided:
+            for id_, trace_id, logs, items, start_ns, packed, data, session, closes in undecided:
                 try:
                     content = self._unpack(packed, data)
                 except zstandard.ZstdError:  # a start must not fail over it; the trace is given up when it is due
                     content = b""
-                yield Chunk(id_, trace_id, bool(logs), items, start_ns, content)
+                yield Chunk(id_, trace_id, bool(logs), items, start_ns, content, session, bool(closes))
 
     def discard(self, ids: Sequence[int]) -> Future[None]:
         """Drops chunks that brought nothing new to a decided trace."""
@@ -238,6 +240,18 @@ class Store:
     def open_sessions(self) -> Iterator[str]:
         """Sessions that were not scored for good yet."""
         yield from (row[0] for row in self._reader().execute("SELECT session_id FROM sessions WHERE open = 1"))
+
+    def endings(self) -> list[str]:
+        """Sessions that an application ended and that are not scored for good yet."""
+        return [row[0] for row in self._reader().execute("SELECT session_id FROM endings ORDER BY session_id")]
+
+    def forget_endings(self, session_ids: Sequence[str]) -> Future[None]:
+        """They are scored for good."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany("DELETE FROM endings WHERE session_id = ?", [(id_,) for id_ in session_ids])
+
+        return self._writer.submit(work)
 
     def session_is_open(self, session_id: str) -> bool | None:
         """Whether a session waits to be scored for good; ``None`` for one that is not known."""
@@ -371,10 +385,12 @@ class Store:
         finally:
             connection.close()
 
-    def _row(self, chunk: Chunk) -> tuple[int, bytes, int, int, int, int, int, bytes]:
+    def _row(self, chunk: Chunk) -> tuple[int, bytes, int, int, int, int, int, bytes, str, int]:
         packed = len(chunk.data) > _COMPRESS_FROM
         data = self._zstd()[0].compress(chunk.data) if packed else chunk.data
-        return chunk.id, chunk.trace_id, chunk.logs, chunk.items, chunk.start_ns, len(chunk.data), packed, data
+        size = len(chunk.data)
+        head = (chunk.id, chunk.trace_id, chunk.logs, chunk.items, chunk.start_ns, size, packed, data)
+        return (*head, chunk.session, chunk.closes)
 
     def _unpack(self, packed: int, data: bytes) -> bytes:
         return self._zstd()[1].decompress(data) if packed else data
