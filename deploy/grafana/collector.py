@@ -36,8 +36,8 @@ def _numbers() -> list[Panel]:
                f"sum(pandaeval_accounting_residual{_ON})", steps=((-1e9, BAD), (0, GOOD), (1, BAD))),
         number("Spans per second", "Decoded.",
                f'sum(rate(pandaeval_spans_total{_ON[:-1]}, pandaeval_outcome="decoded"}}[$__rate_interval]))'),
-        number("Lag", "How long the oldest trace that is due has been waiting.", f"max(pandaeval_lag_seconds{_ON})", "s",
-               steps=((0, GOOD), (10, WARN), (60, BAD))),
+        number("Lag", "How long the oldest trace that is due has been waiting.",
+               f"max(pandaeval_lag_seconds{_ON})", "s", steps=((0, GOOD), (10, WARN), (60, BAD))),
         number("Results not delivered", "Dropped since the start: refused by the sink, or too old.", dropped,
                steps=((0, GOOD), (1, BAD))),
         number("Memory", "Resident, the largest.", f"max(pandaeval_memory_bytes{_ON})", "bytes"),
@@ -124,16 +124,15 @@ def _memory() -> Panel:
 
 def _store() -> Panel:
     size = f"max by (instance) (pandaeval_store_size_bytes{_ON})"
-    text = "Bytes in use in the store's file; at 70 % of store.max_bytes old results go earlier, at 95 % spans are refused."
+    text = "Bytes in use in the file. From 70 % of store.max_bytes old results go earlier, at 95 % spans are refused."
     return graph("Store", text, {"{{instance}}": size}, "bytes", width=8)
 
 
 def _disk_errors() -> Panel:
+    errors = f"sum by (instance, pandaeval_outcome) (pandaeval_store_errors_total{_ON})"
     return graph(
         "Failures of the disk since the start",
         "refused: senders were told to come back. retried: written later. put_aside: a damaged file was moved away.",
-        {
-            "{{instance}} {{pandaeval_outcome}}": f"sum by (instance, pandaeval_outcome) (pandaeval_store_errors_total{_ON})"
-        },
+        {"{{instance}} {{pandaeval_outcome}}": errors},
         width=8,
     )

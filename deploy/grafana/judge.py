@@ -40,11 +40,12 @@ def _numbers() -> list[Panel]:
     failed = in_range(_RESULTS[:-1] + f', pandaeval_why=~"{FAILED}"}}', "")
     asked, kept = (in_range(f'{_ANSWERS}{{pandaeval_outcome{match}"}}', "") for match in ('=~".+', '="remembered'))
     return [
-        number("Cost", "In the time that is shown, as the model's price list has it.", in_range(_COST, ""), "currencyUSD"),
-        number("Spent today", "Of the day (UTC), calls under way included. Needs judge.daily_usd.", spent, "currencyUSD"),
+        number("Cost", "In the time that is shown, by the model's price list.", in_range(_COST, ""), "currencyUSD"),
+        number("Spent today", "Of the day (UTC), calls under way too. Needs judge.daily_usd.", spent, "currencyUSD"),
         number("Budget used", "Share of judge.daily_usd.", f"{spent} / {limit}", "percentunit",
                steps=((0, GOOD), (0.8, WARN), (0.95, BAD))),
-        number("Cost of a judged result", "In the time that is shown.", f"{in_range(_COST, '')} / {judged}", "currencyUSD"),
+        number("Cost of a judged result", "In the time that is shown.", f"{in_range(_COST, '')} / {judged}",
+               "currencyUSD"),
         number("Failed evaluations", "The judge failed, not the agent: error, timeout, no valid verdict.",
                f"round({failed} or 0 * {in_range(_RESULTS, '')})", steps=((0, GOOD), (1, BAD))),
         number("From memory", "Share of verdicts that had been given before and cost nothing.",

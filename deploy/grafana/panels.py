@@ -15,6 +15,7 @@ from grafana_foundation_sdk.models import prometheus as prometheus_model
 PROMETHEUS = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 GOOD, WARN, BAD, PLAIN = "green", "orange", "red", "text"
 Panel = cog.Builder[model.Panel]
+Steps = Sequence[tuple[float, str]]
 Expressions = Mapping[str, str]
 """Legend (or column) by its PromQL expression's place; the order is kept."""
 
@@ -69,7 +70,7 @@ def number(
     unit: str = "short",
     *,
     width: int = 4,
-    steps: Sequence[tuple[float, str]] = (),
+    steps: Steps = (),
 ) -> stat.Panel:
     """One number. ``steps``: colours from values upwards."""
     panel = stat.Panel().title(title).description(text).datasource(PROMETHEUS).unit(unit).span(width).height(4)
@@ -97,7 +98,7 @@ def listing(
 def coloured(
     panel: table.Panel,
     column: str,
-    steps: Sequence[tuple[float, str]],
+    steps: Steps,
     unit: str = "short",
     words: Expressions | None = None,
 ) -> table.Panel:
@@ -132,7 +133,7 @@ def _legend() -> common_builders.VizLegendOptions:
     return legend.placement(common.LegendPlacement.BOTTOM)
 
 
-def _thresholds(steps: Sequence[tuple[float, str]]) -> dashboard.ThresholdsConfig:
+def _thresholds(steps: Steps) -> dashboard.ThresholdsConfig:
     first = model.Threshold(value=None, color=PLAIN)
     found = [first, *(model.Threshold(value=value, color=color) for value, color in steps)]
     return dashboard.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(found)

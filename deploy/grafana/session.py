@@ -26,10 +26,8 @@ from deploy.grafana.words import (
 _RELIABILITY = chosen('gen_ai_evaluation_name="agent_reliability"')
 _CONSISTENCY = chosen('gen_ai_evaluation_name="agent_consistency"')
 _SESSION = 'pandaeval_level="session"'
-_SIGNALS = chosen(
-    'pandaeval_level="trace"',
-    'gen_ai_evaluation_name=~"confidence|coherence|loop_detection|tool_correctness|tool_loop"',
-)
+_KINDS = "confidence|coherence|loop_detection|tool_correctness|tool_loop"
+_SIGNALS = chosen('pandaeval_level="trace"', f'gen_ai_evaluation_name=~"{_KINDS}"')
 _CLICK = "The dots are exemplars: click one to open the trace (a session's is its last one)."
 
 

@@ -58,10 +58,14 @@ class Otelcol:
         """Every log record, span or metric that it wrote, in order; with its ``resource`` and ``scope``."""
         outer, inner, leaf = _FIELDS[signal_name]
         path = self._folder / f"{signal_name}.json"
-        for line in path.read_text().splitlines() if path.exists() else ():
+        text = path.read_text() if path.exists() else ""
+        for line in text[: text.rfind("\n") + 1].splitlines():  # the last one may be half written
             for resourced in json.loads(line)[outer]:
                 for scoped in resourced[inner]:
-                    around = {"resource": plain(resourced["resource"]["attributes"]), "scope": scoped["scope"]["name"]}
+                    around = {
+                        "resource": plain(resourced["resource"]["attributes"]),
+                        "scope": scoped["scope"].get("name", ""),
+                    }
                     yield from (item | around for item in scoped[leaf])
 
     def scrape(self) -> str:

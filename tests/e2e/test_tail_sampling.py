@@ -1,0 +1,113 @@
+"""Tail sampling in the real OpenTelemetry Collector: evaluation spans share the fate of the trace that they are about,
+whether they come before the sampler decides or after."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from support.collector import CollectorProcess
+from support.made_traces import Composer
+from support.otelcol import BINARY, ConfiguredOtelcol, Otelcol, plain
+from support.processors import until
+from support.senders import GrpcDoor
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not BINARY.exists(), reason=f"needs {BINARY}: python tests/support/programs.py otelcol"),
+]
+
+_TRACES = 80
+_SHARE = {"sampling_percentage: 10": "sampling_percentage: 40"}
+_NO_CACHE = {
+    "decision_cache: {sampled_cache_size: 500000, non_sampled_cache_size: 500000}": "",
+    "num_traces: 50000": "num_traces: 10",
+}
+
+
+def test_scores_in_time_decide_and_stay_with_their_trace(tmp_path: Path) -> None:
+    """PandaEval is faster than the sampler: what scored badly is kept, each trace with its scores."""
+    kept, results = _sample(tmp_path, quiet="100ms", wait="4s")
+    bad = {result["trace_id"] for result in results if result["success"] is False and result["level"] == "trace"}
+    assert 0 < len(bad) < _TRACES
+    assert bad <= kept.keys(), "every trace with a failed result was kept"
+    assert len(bad) < len(kept) < _TRACES, "and some of the rest, not all"
+    _assert_whole(kept)
+
+
+def test_scores_that_come_late_follow_the_decision(tmp_path: Path) -> None:
+    """The sampler is faster: its cache knows what became of the trace, also when the trace itself has left memory."""
+    small = {"num_traces: 50000": "num_traces: 10"}
+    kept, results = _sample(tmp_path, quiet="5s", wait="1s", changes=small)
+    assert len({result["trace_id"] for result in results}) == _TRACES
+    assert 0 < len(kept) < _TRACES
+    _assert_whole(kept)
+
+
+def test_without_the_cache_late_scores_go_astray(tmp_path: Path) -> None:
+    """Why the cache is there: scores without their trace, or traces without their scores."""
+    kept, _ = _sample(tmp_path, quiet="5s", wait="1s", changes=_NO_CACHE)
+    assert any(not own or not evaluations for own, evaluations in map(_parts, kept.values()))
+
+
+def _sample(
+    folder: Path, quiet: str, wait: str, changes: dict[str, str] | None = None
+) -> tuple[dict[str, list[dict[str, Any]]], list[dict[str, Any]]]:
+    """Spans by trace id as the backend has them, sessions' own traces left out; and all results."""
+    timing = {"decision_wait_after_root_received: 20s": f"decision_wait_after_root_received: {wait}"}
+    settings = {"PANDAEVAL_CLOSE__QUIET": quiet, "PANDAEVAL_CLOSE__IDLE": "20s", "PANDAEVAL_EXPORTERS__OTLP__METRICS__ENABLED": "false",
+                "PANDAEVAL_EXPORTERS__OTLP__LOGS__ENABLED": "false"}  # fmt: skip
+    with Otelcol(folder / "backend") as backend, CollectorProcess(folder / "collector", settings) as collector:
+        backend.start()
+        where = {"BACKEND_ENDPOINT": f"127.0.0.1:{backend.grpc_port}", "PANDAEVAL_ENDPOINT": collector.grpc}
+        replaced = timing | _SHARE | (changes or {})
+        with ConfiguredOtelcol("tail_sampling.yaml", folder / "sampler", where, replaced) as sampler:
+            collector.settings["PANDAEVAL_EXPORTERS__OTLP__ENDPOINT"] = sampler.results
+            collector.start()
+            door, composer = GrpcDoor(sampler.grpc), Composer(21)
+            until(lambda: door.send(ExportTraceServiceRequest()).acknowledged, "the sampler's start")
+            sent = [composer.trace() for _ in range(_TRACES)]
+            assert all(door.send(trace.request()).acknowledged for trace in sent)
+            door.close()
+            ids = {trace.trace_id.hex() for trace in sent}
+            collector.until(lambda: {each["trace_id"] for each in collector.results()} == ids, "scored")
+            collector.until(collector.at_rest, "at rest, with all results sent")
+            _until_calm(backend)
+            results = collector.results()
+    found = defaultdict(list)
+    for span in backend.items("traces"):
+        if span["traceId"] in ids:
+            found[span["traceId"]].append(span)
+    return found, results
+
+
+def _until_calm(backend: Otelcol) -> None:
+    """Until nothing has come for longer than the sampler may still wait."""
+    seen = {"number": -1, "looks": 0}
+
+    def calm() -> bool:
+        number = sum(1 for _ in backend.items("traces"))
+        seen["looks"] = seen["looks"] + 1 if number == seen["number"] else 0
+        seen["number"] = number
+        return seen["looks"] > 600
+
+    until(calm, "the end of what comes", 60.0)
+
+
+def _parts(spans: list[dict[str, Any]]) -> tuple[int, int]:
+    """How many spans are the application's, and how many are evaluations."""
+    evaluations = sum(span["scope"] == "pandaeval.evaluation" for span in spans)
+    return len(spans) - evaluations, evaluations
+
+
+def _assert_whole(kept: dict[str, list[dict[str, Any]]]) -> None:
+    for trace_id, spans in kept.items():
+        own, evaluations = _parts(spans)
+        assert own, f"scores without their trace {trace_id}"
+        assert evaluations, f"the trace {trace_id} without its scores"
+        ids = {span["spanId"] for span in spans}
+        assert all(span["parentSpanId"] in ids for span in spans if span["scope"] == "pandaeval.evaluation")
+        assert all(plain(event["attributes"]) for span in spans for event in span.get("events", ()))
