@@ -17,6 +17,8 @@ _TEXT_KEYS = ("content", "text", "refusal")
 _REASONING_KEYS = ("content", "text", "thinking", "reasoning", "reasoningText", "summary")
 _NAME_KEYS = ("name", "toolName", "tool_name")
 _CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id")
+_TODAYS_REQUEST = frozenset({"type", "id", "name", "arguments"})
+"""What most requests consist of."""
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters", "server_tool_call")
 _OUTPUT_TYPES = frozenset({"json", "text", "content", "error-text", "error-json"})
 _OUTPUT_KEYS = frozenset({"type", "value", "providerOptions"})
@@ -73,9 +75,8 @@ def text_part(value: Any) -> Part:
 
 def request_of(call: dict[str, Any]) -> ToolRequest:
     """A tool request, with the name and arguments on the block itself or in its ``function`` member."""
-    if len(call) == 4 and "type" in call and type(arguments := call.get("arguments")) is dict:
-        if "name" in call and "id" in call:  # today's form, which most requests have
-            return ToolRequest(identifier(call["name"]), arguments, identifier(call["id"]))
+    if call.keys() == _TODAYS_REQUEST and type(call["arguments"]) is dict:
+        return ToolRequest(identifier(call["name"]), call["arguments"], identifier(call["id"]))
     inner = call.get("function")
     source = inner if type(inner) is dict else call
     name = source.get("name") or first(source, _NAME_KEYS) or first(call, _NAME_KEYS)

@@ -53,8 +53,8 @@ class Dialect(Protocol):
     ``scopes``: prefixes of instrumentation scope names that do; ``names``: prefixes of span names that do.
     A span is offered to every candidate whose hint matches; an empty set of hints means "offered every span".
 
-    Two more hints may be given. ``marks``: attribute keys of which a span must have one, to be offered by its roots: for
-    a dialect that shares them with others. ``only_logs``: ``True`` where it reads nothing but log records.
+    Two more hints may be given. ``marks``: attribute keys of which a span must have one, to be offered by its roots,
+    for a dialect that shares them with others. ``only_logs``: ``True`` where it reads nothing but log records.
     """
 
     name: str

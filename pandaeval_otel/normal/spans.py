@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects import Dialect, Reading
@@ -65,14 +65,8 @@ def dialects() -> tuple[Dialect, ...]:
 
 def candidates(raw: RawSpan, logs: Sequence[RawLog] = ()) -> tuple[Dialect, ...]:
     """The dialects that are asked about a span and its log records, highest priority first."""
-    signature = _signature(raw, logs)
-    return tuple(dialect for dialect in dialects() if _is_candidate(dialect, signature))
-
-
-_Signature = tuple[tuple[str, ...], str, str, bool, bool]
-"""What of a span, its events and log records decides who is asked; spans of one place in a program have one. All keys;
-the scope; the longest prefix that a dialect names which the span's name begins with, since names are of unbounded
-variety; whether there are log records; whether the keys are those of the span alone, and none was dropped."""
+    kind = _kind(_signature(raw, logs))
+    return tuple(dialect for dialect in dialects() if _is_candidate(dialect, kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +77,45 @@ class _Plan:
     has_own: bool
 
 
-_PLANS: dict[_Signature, _Plan] = {}
-"""Emptied when full: the keys of what is spread over many of them are of unbounded variety, too."""
+_Signature = tuple[tuple[str, ...], str, str, bool, bool]
+"""What of a span, its events and log records decides who is asked; spans of one place in a program have one. All keys;
+the scope; the longest prefix that a dialect names which the span's name begins with, since names are of unbounded
+variety; whether there are log records; whether the keys are those of the span alone, and none was dropped."""
+
+
+class _Kind(NamedTuple):
+    """As much of a signature as counts: of lists that are spread over many keys, each length is a signature."""
+
+    roots: frozenset[str]
+    """First segments of the keys."""
+    marks: frozenset[str]
+    scope: str
+    hint: str
+    has_logs: bool
+    whole: bool
+
+
+_BY_SIGNATURE: dict[_Signature, _Plan] = {}
+_BY_KIND: dict[_Kind, _Plan] = {}
 
 
 def _plan(raw: RawSpan, logs: Sequence[RawLog]) -> _Plan:
     signature = _signature(raw, logs)
-    plan = _PLANS.get(signature)
+    plan = _BY_SIGNATURE.get(signature)
     if plan is None:
-        if len(_PLANS) >= _CACHE_LIMIT:
-            _PLANS.clear()
-        found = [dialect for dialect in dialects() if _is_candidate(dialect, signature)]
-        readers = tuple((dialect.name, dialect.read) for dialect in found)
-        plan = _PLANS[signature] = _Plan(readers, semconv.PANDAEVAL_ROOT in _roots(signature[0]))
+        if len(_BY_SIGNATURE) >= _CACHE_LIMIT:
+            _BY_SIGNATURE.clear()
+        plan = _BY_SIGNATURE[signature] = _plan_of_kind(_kind(signature))
+    return plan
+
+
+def _plan_of_kind(kind: _Kind) -> _Plan:
+    plan = _BY_KIND.get(kind)
+    if plan is None:
+        if len(_BY_KIND) >= _CACHE_LIMIT:
+            _BY_KIND.clear()
+        readers = tuple((dialect.name, dialect.read) for dialect in dialects() if _is_candidate(dialect, kind))
+        plan = _BY_KIND[kind] = _Plan(readers, semconv.PANDAEVAL_ROOT in kind.roots)
     return plan
 
 
@@ -112,29 +132,39 @@ def _signature(raw: RawSpan, logs: Sequence[RawLog]) -> _Signature:
     return keys, raw.scope.name, hint, bool(logs), False
 
 
+def _kind(signature: _Signature) -> _Kind:
+    keys, scope, hint, has_logs, whole = signature
+    return _Kind(frozenset(map(_root, keys)), _marks().intersection(keys), scope, hint, has_logs, whole)
+
+
+@lru_cache(maxsize=_CACHE_LIMIT)
+def _root(key: str) -> str:
+    return key.partition(".")[0]
+
+
 @cache
 def _name_prefixes() -> tuple[str, ...]:
     return tuple({prefix for dialect in dialects() for prefix in dialect.names})
 
 
-def _is_candidate(dialect: Dialect, signature: _Signature) -> bool:
-    keys, scope, hint, has_logs, whole = signature
-    if getattr(dialect, "only_logs", False) and not has_logs:
+@cache
+def _marks() -> frozenset[str]:
+    return frozenset(mark for dialect in dialects() for mark in getattr(dialect, "marks", ()))
+
+
+def _is_candidate(dialect: Dialect, kind: _Kind) -> bool:
+    if getattr(dialect, "only_logs", False) and not kind.has_logs:
         return False
     if not (dialect.roots or dialect.scopes or dialect.names):
         return True
-    if (dialect.scopes and scope.startswith(dialect.scopes)) or (hint and hint.startswith(dialect.names)):
+    if (dialect.scopes and kind.scope.startswith(dialect.scopes)) or (
+        kind.hint and kind.hint.startswith(dialect.names)
+    ):
         return True
-    marks = getattr(dialect, "marks", _NO_MARKS)
-    if marks and whole and marks.isdisjoint(keys):
+    marks: frozenset[str] = getattr(dialect, "marks", _NO_MARKS)
+    if marks and kind.whole and marks.isdisjoint(kind.marks):
         return False
-    return not dialect.roots.isdisjoint(_roots(keys))
-
-
-@lru_cache(maxsize=1)  # asked for by each dialect in turn
-def _roots(keys: tuple[str, ...]) -> frozenset[str]:
-    """First segments of keys."""
-    return frozenset([key.partition(".")[0] for key in keys])
+    return not dialect.roots.isdisjoint(kind.roots)
 
 
 def _complete(said: Reading, other: Reading) -> None:

@@ -57,9 +57,7 @@ def current_turn(messages: Sequence[Message]) -> Sequence[Message]:
 
 def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
     """Requests for tools, in order; not those by which a model hands over its answer, nor those whose name is lost."""
-    return [
-        part for message in messages for part in message.parts if type(part) is ToolRequest and asks_for_tool(part)
-    ]
+    return [part for message in messages for part in message.parts if type(part) is ToolRequest and asks_for_tool(part)]
 
 
 def asks_for_tool(request: ToolRequest) -> bool:

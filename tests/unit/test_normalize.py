@@ -47,7 +47,8 @@ def only(monkeypatch: pytest.MonkeyPatch) -> Any:
     def use(*dialects: Fake) -> None:
         order = tuple(sorted(dialects, key=lambda dialect: -dialect.priority))
         monkeypatch.setattr(spans, "dialects", lambda: order)
-        monkeypatch.setattr(spans, "_PLANS", {})
+        monkeypatch.setattr(spans, "_BY_SIGNATURE", {})
+        monkeypatch.setattr(spans, "_BY_KIND", {})
         prefixes = tuple({prefix for dialect in order for prefix in dialect.names})
         monkeypatch.setattr(spans, "_name_prefixes", lambda: prefixes)
 
@@ -183,11 +184,13 @@ def test_two_name_hints_of_which_one_begins_with_the_other(only: Any) -> None:
 
 def test_caches_stay_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spans, "_CACHE_LIMIT", 5)
-    monkeypatch.setattr(spans, "_PLANS", {})
+    monkeypatch.setattr(spans, "_BY_SIGNATURE", {})
+    monkeypatch.setattr(spans, "_BY_KIND", {})
     for number in range(40):
         span = normalize(raw({f"k{number}.{n}": n for n in range(3)} | {"gen_ai.operation.name": "chat"}))
         assert span.kind is Kind.LLM
-    assert len(spans._PLANS) <= 5
+    assert len(spans._BY_SIGNATURE) <= 5
+    assert len(spans._BY_KIND) <= 5
 
 
 # --- what OpenTelemetry itself says ----------------------------------------------------------------------------------
