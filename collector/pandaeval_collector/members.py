@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import struct
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,18 @@ def new_member(trace: Trace, texts: Texts, signals: dict[str, dict[str, Any]]) -
 
 def from_row(row: SessionTraceRow) -> Member:
     """A trace that was decided before."""
-    return Member(row.trace_id.hex(), row.start_ns, row.end_ns, orjson.loads(row.body), row.answer)
+    body, answer = orjson.loads(row.body), row.answer
+    if "vector" in body:
+        body, answer = from_older(body)
+    return Member(row.trace_id.hex(), row.start_ns, row.end_ns, body, answer)
+
+
+def from_older(body: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """Facts and answer as a store before schema version 4 kept them, in one JSON object."""
+    vector, words, text = base64.b64decode(body.pop("vector")), body.pop("tokens"), body.pop("output")
+    body |= {"captured": text is not None, "said": bool(text and text.strip())}
+    body["embedder"] = body["embedder"] if vector else None
+    return body, Answer(text or "", vector, " ".join(words)).pack()
 
 
 def to_row(member: Member, session_id: str) -> SessionTraceRow:
@@ -157,6 +169,6 @@ def summary(member: Member) -> TraceSummary:
 
 def with_signals(row: SessionTraceRow, signals: dict[str, dict[str, Any]]) -> SessionTraceRow:
     """The row with further signals."""
-    body = orjson.loads(row.body)
-    body["signals"].update(signals)
-    return replace(row, body=orjson.dumps(body))
+    member = from_row(row)
+    member.body["signals"].update(signals)
+    return to_row(member, row.session_id)

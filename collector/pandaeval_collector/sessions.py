@@ -105,7 +105,7 @@ class Sessions:
 
     def _places(self, traces: Sequence[Trace], changes: WriteSet) -> tuple[dict[str, list[Trace]], set[str]]:
         """The traces by session, and the sessions that some of them were filed under before and are no more."""
-        before = self._store.session_of(bytes.fromhex(trace.trace_id) for trace in traces if trace.revision > 1)
+        before = self._store.session_of([bytes.fromhex(trace.trace_id) for trace in traces if trace.revision > 1])
         sessions: dict[str, list[Trace]] = {}
         left: set[str] = set()
         for trace in traces:

@@ -60,8 +60,9 @@ def test_the_same_result_is_asked_for_once(store: Store) -> None:
     _add(store, _job("a"))
     _add(store, _job("a"))
     assert store.jobs.counts() == {"due": 1}
-    store.commit(WriteSet(results=[ResultRow("b", "u", "trace.confidence", 1, b"{}")])).result()
-    _add(store, _job("b"))
+    unit = _trace().trace_id.hex()
+    store.commit(WriteSet(results=[ResultRow("b", unit, "trace.confidence", 1, b"{}")])).result()
+    _add(store, _job("a"), _job("b"), revision=2)
     assert store.jobs.counts() == {"due": 1}, "a result that there is needs no job"
 
 

@@ -265,7 +265,7 @@ class TestTrouble:
             assert line.of(good, "coherence")
 
     @pytest.mark.parametrize(
-        "statement", ["COMMIT", "BEGIN", "SELECT logs, packed", "SELECT id, unit", "SELECT trace_id, session_id"]
+        "statement", ["COMMIT", "BEGIN", "SELECT logs, packed", "SELECT id, unit", "SELECT trace_id, start_ns"]
     )
     async def test_a_disk_that_fails_is_waited_for(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
@@ -316,7 +316,7 @@ class TestTrouble:
         failures = failing_disk(monkeypatch)
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
-            failures["SELECT trace_id, chunks FROM traces WHERE decided_at"] = 2
+            failures["SELECT trace_id, chunks, no FROM traces WHERE decided_at"] = 2
             for _ in range(4):
                 await line.wait(2.0)
             assert line.telemetry.total("pandaeval.store.errors", "upkeep") == 2
@@ -466,7 +466,9 @@ def damage(line: RunningLine, trace: MadeTrace) -> None:
 def spoil_session(line: RunningLine, session: str) -> None:
     """Makes what is remembered of a session unreadable."""
     with sqlite3.connect(line.folder / "pandaeval.db") as connection:
-        connection.execute("UPDATE session_traces SET body = '{}' WHERE session_id = ?", (session,))
+        connection.execute(
+            "UPDATE members SET body = '{}' WHERE session = (SELECT no FROM sessions WHERE session_id = ?)", (session,)
+        )
     connection.close()
 
 

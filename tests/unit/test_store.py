@@ -139,14 +139,14 @@ class TestDecisions:
 
     def test_a_result_that_stood_before_another_one_stands_again(self, store: Store) -> None:
         for each in (result("a"), result("b", revision=2), result("a", revision=3)):
-            assert len(store.commit(WriteSet(results=[each])).result(10)) == 1
+            assert len(store.commit(WriteSet(results=[each], touched={"u"})).result(10)) == 1
         assert [(row.id, row.revision, row.seq) for row in store.results_after(0)] == [("b", 2, 2), ("a", 3, 3)]
         assert store.newest_results(["u"])["u", "trace.m"].id == "a"
-        assert store.commit(WriteSet(results=[result("a", revision=4)])).result(10) == []
+        assert store.commit(WriteSet(results=[result("a", revision=4)], touched={"u"})).result(10) == []
 
     def test_the_newest_result_of_each_metric_stands(self, store: Store) -> None:
         rows = [result("a"), result("b", revision=2), result("c", metric="trace.n"), result("d", unit="v")]
-        store.commit(WriteSet(results=rows)).result(10)
+        store.commit(WriteSet(results=rows, touched={"u", "v"})).result(10)
         standing = store.newest_results(["u", "v", "w"])
         assert {key: row.id for key, row in standing.items()} == {
             ("u", "trace.m"): "b",

@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import orjson
 
-from pandaeval_collector.store import jobs
-from pandaeval_collector.store.rows import ResultRow, SeriesRow, WriteSet, pack_ids
+from pandaeval_collector.store import jobs, numbers
+from pandaeval_collector.store.rows import ResultRow, SeriesRow, TraceRow, WriteSet, pack_ids
 
 _VACUUM_PAGES = 256
 _EXPIRE = (
-    """DELETE FROM traces WHERE trace_id IN
-       (SELECT trace_id FROM traces WHERE decided_at < ? AND size = 0 ORDER BY decided_at LIMIT ?)""",
-    "DELETE FROM results WHERE seq IN (SELECT seq FROM results WHERE created_at < ? ORDER BY created_at LIMIT ?)",
-    """DELETE FROM session_traces WHERE trace_id IN
-       (SELECT trace_id FROM sessions JOIN session_traces USING (session_id)
+    """DELETE FROM members WHERE no IN
+       (SELECT members.no FROM sessions JOIN members ON session = sessions.no
         WHERE open = 0 AND touched_at < ? LIMIT ?)""",
-    """DELETE FROM sessions WHERE session_id IN
-       (SELECT session_id FROM sessions WHERE open = 0 AND touched_at < ?
-        AND NOT EXISTS (SELECT 1 FROM session_traces WHERE session_traces.session_id = sessions.session_id) LIMIT ?)""",
+    """DELETE FROM sessions WHERE no IN
+       (SELECT no FROM sessions WHERE open = 0 AND touched_at < ?
+        AND NOT EXISTS (SELECT 1 FROM members WHERE session = sessions.no) LIMIT ?)""",
+    """DELETE FROM traces WHERE no IN
+       (SELECT no FROM traces WHERE size = 0 AND decided_at < ?
+        AND NOT EXISTS (SELECT 1 FROM members WHERE members.no = traces.no) LIMIT ?)""",
 )
 """What goes after the retention, so many rows at a time: senders wait while the writer deletes."""
-_IDS = 500
 
 
-def apply(connection: sqlite3.Connection, changes: WriteSet, now: float) -> list[ResultRow]:
+def apply(
+    connection: sqlite3.Connection, changes: WriteSet, now: float, perhaps_known: Collection[bytes]
+) -> list[ResultRow]:
     """A decision: trace rows, session members, results, what is to be sent, and the series. Returns the results that
-    are new, with their ``seq``."""
-    _apply_traces(connection, changes, now)
-    _apply_sessions(connection, changes, now)
+    are new, with their ``seq``. ``perhaps_known``: those of the traces that may have been decided before."""
+    known = numbers.of_traces(connection, perhaps_known)
+    traces = _apply_traces(connection, changes.traces, known, now)
+    _apply_sessions(connection, changes, traces, now)
     jobs.add(connection, changes.jobs, (t.trace_id for t in changes.traces if t.revision > 1), now)
     jobs.end(connection, changes.ended, now)
     connection.executemany("INSERT OR IGNORE INTO labels VALUES (?, ?)", changes.labels)
@@ -42,65 +46,128 @@ def apply(connection: sqlite3.Connection, changes: WriteSet, now: float) -> list
     )
     for added in changes.series:
         _add_to_series(connection, added, now)
-    return _insert_results(connection, changes.results, now)
+    return _insert_results(connection, changes.results, traces, traces.keys() - known.keys(), now)
 
 
-def _apply_traces(connection: sqlite3.Connection, changes: WriteSet, now: float) -> None:
+def _apply_traces(
+    connection: sqlite3.Connection, traces: Sequence[TraceRow], known: Mapping[bytes, int], now: float
+) -> dict[bytes, int]:
+    """Returns the number of each."""
+    first = _next(connection, "traces")
+    new = [trace for trace in traces if trace.trace_id not in known]
+    found = {trace.trace_id: number for number, trace in enumerate(new, first)}
     connection.executemany(
-        "INSERT OR REPLACE INTO traces VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        """INSERT INTO traces (revision, final, digest, known, chunks, size, decided_at, no, trace_id)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        [(*_decision(trace, now), found[trace.trace_id], trace.trace_id) for trace in new],
+    )
+    again = [trace for trace in traces if trace.trace_id in known]
+    connection.executemany(
+        """UPDATE traces SET revision = ?, final = ?, digest = ?, known = ?, chunks = ?, size = ?, decided_at = ?
+           WHERE no = ?""",
+        [(*_decision(trace, now), known[trace.trace_id]) for trace in again],
+    )
+    return found | {trace.trace_id: known[trace.trace_id] for trace in again}
+
+
+def _decision(t: TraceRow, now: float) -> tuple[object, ...]:
+    return t.revision, t.final, t.digest, pack_ids(t.known), orjson.dumps(list(t.chunks)), t.size, now
+
+
+def _apply_sessions(connection: sqlite3.Connection, changes: WriteSet, traces: Mapping[bytes, int], now: float) -> None:
+    moved = numbers.of_traces(connection, changes.moved)
+    connection.executemany("DELETE FROM members WHERE no = ?", [(number,) for number in moved.values()])
+    for open_, ids in ((1, changes.touched), (0, changes.closed)):
+        connection.executemany(
+            """INSERT INTO sessions (session_id, open, touched_at) VALUES (?, ?, ?)
+               ON CONFLICT (session_id) DO UPDATE SET open = excluded.open, touched_at = excluded.touched_at""",
+            [(id_, open_, now) for id_ in ids],
+        )
+    rows = changes.session_traces
+    of_trace = _numbers(connection, [row.trace_id for row in rows], traces, now)
+    of_session = numbers.of_sessions(connection, {row.session_id for row in rows})
+    connection.executemany(
+        "INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
-            (t.trace_id, t.revision, t.final, t.digest, pack_ids(t.known), orjson.dumps(list(t.chunks)), t.size, now)
-            for t in changes.traces
+            (of_trace[m.trace_id], of_session[m.session_id], m.trace_id, m.start_ns, m.end_ns, m.body, m.answer)
+            for m in rows
         ],
     )
 
 
-def _apply_sessions(connection: sqlite3.Connection, changes: WriteSet, now: float) -> None:
-    connection.executemany("DELETE FROM session_traces WHERE trace_id = ?", [(id_,) for id_ in changes.moved])
+def _insert_results(
+    connection: sqlite3.Connection,
+    results: Sequence[ResultRow],
+    traces: Mapping[bytes, int],
+    first_time: Collection[bytes],
+    now: float,
+) -> list[ResultRow]:
+    """``traces``: numbers of those that the decision is about; of ``first_time`` nothing can be there yet."""
+    about = _about(connection, results, traces, now)
+    fresh_units = {trace_id.hex() for trace_id in first_time}
+    known = _known_results(connection, {about[r.unit, r.metric] for r in results if r.unit not in fresh_units})
+    fresh: dict[str, ResultRow] = {}
+    for row in results:
+        if row.id not in fresh and _is_news(connection, row, about[row.unit, row.metric], known):
+            fresh[row.id] = row
+    rows = [replace(row, seq=seq) for seq, row in enumerate(fresh.values(), _next(connection, "results"))]
     connection.executemany(
-        "INSERT OR REPLACE INTO session_traces VALUES (?, ?, ?, ?, ?, ?)",
-        [(s.trace_id, s.session_id, s.start_ns, s.end_ns, s.body, s.answer) for s in changes.session_traces],
-    )
-    for open_, ids in ((1, changes.touched), (0, changes.closed)):
-        connection.executemany("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", [(id_, open_, now) for id_ in ids])
-
-
-def _insert_results(connection: sqlite3.Connection, results: Sequence[ResultRow], now: float) -> list[ResultRow]:
-    known = _known_results(connection, list({result.id for result in results}))
-    unique = {result.id: result for result in reversed(results)}
-    fresh = [r for r in reversed(unique.values()) if r.id not in known or _stands_again(connection, r, known[r.id])]
-    newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'results'").fetchone()
-    rows = [
-        ResultRow(r.id, r.unit, r.metric, r.revision, r.body, r.counted, seq)
-        for seq, r in enumerate(fresh, newest[0] + 1 if newest else 1)
-    ]
-    connection.executemany(
-        """INSERT INTO results (seq, id, unit, metric, revision, counted, created_at, body)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-        [(row.seq, row.id, row.unit, row.metric, row.revision, row.counted, now, row.body) for row in rows],
+        """INSERT INTO results (seq, id, unit, metric, about, revision, counted, created_at, body)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        [(r.seq, r.id, r.unit, r.metric, about[r.unit, r.metric], r.revision, r.counted, now, r.body) for r in rows],
     )
     return rows
 
 
-def _known_results(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, int]:
-    """The numbers of those results that are there already."""
+def _about(
+    connection: sqlite3.Connection, results: Sequence[ResultRow], traces: Mapping[bytes, int], now: float
+) -> dict[tuple[str, str], int]:
+    """What each (unit, metric) is filed under."""
+    of_trace = [row for row in results if numbers.is_trace(row.unit, row.metric)]
+    by_id = _numbers(connection, [bytes.fromhex(row.unit) for row in of_trace], traces, now)
+    found = {(row.unit, row.metric): by_id[bytes.fromhex(row.unit)] for row in of_trace}
+    others = {(row.unit, row.metric) for row in results} - found.keys()
+    sessions = numbers.of_sessions(connection, {unit for unit, _ in others})
+    return found | {(unit, metric): -sessions.get(unit, 0) for unit, metric in others}
+
+
+def _numbers(
+    connection: sqlite3.Connection, trace_ids: Sequence[bytes], known: Mapping[bytes, int], now: float
+) -> Mapping[bytes, int]:
+    """The numbers of these traces. One that is not there any more leaves a tombstone again."""
+    missing = {trace_id for trace_id in trace_ids if trace_id not in known}
+    if not missing:
+        return known
+    found = numbers.of_traces(connection, missing)
+    gone = [TraceRow(trace_id, 1, True, "", frozenset(), (), 0) for trace_id in missing - found.keys()]
+    return {**known, **found, **_apply_traces(connection, gone, {}, now)}
+
+
+def _next(connection: sqlite3.Connection, table: str) -> int:
+    """The number that the next row will have."""
+    newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+    return int(newest[0]) + 1 if newest else 1
+
+
+def _known_results(connection: sqlite3.Connection, about: Collection[int]) -> dict[str, int]:
+    """The numbers of the results that are there already, by id."""
     found: dict[str, int] = {}
-    for start in range(0, len(ids), _IDS):
-        some = ids[start : start + _IDS]
-        marks = ",".join("?" * len(some))
-        found.update(connection.execute(f"SELECT id, seq FROM results WHERE id IN ({marks})", some))  # noqa: S608
+    for marks, group in numbers.batched(about):
+        found.update(connection.execute(f"SELECT id, seq FROM results WHERE about IN ({marks})", group))  # noqa: S608
     return found
 
 
-def _stands_again(connection: sqlite3.Connection, result: ResultRow, seq: int) -> bool:
-    """Whether another result has stood in for this known one; if so, it makes room for itself."""
+def _is_news(connection: sqlite3.Connection, result: ResultRow, about: int, known: Mapping[str, int]) -> bool:
+    """Whether a result is new, or another one has stood in for it since; then it makes room for itself."""
+    seq = known.get(result.id)
+    if seq is None:
+        return True
     (newest,) = connection.execute(
-        "SELECT max(seq) FROM results WHERE unit = ? AND metric = ?", (result.unit, result.metric)
+        "SELECT max(seq) FROM results WHERE about = ? AND metric = ?", (about, result.metric)
     ).fetchone()
-    if seq == newest:
-        return False
-    connection.execute("DELETE FROM results WHERE id = ?", (result.id,))
-    return True
+    if seq != newest:
+        connection.execute("DELETE FROM results WHERE seq = ?", (seq,))
+    return bool(seq != newest)
 
 
 def _add_to_series(connection: sqlite3.Connection, row: SeriesRow, now: float) -> None:
@@ -159,23 +226,32 @@ def forget(
 ) -> int:
     """See :meth:`pandaeval_collector.store.Store.forget`."""
     rows = connection.execute(
-        """SELECT trace_id, chunks FROM traces WHERE decided_at < ? AND size > 0 AND NOT EXISTS
+        """SELECT trace_id, chunks, no FROM traces WHERE decided_at < ? AND size > 0 AND NOT EXISTS
            (SELECT 1 FROM jobs WHERE jobs.trace_id = traces.trace_id AND jobs.state IN ('due', 'leased'))
            ORDER BY decided_at LIMIT ?""",
         (now - late_window_s, limit),
     ).fetchall()
     rows = [row for row in rows if row[0] not in keep]
     connection.executemany(
-        "DELETE FROM chunks WHERE id = ?", [(chunk,) for _, chunks in rows for chunk in orjson.loads(chunks)]
+        "DELETE FROM chunks WHERE id = ?", [(chunk,) for _, chunks, _ in rows for chunk in orjson.loads(chunks)]
     )
     connection.executemany(
-        "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE trace_id = ?", [(row[0],) for row in rows]
+        "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE no = ?", [(row[2],) for row in rows]
     )
     old = now - retention_s
     expired = [connection.execute(statement, (old, limit)).rowcount for statement in _EXPIRE]
+    expired.append(_forget_results(connection, old, limit))
     jobs.forget(connection, old)
     _give_back_pages(connection)
     return max(len(rows), *expired)
+
+
+def _forget_results(connection: sqlite3.Connection, before: float, limit: int) -> int:
+    """They lie in order of age."""
+    oldest = connection.execute("SELECT seq, created_at FROM results ORDER BY seq LIMIT ?", (limit,))
+    old = [seq for seq, _ in itertools.takewhile(lambda row: row[1] < before, oldest)]
+    connection.execute("DELETE FROM results WHERE seq <= ?", (old[-1] if old else 0,))
+    return len(old)
 
 
 def _give_back_pages(connection: sqlite3.Connection) -> None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from pandaeval_collector.store import numbers
 from pandaeval_collector.store.rows import Job, JobEnd, JobRow
 from pandaeval_collector.store.writer import Writer
 
@@ -176,6 +177,8 @@ def _keys(now: float) -> tuple[str, str]:
 def add(connection: sqlite3.Connection, jobs: Sequence[JobRow], redecided: Iterable[bytes], now: float) -> None:
     """New jobs; those of traces that were decided again and are no longer wanted are cancelled unless leased."""
     wanted = {job.id for job in jobs}
+    redecided = set(redecided)
+    answered = _answered(connection, redecided & {job.trace_id for job in jobs})
     for trace_id in redecided:
         rows = connection.execute("SELECT id FROM jobs WHERE trace_id = ? AND state = 'due'", (trace_id,)).fetchall()
         connection.executemany(
@@ -184,9 +187,17 @@ def add(connection: sqlite3.Connection, jobs: Sequence[JobRow], redecided: Itera
         )
     connection.executemany(
         """INSERT OR IGNORE INTO jobs (id, trace_id, metric, state, due_at, created_at, body)
-           SELECT ?, ?, ?, 'due', ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM results WHERE id = ?)""",
-        [(job.id, job.trace_id, job.metric, now + job.delay, now, job.body, job.id) for job in jobs],
+           VALUES (?, ?, ?, 'due', ?, ?, ?)""",
+        [(job.id, job.trace_id, job.metric, now + job.delay, now, job.body) for job in jobs if job.id not in answered],
     )
+
+
+def _answered(connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> set[str]:
+    """Ids of the results that there are of these traces."""
+    found: set[str] = set()
+    for marks, group in numbers.batched(numbers.of_traces(connection, trace_ids).values()):
+        found.update(row[0] for row in connection.execute(f"SELECT id FROM results WHERE about IN ({marks})", group))  # noqa: S608
+    return found
 
 
 def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 import orjson
 import zstandard
 
+from pandaeval_collector.store import numbers
 from pandaeval_collector.store.changes import apply, drop_unsent, forget, forget_sent
 from pandaeval_collector.store.connection import PAGE_BYTES, Durability, StoreBusyError, connect, create, open_directory
 from pandaeval_collector.store.jobs import Jobs
@@ -43,7 +44,6 @@ _log = logging.getLogger(__name__)
 
 _COMPRESS_FROM = 4096
 _LEVEL = -1  # a quarter less CPU time than level 1 for an eighth more bytes, on real agent traces
-_BATCH = 500
 _RESULT = "id, unit, metric, revision, body, counted, seq"
 
 
@@ -102,8 +102,7 @@ class Store:
         be taken for the whole."""
         reader = self._reader()
         found: list[tuple[bool, bytes]] = []
-        for group in _batched(sorted(ids)):
-            marks = ",".join("?" * len(group))
+        for marks, group in numbers.batched(sorted(ids)):
             rows = reader.execute(f"SELECT logs, packed, data FROM chunks WHERE id IN ({marks}) ORDER BY id", group)  # noqa: S608
             found.extend((bool(logs), self._unpack(packed, data)) for logs, packed, data in rows)
         if len(found) < len(set(ids)):
@@ -114,10 +113,10 @@ class Store:
         """Chunks of traces that were not decided yet, in order of arrival: what a restart resumes from."""
         with self._scan() as reader:
             undecided = reader.execute(
-                """SELECT id, trace_id, logs, items, start_ns, packed, data, session, closes FROM chunks
-                   WHERE NOT EXISTS (SELECT 1 FROM traces, json_each(CAST(traces.chunks AS TEXT)) AS held
-                                     WHERE traces.trace_id = chunks.trace_id AND held.value = chunks.id)
-                   ORDER BY id"""
+                """WITH held AS MATERIALIZED (
+                       SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0)
+                   SELECT id, trace_id, logs, items, start_ns, packed, data, session, closes FROM chunks
+                   WHERE id NOT IN held ORDER BY id"""
             )
             for id_, trace_id, logs, items, start_ns, packed, data, session, closes in undecided:
                 try:
@@ -152,33 +151,37 @@ class Store:
         """What is remembered of those of the given traces that were decided before."""
         found: dict[bytes, Decided] = {}
         reader = self._reader()
-        for group in _batched([trace_id for trace_id in trace_ids if trace_id in self._seen]):
-            marks = ",".join("?" * len(group))
+        perhaps = [trace_id for trace_id in trace_ids if trace_id in self._seen]
+        among = numbers.blocks(reader) if perhaps else ""
+        for marks, group in numbers.batched(perhaps):
             rows = reader.execute(
-                f"SELECT trace_id, revision, final, known, chunks, size FROM traces WHERE trace_id IN ({marks})",  # noqa: S608
-                group,
+                f"""SELECT trace_id, revision, final, known, chunks, size FROM traces
+                    WHERE {numbers.BY_ID.format(marks=marks)}""",  # noqa: S608
+                (among, *group),
             )
             found.update((row[0], decided(row[1:])) for row in rows)
         return found
 
     def held(self, trace_id: bytes) -> tuple[str, tuple[int, ...]] | None:
         """The digest of a decided trace and the chunks that are left of it; ``None`` for one that is not decided."""
-        row = self._reader().execute("SELECT digest, chunks FROM traces WHERE trace_id = ?", (trace_id,)).fetchone()
+        reader = self._reader()
+        number = numbers.of_traces(reader, [trace_id]).get(trace_id)
+        row = reader.execute("SELECT digest, chunks FROM traces WHERE no = ?", (number,)).fetchone()
         return None if row is None else (str(row[0]), tuple(orjson.loads(row[1])))
 
     def commit(self, changes: WriteSet) -> Future[list[ResultRow]]:
         """Applies a decision whole or not at all. The future holds the results that are new, with their ``seq``."""
+        perhaps_known = [row.trace_id for row in changes.traces if row.trace_id in self._seen]
         self._seen.add(row.trace_id for row in changes.traces)
-        return self._writer.submit(lambda connection: apply(connection, changes, time.time()))
+        return self._writer.submit(lambda connection: apply(connection, changes, time.time(), perhaps_known))
 
-    def newest_results(self, units: Iterable[str]) -> dict[tuple[str, str], ResultRow]:
+    def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:
         """The result that stands for each (unit, metric) of the given units."""
         found: dict[tuple[str, str], ResultRow] = {}
         reader = self._reader()
-        for group in _batched(list(units)):
-            marks = ",".join("?" * len(group))
+        for marks, group in numbers.batched(numbers.of_units(reader, units)):
             rows = reader.execute(
-                f"SELECT {_RESULT} FROM results WHERE unit IN ({marks}) ORDER BY seq",  # noqa: S608
+                f"SELECT {_RESULT} FROM results WHERE about IN ({marks}) ORDER BY seq",  # noqa: S608
                 group,
             )
             found.update(((row[1], row[2]), ResultRow(*row)) for row in rows)
@@ -201,37 +204,39 @@ class Store:
     def session_traces(self, session_id: str, newest: int = -1) -> list[SessionTraceRow]:
         """What the decided traces of a session left behind, in session order; of the ``newest`` so many, or of all."""
         rows = self._reader().execute(
-            """SELECT trace_id, session_id, start_ns, end_ns, body, answer FROM session_traces
-               WHERE session_id = ? ORDER BY start_ns DESC, trace_id DESC LIMIT ?""",
+            """SELECT trace_id, start_ns, end_ns, body, answer FROM members
+               WHERE session = (SELECT no FROM sessions WHERE session_id = ?)
+               ORDER BY start_ns DESC, trace_id DESC LIMIT ?""",
             (session_id, newest),
         )
-        return [SessionTraceRow(*row) for row in rows][::-1]
+        return [SessionTraceRow(trace_id, session_id, *row) for trace_id, *row in rows][::-1]
 
     def session_size(self, session_id: str) -> int:
         """How many decided traces a session has."""
-        counted = self._reader().execute("SELECT count(*) FROM session_traces WHERE session_id = ?", (session_id,))
+        counted = self._reader().execute(
+            "SELECT count(*) FROM members WHERE session = (SELECT no FROM sessions WHERE session_id = ?)", (session_id,)
+        )
         return int(counted.fetchone()[0])
 
     def session_trace(self, trace_id: bytes) -> SessionTraceRow | None:
         """What one decided trace left behind for its session."""
-        row = (
-            self._reader()
-            .execute(
-                "SELECT trace_id, session_id, start_ns, end_ns, body, answer FROM session_traces WHERE trace_id = ?",
-                (trace_id,),
-            )
-            .fetchone()
-        )
+        reader = self._reader()
+        row = reader.execute(
+            """SELECT trace_id, session_id, start_ns, end_ns, body, answer
+               FROM members JOIN sessions ON sessions.no = session WHERE members.no = ?""",
+            (numbers.of_traces(reader, [trace_id]).get(trace_id),),
+        ).fetchone()
         return None if row is None else SessionTraceRow(*row)
 
-    def session_of(self, trace_ids: Iterable[bytes]) -> dict[bytes, str]:
+    def session_of(self, trace_ids: Collection[bytes]) -> dict[bytes, str]:
         """The session that each trace is filed under."""
+        reader = self._reader()
         found: dict[bytes, str] = {}
-        for group in _batched(list(trace_ids)):
-            marks = ",".join("?" * len(group))
+        for marks, group in numbers.batched(numbers.of_traces(reader, trace_ids).values()):
             found.update(
-                self._reader().execute(
-                    f"SELECT trace_id, session_id FROM session_traces WHERE trace_id IN ({marks})",  # noqa: S608
+                reader.execute(
+                    f"""SELECT trace_id, session_id FROM members JOIN sessions ON sessions.no = session
+                        WHERE members.no IN ({marks})""",  # noqa: S608
                     group,
                 )
             )
@@ -405,7 +410,7 @@ class Store:
         """Takes the decided traces of earlier lives into the filter: two seconds for a million, beside the work."""
         try:
             with self._scan() as reader:
-                rows = reader.execute("SELECT trace_id FROM traces INDEXED BY traces_by_age")
+                rows = reader.execute("SELECT trace_id FROM traces INDEXED BY traces_by_id")
                 while (some := rows.fetchmany(1000)) and not self._closing:
                     self._seen.add(trace_id for (trace_id,) in some)
         except sqlite3.Error as error:  # then every new trace is looked up on disk: slower, and as right
@@ -421,8 +426,3 @@ class Store:
         pages = int(reader.execute("PRAGMA page_count").fetchone()[0])
         free = int(reader.execute("PRAGMA freelist_count").fetchone()[0])
         return (pages - free) * PAGE_BYTES
-
-
-def _batched(values: Sequence[bytes] | Sequence[str] | Sequence[int]) -> Iterator[Sequence[object]]:
-    for start in range(0, len(values), _BATCH):
-        yield values[start : start + _BATCH]
