@@ -14,6 +14,7 @@ import orjson
 from pandaeval_collector.evaluator import Evaluator, Question
 from pandaeval_collector.judge.call import Caller, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judging.complaints import Complaints
 from pandaeval_collector.judging.outcome import GivenUp, Later, Patience, after_failure, next_day
 from pandaeval_collector.judging.packing import GoneError, Packed, Packer
 from pandaeval_collector.judging.setup import StoredMemory
@@ -66,6 +67,7 @@ class Runner:
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._same_model: set[str] = set()
+        self._complaints = Complaints()
 
     async def start(self) -> None:
         """Takes over what an earlier process left behind, and begins."""
@@ -204,6 +206,7 @@ class Runner:
                 return Later(next_day(time.time()), "the day's budget is used up (judge.daily_usd)", free=True)
             return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
         except CallFailedError as error:
+            self._complaints.hear(question.model, error)
             return after_failure(job, error, self._patience)
         except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the judge
             _log.exception("metric %s failed", job.metric)

@@ -1,0 +1,45 @@
+"""What keeps a judge from being asked, said once in the log with its cure: results alone say it to nobody who waits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from pandaeval_collector.judge.call import CallFailedError, Failure
+
+_log = logging.getLogger(__name__)
+
+_KEY = (
+    "set the provider's key in the collector's environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, ...), or name the "
+    "variable that holds it in judge.api_key_env; if the key is right, see whether judge.model exists"
+)
+_NAME = "judge.model has to be provider/model, as litellm spells it, such as openai/gpt-4o-mini"
+_CURES: Mapping[Failure, str] = {
+    Failure.DENIED: _KEY,
+    Failure.TIMEOUT: "give it more time (judge.timeout) or less to do at a time (judge.concurrency)",
+    Failure.UNAVAILABLE: "see whether its server is up and reachable from here, and judge.api_base right",
+}
+_SIGNS = (("llm provider not provided", _NAME), ("credential", _KEY), ("api key", _KEY), ("api_key", _KEY))
+"""Words of litellm's errors that tell more than their class does."""
+
+
+class Complaints:
+    """Remembers what was said. One event loop."""
+
+    def __init__(self) -> None:
+        self._said: set[tuple[str, str]] = set()
+
+    def hear(self, model: str, error: CallFailedError) -> None:
+        """Says what to do about it, once per model and cure; nothing about what passes by itself."""
+        cure = cure_of(error)
+        if cure and (model, cure) not in self._said:
+            self._said.add((model, cure))
+            first_line = str(error).partition("\n")[0][:300]
+            _log.warning("the judge %s cannot be asked (%s): %s", model, first_line, cure)
+
+
+def cure_of(error: CallFailedError) -> str:
+    """What to do about a failed call; empty where waiting is all that helps."""
+    said = str(error).lower()
+    signed = next((cure for sign, cure in _SIGNS if sign in said), None)
+    return signed or _CURES.get(error.failure, "")
