@@ -118,3 +118,13 @@ def test_what_could_not_be_read_is_told(recording: Path, tmp_path: Path) -> None
     about = parsed((tmp_path / "report.html").read_text()).index["about"]
     assert about["unreadable"] == 1
     assert about["problems"]
+
+
+def test_the_demo_can_write_its_report(tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    outcome = CliRunner().invoke(app, ["demo", "--report", str(file)])
+    assert outcome.exit_code == 0, outcome.output
+    assert "9 sessions, 28 traces" in outcome.output
+    made = parsed(file.read_text())
+    assert made.index["about"]["sources"] == ["recorded demo sessions"]
+    assert made.index["about"]["unreadable"] == 0

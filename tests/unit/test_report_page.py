@@ -181,3 +181,13 @@ def test_the_scripts_never_read_text_as_markup() -> None:
 
 def _span() -> Span:
     return trace().spans[0]
+
+
+def test_the_library_and_its_licence_are_named() -> None:
+    from pathlib import Path
+
+    page = report([], []).page
+    banner = re.search(r"Chart\.js v([\d.]+)", page)
+    assert banner is not None
+    assert f"Chart.js {banner[1]}," in (Path(__file__).parents[2] / "NOTICE").read_text()
+    assert page.count("The MIT License (MIT)") == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from pandaeval_collector.app import Collector, Listening
+    from pandaeval_collector.files import Request
 
 _PATIENCE_S = 50.0
 
@@ -22,7 +24,7 @@ trace and session was scored without any model, key or network.
 Next:
   pandaeval collector                    run the sidecar; send OTLP to 127.0.0.1:4327 (gRPC) or http://127.0.0.1:4328
   pandaeval inspect traces.jsonl         what is understood of traces that you stored
-  pandaeval evaluate traces.jsonl        score them
+  pandaeval evaluate traces.jsonl        score them; with --format html as a report to click through
   pandaeval metrics coherence            what a metric asks, and what it does not judge
 """
 
@@ -34,6 +36,7 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     keep: Annotated[Path | None, typer.Option(help="Keep the results here, as JSON lines.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write them here as a report, one HTML file.")] = None,
 ) -> None:
     """Start a collector, send it recorded sessions of real agents over OTLP, and show their scores."""
     import orjson
@@ -56,7 +59,29 @@ def demo(
         summary.add(orjson.loads(line))
     print_summary(summary, out)
     out.print(f"{sent} requests, {summary.traces} agent traces, {time.monotonic() - started:.1f} s\n")
+    if report is not None:
+        out.print(f"{report}: {_write_report(report)}\n")
     out.print(_NEXT)
+
+
+def _write_report(path: Path) -> str:
+    """The report of what was sent, made as ``evaluate`` makes it: its results are the collector's, id for id."""
+    from pandaeval_collector.cli._report import write_report
+    from pandaeval_collector.cli._summary import Summary
+    from pandaeval_collector.config import load
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.filerun import FileRun
+    from pandaeval_collector.settings import close_rules, evaluator
+
+    config = load(None, {})
+    try:
+        target = path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"--report {path}: {error.strerror or error}") from error
+    with target, FileRun(evaluator(config), close_rules(config)) as run:
+        for request in _requests():
+            run.add(request)
+        return write_report(run, Summary(), target, (), None, made_of="recorded demo sessions")
 
 
 async def _run(folder: Path, results: Path) -> int:
@@ -90,20 +115,26 @@ async def _run(folder: Path, results: Path) -> int:
 async def _send(listening: Listening) -> int:
     import grpc.aio
 
-    from pandaeval_collector.demo import recorded
-    from pandaeval_otel.otlp_json import logs_from_json, traces_from_json
-
     sent = 0
     async with grpc.aio.insecure_channel(str(listening.grpc)) as channel:
         traces = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export", None, None)
         logs = channel.unary_unary("/opentelemetry.proto.collector.logs.v1.LogsService/Export", None, None)
-        for document in recorded():
-            if "resourceLogs" in document:
-                await logs(logs_from_json(document).SerializeToString())
-            else:
-                await traces(traces_from_json(document).SerializeToString())
+        for request in _requests():
+            await (logs if request.logs else traces)(request.data)
             sent += 1
     return sent
+
+
+def _requests() -> Iterator[Request]:
+    """What is sent."""
+    from pandaeval_collector.demo import recorded
+    from pandaeval_collector.files import Request
+    from pandaeval_otel.otlp_json import logs_from_json, traces_from_json
+
+    for document in recorded():
+        logs = "resourceLogs" in document
+        decoded = logs_from_json(document) if logs else traces_from_json(document)
+        yield Request(logs, decoded.SerializeToString())
 
 
 async def _settled(collector: Collector) -> None:

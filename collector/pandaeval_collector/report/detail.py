@@ -56,6 +56,7 @@ def detail(trace: Trace, room: int) -> dict[str, Any]:
         "error": trace.error if trace.error is None else texts.add(trace.error),
         "spans": rows,
         "left_out": len(trace.spans) - len(rows),
+        "ends_in_tool_call": trace.ends_in_tool_call,
         "calls": [call.span_id for call in trace.tool_calls[:_MAX_CALLS]],
         "texts": texts.kept,
         "notes": [clean(note) for note in trace.notes],

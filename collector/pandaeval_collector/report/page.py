@@ -71,13 +71,14 @@ def _put(out: TextIO, text: str) -> int:
 def _shell() -> str:
     """The page without its data."""
     styles = _asset("report.css")
-    library = re.sub(r"\n//# sourceMappingURL=\S*\s*$", "\n", _asset("vendor/chart.umd.min.js"))
+    library = _asset("vendor/chart.umd.min.js")
     script = '(() => {"use strict";\n' + "\n".join(_scripts()) + "\nstart();\n})();\n"
     policy = (
         f"default-src 'none'; script-src {_digest(library)} {_digest(script)}; style-src {_digest(styles)}; "
         "img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
     )
-    parts = {"policy": policy, "styles": styles, "library": library, "script": script}
+    licence = _asset("vendor/chart.LICENSE.txt")
+    parts = {"policy": policy, "styles": styles, "licence": licence, "library": library, "script": script}
     return re.sub(r"\{\{ (\w+) \}\}", lambda match: parts[match[1]], _asset("shell.html"))
 
 

@@ -8,8 +8,8 @@ async function start() {
     document.getElementById("main").replaceChildren(el("p", { class: "notice" }, `The report cannot be read: ${error}. It needs a browser from 2023 or newer, and the whole file.`));
     return;
   }
-  document.title = `${store.index.about.sources.join(", ")} – pandaeval report`;
-  document.querySelector("#top .source").textContent = store.index.about.sources.join(", ");
+  document.title = `${sources()} – pandaeval report`;
+  document.querySelector("#top .source").textContent = sources();
   document.querySelector("#top .made").textContent = `made ${moment(Date.parse(store.index.about.made_at))} UTC${store.index.about.version ? `, pandaeval-otel ${store.index.about.version}` : ""}`;
   addEventListener("hashchange", show);
   addEventListener("keydown", keys);
@@ -18,6 +18,11 @@ async function start() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);
   await show();
   document.documentElement.dataset.ready = "";
+}
+
+function sources() {
+  const names = store.index.about.sources;
+  return names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${number(names.length - 3)} more` : "");
 }
 
 function header() {

@@ -106,16 +106,18 @@ function certainty() {
 function unscored() {
   const { unscored: entries } = store.index;
   return el("section", { class: "card" }, el("h2", {}, "What could not be scored"),
-    entries.length ? entries.map(unscoredEntry) : el("p", { class: "muted" }, "Everything that applies was scored."));
+    entries.length ? entries.slice(0, 2).map(unscoredEntry) : el("p", { class: "muted" }, "Everything that applies was scored."),
+    entries.length > 2 ? el("details", { class: "why" }, el("summary", {}, `${many(entries.length - 2, "more reason")}, ${many(sum(entries.slice(2).map((each) => each.count)), "result")}`),
+      entries.slice(2).map((entry, at) => unscoredEntry(entry, at + 2))) : null);
 }
 
-function unscoredEntry(entry) {
+function unscoredEntry(entry, at) {
   const metrics = Object.entries(entry.metrics).map(([key, count]) => `${metricName(key)} ${number(count)}`).join(", ");
   return el("div", { class: "why" },
     el("div", {}, el("b", {}, entry.why.replaceAll("_", " ")), ` × ${number(entry.count)} `, el("span", { class: "muted" }, metrics)),
     entry.reasons.length ? el("div", { class: "muted" }, entry.reasons.join("; ")) : null,
     entry.cure ? el("div", { class: "cure" }, entry.cure) : null,
-    entry.traces.length ? el("a", { href: `#/traces?why=${entry.why}` }, `See the ${many(entry.traces.length, "trace")}`) : null);
+    entry.traces.length ? el("a", { href: `#/traces?reason=${at}` }, `See the ${many(entry.traces.length, "trace")}`) : null);
 }
 
 // What was asked and answered, on one line.

@@ -33,10 +33,15 @@ function conversation(trace, found) {
   const texts = found.texts;
   const turns = found.turns.map(([user, assistant]) => [
     user === null ? notCaptured("user") : block(texts[user], "user", "user"),
-    assistant === null ? notCaptured("answer", trace.error === undefined ? "not captured" : "none: the run failed") : block(texts[assistant] === "" ? "(empty)" : texts[assistant], "answer", "assistant")]);
+    assistant === null ? notCaptured("answer", unanswered(trace, found)) : block(texts[assistant] === "" ? "(empty)" : texts[assistant], "answer", "assistant")]);
   return [turns.length ? turns : excerpts(trace), found.more_turns ? el("p", { class: "muted" }, `${many(found.more_turns, "more turn")} left out`) : null,
     found.error === null ? null : block(texts[found.error], "error", "error"),
     found.notes.length || found.dialects.length ? el("p", { class: "muted" }, [...found.notes, found.dialects.length ? `read as ${found.dialects.join(", ")}` : ""].filter(Boolean).join("; ")) : null];
+}
+
+function unanswered(trace, found) {
+  if (found.ends_in_tool_call) return "none: the trace ends in a tool call";
+  return trace.error === undefined ? "not captured" : "none: the run failed";
 }
 
 function excerpts(trace) {

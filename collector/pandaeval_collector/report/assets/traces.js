@@ -41,7 +41,9 @@ function tracesPage(query) {
     agents.length > 1 ? choice("Agent", "agent", [["", "any"], ...agents.slice(0, 200).map((name) => [name, name])], query, change) : null,
     choice("Sort", "sort", Object.entries(SORTS).map(([name, [label]]) => [name, label]), query, change));
   show();
-  const bin = query.get("from") ? el("p", {}, `Scores from ${query.get("from")} to ${query.get("to")}. `, el("a", { href: "#/traces" }, "All traces")) : null;
+  const reason = query.has("reason") && store.index.unscored[query.get("reason")];
+  const told = query.has("from") ? `Scores from ${query.get("from")} to ${query.get("to")}. ` : reason ? `Not scored: ${reason.why.replaceAll("_", " ")}. ${reason.cure} ` : "";
+  const bin = told ? el("p", { class: "notice" }, told, el("a", { href: "#/traces" }, "All traces")) : null;
   return [el("h1", {}, "Traces"), filters, bin, count, list, foot];
 }
 
@@ -59,13 +61,15 @@ function later(run) {
 function matching(query) {
   const wanted = (query.get("q") || "").toLowerCase();
   const key = query.get("metric"), state = query.get("state"), agent = query.get("agent"), why = query.get("why");
+  const reason = query.has("reason") && store.index.unscored[query.get("reason")];
+  const only = reason && new Set(reason.traces);
   const from = Number(query.get("from")), to = Number(query.get("to"));
   const fits = (result) => (!key || result.metric === key) && (!why || result.why === why)
     && (!state || state === "error" || standing(result) === state)
     && (!query.has("from") || (result.outcome === "scored" && result.score >= from && (result.score < to || (to >= 1 && result.score <= 1))));
   const filtered = key || why || query.has("from") || (state && state !== "error");
   return store.index.traces.filter((trace) =>
-    (!agent || trace.agent === agent) && (state !== "error" || trace.error !== undefined)
+    (!only || only.has(trace.at_)) && (!agent || trace.agent === agent) && (state !== "error" || trace.error !== undefined)
     && (!filtered || trace.results.some(fits)) && (!wanted || searched(trace).includes(wanted)));
 }
 

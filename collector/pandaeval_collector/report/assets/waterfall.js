@@ -99,7 +99,7 @@ function line(view, row, at, inLoop, total) {
     onclick: () => toggle(view, view.opened, at),
     onfold: (event) => { if (parent && view.folded.has(at) === event.detail) toggle(view, view.folded, at); } },
     el("span", { class: "what", "--indent": indent(row.depth) }, fold, el("i", { class: `dot ${row.kind} ${bad}` }),
-      el("span", { class: "name" }, row.tool || row.name), row.model && row.kind === "llm" ? el("span", { class: "muted model" }, row.model) : null,
+      el("span", { class: "name" }, row.tool || row.name), row.model && row.kind === "llm" && !row.name.includes(row.model) ? el("span", { class: "muted model" }, row.model) : null,
       el("span", { class: "marks" }, bad ? el("span", { class: "tag fail", title: plainText(view, row.error) }, "✗ error") : null,
         view.marks[at].map((mark) => el("span", { class: `tag ${mark.state}`, title: mark.reason }, mark.text)))),
     el("span", { class: "time" }, el("i", { class: `span ${row.kind} ${bad} ${inLoop ? "again" : ""}`, "--at": `${(100 * row.at) / total}%`, "--wide": `${(100 * row.us) / total}%` }),
