@@ -98,7 +98,7 @@ def _crashed(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> l
 
 
 def _answers_missing(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> list[str]:
-    """Not known: neither a success nor a failure, unless the run ended with an error, which no judge makes a success."""
+    """Not known: neither a success nor a failure, unless the run ended with an error: no judge makes that a success."""
     if trace.error is not None:
         return _crashed(found, trace, judge)
     return [] if _is(found["task_completion"], Why.NO_CONTENT) else ["task_completion"]
@@ -135,7 +135,7 @@ FAULTS: Mapping[str, tuple[Fault, Wrong]] = {
     "crashed with an opening": (lambda t: replace(_no_answers(t, "Solution:"), error="killed"), _crashed),
     "answers not captured": (lambda t: _no_answers(t, None), _answers_missing),
     "no tools": (lambda t: replace(t, tools=(), tool_calls=()), _tools_missing),
-    "no content at all": (_blind, lambda f, t, j: [n for n in _nothing_scored(f, t, j)]),
+    "no content at all": (_blind, _nothing_scored),
     "arguments not captured": (
         lambda t: _calls(t, arguments=None, has_arguments=False, error=None),
         _arguments_missing,

@@ -142,3 +142,11 @@ def test_nothing_of_them_is_in_a_pack() -> None:
     texts = "\n".join(text for _, _, text in some[:20])
     packed = pack(redacted(trace(texts, texts, calls, reasoning=(texts,), error=texts)), b"s" * 32, 100_000)
     assert not [secret for _, secret, _ in some if secret in packed.text]
+
+
+@pytest.mark.parametrize(
+    "piece", ["a-", "a_", "a.", "y", "sk-", "a://", "token=", '"token":"', "-----BEGIN PRIVATE KEY-----"]
+)
+def test_no_text_keeps_it_busy(piece: str) -> None:
+    """Patterns that start over at every place would take minutes for this; the time limit of the run is the check."""
+    assert redact(piece * (200_000 // len(piece)))

@@ -56,18 +56,18 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
             r"\1",
         ),
         ("bearer token", r"(\bbearer\s+)(?=[A-Za-z0-9._~+/-]*[0-9])[A-Za-z0-9._~+/-]{16,}=*", re.IGNORECASE, r"\1"),
-        ("password", r"([a-z][a-z0-9+.-]*://[^\s:/@\"'<>]*:)[^\s/@\"'<>\[]+(?=@)", re.IGNORECASE, r"\1"),
+        ("password", r"(\b[a-z][a-z0-9+.-]{0,30}://[^\s:/@\"'<>]*:)[^\s/@\"'<>\[]+(?=@)", re.IGNORECASE, r"\1"),
         # `neutral` writes links without their scheme.
         ("password", r"(\[link [^\s:/@\"'<>]+:)[^\s/@\"'<>\[]+(?=@)", re.IGNORECASE, r"\1"),
         (
             "password",
-            rf"([\"'](?:[A-Za-z0-9]+[_-])*{_NAMES}\\?[\"']\s*:\s*\\?[\"'])(?!\[secret)(?:[^\"'\\]|\\[^\"'])+",
+            rf"(?<![A-Za-z0-9])({_NAMES}\\?[\"']\s*:\s*\\?[\"'])(?!\[secret)(?:[^\"'\\]|\\[^\"'])+",
             re.IGNORECASE,
             r"\1",
         ),
         (
             "password",
-            rf"(\b(?:[A-Za-z0-9]+[_-])*{_NAMES}\s*=\s*[\"']?)(?!\[secret)(?![\"'])[^\s\"',;&\])}}]{{4,}}",
+            rf"(?<![A-Za-z0-9])({_NAMES}\s*=\s*[\"']?)(?!\[secret)(?![\"'])[^\s\"',;&\])}}]{{4,}}",
             re.IGNORECASE,
             r"\1",
         ),
