@@ -6,7 +6,6 @@ import asyncio
 import os
 from typing import Any
 
-import pytest
 from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
 from pandaeval_collector.judge.client import Setup, WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge
@@ -16,8 +15,6 @@ from support.asked import GOOD, Memory, said
 from support.embedder import WordEmbedder
 from support.judge import JudgeServer, Say
 from support.judged import call, trace
-
-pytest.importorskip("litellm", reason='the judge needs: pip install "pandaeval-otel[judge]"')
 
 MODEL = "openai/gpt-4o-mini"
 MOST_CALLS = 9

@@ -114,33 +114,27 @@ class Caller:
         ask = {"model": model, "messages": call["messages"], "max_tokens": call["max_tokens"], "temperature": 0.0}
         if shape is None or model in self._plain:
             return await self._router.acompletion(**ask)
-        if model not in self._shaped:
-            found = await self._find_out(ask, shape)
-            if found is not None:
-                return found
-        return await self._router.acompletion(**ask, response_format=shape)
-
-    async def _find_out(self, ask: dict[str, Any], shape: dict[str, Any]) -> Any:
-        """Asks a model whose provider may not know schemas; ``None`` when it could not be found out and there are
-        others to ask. They are left out here, or nobody would notice that the first one only wants plain questions."""
-        lib = self._litellm
+        lib, known = self._litellm, model in self._shaped
         try:
-            response = await self._router.acompletion(**ask, response_format=shape, disable_fallbacks=True)
-            self._shaped.add(ask["model"])
+            # At first without the others, or nobody would notice that this one only wants to be asked plainly.
+            response = await self._router.acompletion(**ask, response_format=shape, disable_fallbacks=not known)
+            self._shaped.add(_who(response))
             return response
         except (lib.ContextWindowExceededError, lib.ContentPolicyViolationError):
-            if not self._instead_of(ask["model"]):
+            if known or not self._instead_of(model):
                 raise
-            return None
         except lib.BadRequestError:
-            response = await self._router.acompletion(**ask)
-            if _who(response) == ask["model"]:
-                self._plain.add(ask["model"])
-            return response
+            return await self._plainly(ask)
         except Exception:  # whatever it is, the others may be well
-            if not self._instead_of(ask["model"]):
+            if known or not self._instead_of(model):
                 raise
-            return None
+        return await self._router.acompletion(**ask, response_format=shape)
+
+    async def _plainly(self, ask: dict[str, Any]) -> Any:
+        response = await self._router.acompletion(**ask)
+        if _who(response) == ask["model"]:
+            self._plain.add(ask["model"])
+        return response
 
     def _explained(self, error: Exception) -> dict[str, Any]:
         lib = self._litellm
@@ -153,6 +147,8 @@ class Caller:
         message = f"{type(error).__name__}: {error}"[:500]
         if type(error).__name__ == "RouterRateLimitError":
             return _failed("cooldown", message, float(getattr(error, "cooldown_time", 0) or _COOLDOWN_S))
+        if "missing credentials" in message.lower():  # a server's error by class, and yet nobody was asked
+            return _failed("denied", message)
         for kind, types in kinds:
             if isinstance(error, types):
                 return _failed(kind, message, _retry_after(error))

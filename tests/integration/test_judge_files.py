@@ -1,0 +1,74 @@
+"""Files that are judged: by the judge's process and the real litellm, against a provider that works or does not."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
+from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.files import Request
+from pandaeval_collector.judge.client import Setup
+from pandaeval_collector.judging import JudgeConfig, Limits
+from pandaeval_collector.result import Result
+from support.embedder import WordEmbedder
+from support.judge import FAULTS, JudgeServer
+from support.made_traces import Composer
+
+MODEL = "openai/gpt-4o-mini"
+SESSION = ("session.agent_consistency", "session.agent_reliability")
+ENVIRON = {**os.environ, "JUDGE_KEY": "sk-test"}
+
+
+def _setup(server: JudgeServer) -> Setup:
+    return Setup((MODEL,), server.url, "JUDGE_KEY", timeout=4.0, retries=0, cooldown=0.01)
+
+
+def _run(server: JudgeServer, *, judged: bool = True, count: int = 6, limits: Limits | None = None) -> list[Result]:
+    composer = Composer(5)
+    enabled = {"trace.coherence", "trace.tool_loop", "trace.confidence", *SESSION}
+    settings = Settings(enabled, judge=JudgeSettings(MODEL) if judged else None)
+    config = JudgeConfig(_setup(server), limits or Limits()) if judged else None
+    with FileRun(Evaluator(WordEmbedder(), settings), judge=config, environ=ENVIRON) as run:
+        for _ in range(count):
+            run.add(Request(False, composer.trace().request().SerializeToString()))
+        return list(run.results())
+
+
+def test_a_file_is_judged_after_all_else_and_sessions_know_of_it() -> None:
+    with JudgeServer() as server:
+        results = _run(server)
+    confidence = [result for result in results if result.metric == "confidence"]
+    assert len(confidence) == 6
+    judged = [result for result in confidence if result.why != "no_content"]
+    assert {result.score for result in judged} == {0.8}
+    assert all(result.evaluator.model == MODEL and result.tokens > 0 for result in judged)
+    assert all(result.cost_usd > 0 and result.finding.metadata["inclusion_probability"] == 1.0 for result in judged)
+    assert "scored" in {r.outcome for r in results if r.metric == "agent_consistency"}
+
+
+def test_a_judge_that_is_down_all_along_harms_nothing_else() -> None:
+    with JudgeServer(FAULTS["500"]) as server:
+        results = _run(server, count=3)
+        without = _run(server, judged=False, count=3)
+    inline = {r.id: r.score for r in results if r.unit.level == "trace" and r.evaluator.kind != "llm"}
+    assert inline == {r.id: r.score for r in without if r.unit.level == "trace"}
+    assert {r.why for r in results if r.metric == "confidence"} <= {"judge_failed", "no_content"}
+    assert "judge_failed" in {r.why for r in results if r.metric == "confidence"}
+    sessions = [r for r in results if r.unit.level == "session"]
+    assert sessions
+    assert "insufficient_evidence" in {r.why for r in sessions}
+    assert not [r for r in sessions if r.metric == "agent_consistency" and r.outcome == "scored"]
+
+
+@pytest.mark.slow
+def test_a_day_without_money_costs_nothing() -> None:
+    with JudgeServer() as server:
+        results = _run(server, count=3, limits=Limits(daily_usd=0.0))
+        assert not server.requests
+    assert {r.why for r in results if r.metric == "confidence"} <= {"over_budget", "no_content"}
+
+
+def test_the_key_is_named_and_never_in_a_set_up() -> None:
+    with JudgeServer() as server:
+        assert "sk-test" not in repr(_setup(server))
