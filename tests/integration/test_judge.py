@@ -15,7 +15,6 @@ from pandaeval_collector.judge.client import Setup, WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import messages
-from pandaeval_collector.metric import registry
 from pandaeval_collector.metrics.trace.confidence import RUBRIC
 from support.judge import FAULTS, Behave, JudgeServer, Say, good, parrot, verdict
 from support.judged import call, trace
@@ -24,9 +23,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MODEL, OTHER, FALLBACK = "openai/gpt-4o-mini", "openai/gpt-4o", "openai/gpt-4.1-mini"
 Running = tuple[JudgeServer, WorkerProcess]
-ENABLED = frozenset(key for key, metric in registry().items() if metric.kind != "llm" or metric.name == "confidence")
-"""One judged metric is enough to see what becomes of a call."""
-SESSION = ("session.agent_consistency", "session.agent_reliability")
 ENVIRON = {**os.environ, "JUDGE_KEY": "sk-test"}
 
 
