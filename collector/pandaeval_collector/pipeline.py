@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pandaeval_collector import failpoints
+from pandaeval_collector.awaited import Awaited
 from pandaeval_collector.line import Decision, Line
 from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded, Submitted
 from pandaeval_collector.store import Chunk, ResultRow, Store, StoreFullError, TraceRow, WriteSet
@@ -56,6 +57,8 @@ class Timing:
     retention: float = 604_800.0
     upkeep: float = 30.0
     """Seconds between two rounds of forgetting."""
+    judge_wait: float = 0.0
+    """How long a session that is over waits for judges, seconds."""
 
 
 class Pipeline:
@@ -80,6 +83,7 @@ class Pipeline:
         self._traces = TraceAssembler(self.timing.close)
         self._endings = SessionEndings()
         self._sessions = SessionAssembler(self.timing.session_idle, self.timing.session_max_age)
+        self._awaited = Awaited(store.jobs.pending_in, self.timing.judge_wait)
         self._just_decided: OrderedDict[bytes, None] = OrderedDict()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-line")
         self._task: asyncio.Task[None] | None = None
@@ -97,7 +101,7 @@ class Pipeline:
     @property
     def open_sessions(self) -> int:
         """Sessions that are not scored for good yet."""
-        return len(self._sessions) + self._closing
+        return len(self._sessions) + len(self._awaited) + self._closing
 
     @property
     def open_items(self) -> int:
@@ -285,7 +289,8 @@ class Pipeline:
         """Decides every open trace, then every open session."""
         while due := self._traces.take_all(trigger, _BATCH):
             await self._decide(due)
-        await self._close_sessions({session.session_id: trigger for session in self._sessions.take_all(trigger)})
+        open_sessions = [*self._sessions.take_all(trigger), *self._awaited.take_all(trigger)]
+        await self._close_sessions({session.session_id: trigger for session in open_sessions})
 
     async def session_now(self, session_id: str) -> list[bytes]:
         """The results that a session would have if it ended now, as JSON objects; none of them is stored."""
@@ -349,7 +354,7 @@ class Pipeline:
     async def _settle_due(self, due: Sequence[DueTrace], now: float) -> None:
         if due:
             await self._decide(due)
-        sessions = self._sessions.take_due(now)
+        sessions = self._awaited.ready(self._sessions.take_due(now), now)
         if sessions:
             await self._close_sessions({session.session_id: session.trigger for session in sessions})
 
@@ -411,7 +416,10 @@ class Pipeline:
         failpoints.reach("after_decision_commit")
         now = self._clock()
         for session_id in decision.changes.touched:
-            self._sessions.touch(session_id, now)
+            if decision.traces:
+                self._awaited.goes_on(session_id)
+            if session_id not in self._awaited:
+                self._sessions.touch(session_id, now)
         try:
             if rows:
                 self._on_results(rows)

@@ -28,6 +28,11 @@ class Session(Section):
 
     idle: Duration = Field(default=900.0, description="Time since its last trace after which a session closes.")
     max_age: Duration = Field(default=86400.0, description="Time since its first trace after which a session closes.")
+    judge_wait: Duration = Field(
+        default=600.0,
+        description="How long a session that is over waits for judges before it is scored without them; what they say "
+        "later makes a revision.",
+    )
     coherence_signal: Literal["calibrated", "raw"] = Field(
         default="calibrated",
         description="calibrated: coherence on a scale that means the same for every embedder; raw: the cosine itself.",

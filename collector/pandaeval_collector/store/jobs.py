@@ -20,6 +20,7 @@ from pandaeval_collector.store.rows import Job, JobEnd, JobRow
 from pandaeval_collector.store.writer import Writer
 
 _JOB = "id, trace_id, metric, state, due_at, created_at, attempts, crashes, why, error, body"
+_IDS = 500
 _CENT = 1e-9
 """Sums of dollars are compared with this much tolerance."""
 
@@ -86,6 +87,21 @@ class Jobs:
         """How many jobs are due or leased."""
         states = "state IN ('due', 'leased')"
         return int(self._reader().execute(f"SELECT count(*) FROM jobs WHERE {states}").fetchone()[0])  # noqa: S608
+
+    def pending_in(self, session_ids: Iterable[str]) -> set[str]:
+        """Those of some sessions about a trace of which a judge has yet to be asked."""
+        found: set[str] = set()
+        ids = list(session_ids)
+        for start in range(0, len(ids), _IDS):
+            some = ids[start : start + _IDS]
+            rows = self._reader().execute(
+                f"""SELECT DISTINCT session_id FROM session_traces WHERE session_id IN ({",".join("?" * len(some))})
+                    AND EXISTS (SELECT 1 FROM jobs WHERE jobs.trace_id = session_traces.trace_id
+                                AND jobs.state IN ('due', 'leased'))""",  # noqa: S608
+                some,
+            )
+            found.update(row[0] for row in rows)
+        return found
 
     def next_due(self) -> float | None:
         """When the next job is due, Unix seconds."""
