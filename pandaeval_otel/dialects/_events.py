@@ -113,7 +113,7 @@ def _captured(messages: list[Message]) -> Messages | None:
 def _body(body: Any) -> dict[str, Any]:
     """The map of an event, wherever it stands; plain text is its content."""
     body = parsed(body)
-    if isinstance(body, Mapping):
+    if type(body) is dict or isinstance(body, Mapping):
         whole = parsed(body.get(semconv.EVENT_CONTENT))
         return whole if type(whole) is dict else dict(body)
     return {} if body is None else {"content": body}

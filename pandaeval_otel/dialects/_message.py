@@ -25,6 +25,7 @@ ROLES = {
     "toolresult": "tool",
     "ipython": "tool",
 }
+_OURS = frozenset(ROLES.values())
 # LangChain: "type": "human"; constructors: "id": [..., "HumanMessage"]; also "AIMessageChunk".
 CLASS_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool", "chat": ""}
 ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function_call_output": "tool"}
@@ -37,7 +38,7 @@ def message_of(item: dict[str, Any], role: str) -> Message:
         return otel_message(item, role)
     item = _unwrapped(item)
     role = role_of(item, role)
-    thoughts = (item.get(key) for key in ("reasoning_content", "thinking"))
+    thoughts = (item.get("reasoning_content"), item.get("thinking"))
     parts: list[Part] = [Reasoning(thought) for thought in thoughts if type(thought) is str and thought]
     parts += _content_parts(item, role)
     calls = item.get("tool_calls") or _member(item, "additional_kwargs", "tool_calls") or item.get("toolCalls")
@@ -67,7 +68,7 @@ def role_of(item: dict[str, Any], default: str) -> str:
     """``system | user | assistant | tool`` from a role, a LangChain type or class name; ``default`` where none says."""
     word = item.get("role")
     if type(word) is str and word:
-        return ROLES.get(word) or ROLES.get(word.rpartition(".")[2].lower().replace("_", "-")) or default
+        return word if word in _OURS else ROLES.get(word) or ROLES.get(word.rpartition(".")[2].lower().replace("_", "-")) or default
     word = item.get("type")
     if type(word) is str:
         if word in ITEM_ROLES:

@@ -49,7 +49,7 @@ def blocks_of(value: Any) -> Any:
 
 
 def _is_known(block: dict[str, Any]) -> bool:
-    return type(block.get("type")) is str or any(key in block for key in _BY_KEY) or media_of(block, "") is not None
+    return type(block.get("type")) is str or not _BY_KEY.keys().isdisjoint(block) or media_of(block, "") is not None
 
 
 def part_of(block: dict[str, Any]) -> Part:

@@ -169,9 +169,11 @@ def _is_candidate(dialect: Dialect, kind: _Kind) -> bool:
 
 def _complete(said: Reading, other: Reading) -> None:
     """Each field from the first reading that says something, else from the first that says "empty"."""
-    for name, own, value in zip(_FIELDS, _FIELD_VALUES(said), _FIELD_VALUES(other), strict=True):
-        if (value and not own) or own is None:
-            setattr(said, name, value)
+    for name, value in zip(_FIELDS, _FIELD_VALUES(other), strict=True):
+        if value is not None:
+            own = getattr(said, name)
+            if own is None or (value and not own):
+                setattr(said, name, value)
     if other.session_ids:
         said.session_ids = tuple({*said.session_ids, *other.session_ids})
     if other.notes:

@@ -76,10 +76,20 @@ def asked(span: Span) -> Said:
         return NOTHING
     if not span.input:
         return Said("")
+    if (text := _only_text(span.input, "user")) is not None and not is_replay(text):
+        return Said(text)
     group = next(_user_groups(span.input[::-1]), None)
     if group is None or (group[0].hidden and _is_history(span.input, group)):
         return NOTHING
     return _worded([part for message in reversed(group) for part in message.parts])
+
+
+def _only_text(messages: Sequence[Message], role: str) -> str | None:
+    """What is said where there is nothing but one text of this role, as most agents are asked and answer."""
+    if len(messages) != 1 or messages[0].role != role or len(messages[0].parts) != 1:
+        return None
+    part = messages[0].parts[0]
+    return part.text if type(part) is Text else None
 
 
 def _is_history(messages: Sequence[Message], group: Sequence[Message]) -> bool:
@@ -115,6 +125,8 @@ def answered(output: Sequence[Message] | None) -> Said:
         return NOTHING
     if not output:
         return Said("")
+    if (text := _only_text(output, "assistant")) is not None:
+        return Said(text)
     served = False
     silent = False
     for message in reversed(output):

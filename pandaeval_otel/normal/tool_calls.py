@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
+from operator import attrgetter
 
 from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.model import Kind, Span, ToolCall, ToolRequest
@@ -22,6 +23,7 @@ from pandaeval_otel.normal.tree import RUNS, Tree
 _Key = tuple[Hashable, str] | None
 _KeyOf = Callable[[Call, str], _Key]
 
+_ORDER = attrgetter("order")
 _HISTORY = -1_000_000_000
 """Calls out of the history stand before those that the model call itself asks for."""
 
@@ -39,9 +41,9 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
         speakers = [span for span in tree.roots if span.kind in RUNS]
         asked = _asked(speakers, tree)
     _match(run, asked)
-    calls = sorted([*run, *(call for call in asked if not call.matched)], key=lambda call: call.order)
+    calls = sorted([*run, *[call for call in asked if not call.matched]], key=_ORDER)
     give_results(speakers, calls)
-    return tuple(call.finished() for call in calls)
+    return tuple([call.finished() for call in calls])
 
 
 def _asked(speakers: Sequence[Span], tree: Tree) -> list[Call]:
@@ -50,7 +52,8 @@ def _asked(speakers: Sequence[Span], tree: Tree) -> list[Call]:
     found = [
         call_asked_for(request, span, tree, index)
         for span in speakers
-        for index, request in enumerate(tool_requests(span.output or ()))
+        if span.output
+        for index, request in enumerate(tool_requests(span.output))
     ]
     for at in sorted({0, len(speakers) - 1}) if speakers else ():
         history = tool_requests(current_turn(speakers[at].input or ()))
@@ -91,18 +94,19 @@ def _match(run: Sequence[Call], asked: Sequence[Call]) -> None:
     names = {call.name for call in asked}
     plain = {name: asked_name(name, names) for name in {call.name for call in run}}
     for of_span, of_request in _WAYS:
-        run = [call for call in run if not call.matched]
         waiting: dict[_Key, deque[Call]] = {}
-        if not run or all(request.matched for request in asked):
-            return
         for request in asked:
-            key = None if request.matched else of_request(request, request.name)
+            key = of_request(request, request.name)
             if key is not None:
                 waiting.setdefault(key, deque()).append(request)
         for call in run:
             queue = waiting.get(of_span(call, plain[call.name]))
             if queue:
                 _unite(call, queue.popleft())
+        run = [call for call in run if not call.matched]
+        asked = [request for request in asked if not request.matched]
+        if not run or not asked:
+            return
 
 
 def _by_id(call: Call, name: str) -> _Key:

@@ -33,7 +33,7 @@ def turns(tree: Tree) -> Turns:
             found.extend(_of_run(root, tree))
     if not found:
         found = [_of_calls(group) for group in _by_user_message([root for root in roots if root.kind is Kind.LLM])]
-    joined = _without_handovers(found)
+    joined = _without_handovers(found) if len(found) > 1 else found
     return Turns(
         turns=tuple(_turn(exchange) for exchange in joined),
         pending=bool(joined) and joined[-1].answer.pending,
