@@ -25,6 +25,7 @@ from pandaeval_collector.receivers._http_body import (
     protobuf_from_json,
     read_body,
 )
+from pandaeval_collector.receivers._misdirected import wrong_path
 from pandaeval_collector.receivers._protocol import Accepted, Ingest
 from pandaeval_collector.receivers._signals import SIGNALS, Signal
 from pandaeval_collector.receivers._status import status_of
@@ -57,7 +58,7 @@ def otlp_http_app(
         for signal in SIGNALS
     ]
     locks = [Middleware(_BearerAuth, token=token, outcomes=outcomes)] if token is not None else []
-    return Starlette(routes=[*exports, *routes], middleware=locks)
+    return Starlette(routes=[*exports, *routes], middleware=locks, exception_handlers={404: wrong_path})
 
 
 class _Door:

@@ -13,6 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from pandaeval_collector.receivers._misdirected import GRPC_PREFACE, grpc_on_http
 from pandaeval_collector.receivers.bind import Address, Tls, listening_socket
 
 _KEEP_ALIVE_S = 30
@@ -81,6 +82,8 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
     _unheard_bytes = 0
 
     def data_received(self, data: bytes) -> None:
+        if data.startswith(GRPC_PREFACE):
+            grpc_on_http("{}:{}".format(*self.transport.get_extra_info("sockname")[:2]))
         self._unheard_bytes += len(data)
         super().data_received(data)
         if self._unheard_bytes > _MAX_HEAD_BYTES and not self.transport.is_closing():

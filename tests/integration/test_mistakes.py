@@ -1,0 +1,209 @@
+"""The ten most likely mistakes, made with real processes: each message names cause and cure, without a traceback.
+
+Some need what is not everywhere (litellm, an old Python) and are skipped with that reason.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from support.collector import CollectorProcess, free_ports
+
+_ROOT = Path(__file__).parents[2]
+_RECORDING = _ROOT / "tests" / "golden" / "captures" / "langgraph_genai" / "good.otlp.jsonl"
+_CLI = "import sys; from pandaeval_collector.cli import main; main()"
+_APPLICATION = """
+import sys
+from opentelemetry.sdk.trace import TracerProvider
+from pandaeval_otel import PandaEvalSpanProcessor
+
+provider = TracerProvider()
+provider.add_span_processor(PandaEvalSpanProcessor(shutdown_timeout=1))
+with provider.get_tracer("my.agent").start_as_current_span("invoke_agent a") as span:
+    span.set_attribute("gen_ai.operation.name", "invoke_agent")
+    span.set_attribute("gen_ai.agent.name", "a")
+provider.force_flush(5000)
+provider.shutdown()
+"""
+_needs_litellm = pytest.mark.skipif(
+    importlib.util.find_spec("litellm") is None, reason='litellm is not installed: pip install ".[judge]"'
+)
+
+
+def _run(*arguments: object, code: str = _CLI, **variables: str) -> subprocess.CompletedProcess[str]:
+    dropped = ("PANDAEVAL", "OTEL_", "OPENAI_", "ANTHROPIC_")
+    outside = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env=outside | {"PYTHONPATH": path} | variables,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        stdin=subprocess.DEVNULL,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def _said(*arguments: object, **variables: str) -> str:
+    """What a command that must end with 2 says."""
+    done = _run(*arguments, **variables)
+    assert done.returncode == 2, done.stderr
+    return done.stderr
+
+
+@pytest.fixture
+def collector(tmp_path: Path) -> Iterator[CollectorProcess]:
+    with CollectorProcess(tmp_path) as process:
+        yield process.start()
+
+
+def _wait_for(collector: CollectorProcess, text: str) -> None:
+    collector.until(lambda: text in collector.log(), f"said to have met {text!r}")
+
+
+def test_no_collector() -> None:
+    [port] = free_ports(1)
+    said = _run(code=_APPLICATION, PANDAEVAL_ENDPOINT=f"127.0.0.1:{port}").stderr
+    assert f"the collector at 127.0.0.1:{port} cannot be reached" in said
+    assert "is it running" in said
+    assert "PANDAEVAL_ENDPOINT" in said
+    assert len([line for line in said.splitlines() if "cannot be reached" in line]) == 1
+
+
+class TestWrongPort:
+    def test_grpc_to_the_port_of_http(self, collector: CollectorProcess) -> None:
+        """Both sides say so."""
+        said = _run(code=_APPLICATION, PANDAEVAL_ENDPOINT=f"127.0.0.1:{collector.http_port}").stderr
+        assert "is PANDAEVAL_ENDPOINT its gRPC port (4327)?" in said
+        _wait_for(collector, f"a gRPC client came to 127.0.0.1:{collector.http_port}, which speaks OTLP/HTTP")
+        assert "give it the address of server.grpc (port 4327)" in collector.log()
+
+    @pytest.mark.parametrize("path", ["/", "/v1/trace", "/v1/metrics"])
+    def test_http_to_a_path_that_is_none(self, collector: CollectorProcess, path: str) -> None:
+        request = urllib.request.Request(collector.http + path, b"", {"content-type": "application/x-protobuf"})
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, timeout=10)
+        assert refused.value.code == 404
+        assert "OTLP/HTTP is POST to /v1/traces and /v1/logs here" in refused.value.read().decode()
+        _wait_for(collector, f"POST '{path}' was asked for")
+
+    def test_http_to_the_port_of_grpc_is_in_the_guide(self, collector: CollectorProcess) -> None:
+        """gRPC answers in its own frames, which HTTP clients call a bad status line; nothing of ours sees it."""
+        with socket.create_connection(("127.0.0.1", collector.grpc_port), timeout=10) as connection:
+            connection.sendall(b"POST /v1/traces HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n")
+            assert not connection.recv(100).startswith(b"HTTP/1")
+        guide = (_ROOT / "docs" / "operations.md").read_text()
+        assert "BadStatusLine" in guide
+
+
+class TestWhatIsMissingInTraces:
+    def test_no_content_and_no_session_id(self, collector: CollectorProcess) -> None:
+        assert _run(code=_APPLICATION, PANDAEVAL_ENDPOINT=collector.grpc, OTEL_SERVICE_NAME="shop").stderr == ""
+        _wait_for(collector, "the spans of service 'shop' say nothing of what was asked and answered")
+        assert "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in collector.log()
+        _wait_for(collector, "the traces of service 'shop' name no session")
+        assert "pandaeval_otel.using_session" in collector.log()
+        collector.until(collector.at_rest, "at rest")
+        assert {result["why"] for result in collector.results()} >= {"no_content"}
+
+
+class TestJudge:
+    def test_a_named_variable_that_is_not_set(self) -> None:
+        said = _said("collector", PANDAEVAL_JUDGE__MODEL="openai/gpt-4o", PANDAEVAL_JUDGE__API_KEY_ENV="MY_KEY")
+        assert "PANDAEVAL_JUDGE__API_KEY_ENV: the environment variable MY_KEY is not set" in said
+
+    @_needs_litellm
+    @pytest.mark.parametrize(
+        ("model", "cure"),
+        [
+            ("openai/gpt-4o-mini", "set the provider's key in the collector's environment (OPENAI_API_KEY"),
+            ("nosuch/model", "judge.model has to be provider/model"),
+        ],
+        ids=["no key", "wrong model name"],
+    )
+    def test_it_cannot_be_asked(self, model: str, cure: str) -> None:
+        """Nobody is asked, so no network is needed."""
+        done = _run("evaluate", _RECORDING, "--model", model, "--metrics", "trace.confidence")
+        assert f"the judge {model} cannot be asked" in done.stderr
+        assert cure in done.stderr
+        assert "judge_failed" in done.stdout
+
+    def test_names_of_embedders_and_metrics(self) -> None:
+        said = _said("collector", PANDAEVAL_EMBEDDING__MODEL="minilm", PANDAEVAL_METRICS__ENABLED="[coherense]")
+        assert '"minilm" is not an embedder; did you mean onnx-minilm?' in said
+        assert "coherense: unknown metric; did you mean coherence?" in said
+
+
+def test_bad_yaml(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("close:\n  quiet: 10s\n idle: 3m\n")
+    said = _said("collector", "--config", path)
+    assert f"{path}:3:2: is not valid YAML" in said
+    path.write_text("close:\n  quit: 10s\n  idle: ten minutes\n")
+    said = _said("collector", "--config", path)
+    assert f"{path}:2:3 close.quit: unknown key; did you mean quiet?" in said
+    assert f"{path}:3:9 close.idle" in said
+
+
+class TestUnreadableFile:
+    def test_that_is_not_there(self, tmp_path: Path) -> None:
+        assert "No such file" in _said("evaluate", tmp_path / "traces.jsonl")
+
+    def test_that_is_a_directory(self, tmp_path: Path) -> None:
+        assert f"is a directory; give files, for instance {tmp_path}/*.jsonl" in _said("inspect", tmp_path)
+
+    def test_that_is_something_else(self, tmp_path: Path) -> None:
+        path = tmp_path / "notes.txt"
+        path.write_text("hello\n")
+        said = _said("evaluate", path)
+        assert "nothing could be read from it. Expected OTLP/JSON lines" in said
+
+    def test_a_configuration_that_is_not_there(self, tmp_path: Path) -> None:
+        assert f"{tmp_path / 'config.yaml'}: no such file" in _said("collector", "--config", tmp_path / "config.yaml")
+
+
+def test_a_port_in_use(collector: CollectorProcess, tmp_path: Path) -> None:
+    said = _said("collector", **{**collector.settings, "PANDAEVAL_DATA": str(tmp_path / "other")})
+    assert "is already in use, perhaps by another collector: stop that one, or set server." in said
+    assert "PANDAEVAL_SERVER__" in said
+
+
+def _old_pythons() -> Mapping[str, str]:
+    """Interpreters before 3.11 that are here, by version; the newest."""
+    pyenv = sorted((Path.home() / ".pyenv" / "versions").glob("3.*/bin/python"))
+    named = [shutil.which(f"python3.{minor}") for minor in (10, 9, 8)]
+    found = {}
+    for path in [*pyenv, *(Path(name) for name in named if name)]:
+        asked = subprocess.run([path, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
+        if re.fullmatch(r"3 ([7-9]|10)", asked.stdout.strip()):
+            found[asked.stdout.strip().replace(" ", ".")] = str(path)
+    return found
+
+
+def test_an_old_python() -> None:
+    """pip refuses by itself (``requires-python``); what runs from a checkout says it too."""
+    pythons = _old_pythons()
+    if not pythons:
+        pytest.skip("no Python before 3.11 here")
+    for version, python in pythons.items():
+        environ = os.environ | {
+            "PYTHONPATH": f"{_ROOT}{os.pathsep}{_ROOT / 'collector'}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        done = subprocess.run([python, "-c", _CLI], env=environ, capture_output=True, text=True)
+        assert done.returncode == 2, done.stderr
+        assert f"pandaeval needs Python 3.11 or newer, and this is {version}" in done.stderr
+    assert 'requires-python = ">=3.11"' in (_ROOT / "pyproject.toml").read_text()
