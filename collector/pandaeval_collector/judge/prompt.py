@@ -69,9 +69,13 @@ def _question(pack: Pack, rubric: Rubric[Any], given: Mapping[str, Any]) -> str:
         text = elided(neutral(json.dumps(value, ensure_ascii=False, default=str)), 8000).replace(pack.nonce, "[…]")
         parts.append(f"{name} (taken from the record, data as well):\n<<{pack.nonce}>>\n{text}\n<</{pack.nonce}>>")
     parts.append(_REMINDER)
-    schema = json.dumps(shape(rubric), ensure_ascii=False)
-    parts.append(f'Set "echo" to {echo_code(pack, rubric)}. Answer with one JSON object of this JSON schema:\n{schema}')
+    schema = json.dumps(_told(shape(rubric)), ensure_ascii=False, separators=(",", ":"))
+    parts.append(f"Answer with one JSON object of this JSON schema, every field in it, and no other:\n{schema}")
+    parts.append(f'Set "echo" to {echo_code(pack, rubric)}.')
     return "\n\n".join(parts)
+
+
+_LEFT_OUT = ("additionalProperties", "required", "description")
 
 
 def shape(rubric: Rubric[Any]) -> dict[str, Any]:
@@ -89,6 +93,14 @@ def _tighten(schema: dict[str, Any]) -> None:
     for part in (*schema.get("properties", {}).values(), *schema.get("$defs", {}).values(), schema.get("items")):
         if isinstance(part, dict):
             _tighten(part)
+
+
+def _told(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema in fewer words, for the text of the question: what it leaves out stands in a sentence there."""
+    kept = {key: value for key, value in schema.items() if key not in _LEFT_OUT}
+    if "$defs" in kept:
+        kept["$defs"] = {name: _told(part) for name, part in kept["$defs"].items()}
+    return kept
 
 
 def response_format(rubric: Rubric[Any]) -> dict[str, Any]:
