@@ -95,9 +95,9 @@ class Jobs:
         for start in range(0, len(ids), _IDS):
             some = ids[start : start + _IDS]
             rows = self._reader().execute(
-                f"""SELECT DISTINCT session_id FROM session_traces WHERE session_id IN ({",".join("?" * len(some))})
-                    AND EXISTS (SELECT 1 FROM jobs WHERE jobs.trace_id = session_traces.trace_id
-                                AND jobs.state IN ('due', 'leased'))""",  # noqa: S608
+                f"""SELECT session_id FROM sessions WHERE session_id IN ({",".join("?" * len(some))}) AND EXISTS
+                    (SELECT 1 FROM members JOIN jobs ON jobs.trace_id = members.trace_id
+                     WHERE members.session = sessions.no AND jobs.state IN ('due', 'leased'))""",  # noqa: S608
                 some,
             )
             found.update(row[0] for row in rows)
