@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pandaeval_collector.judge.call import Answer, Call
 from pandaeval_collector.store import Chunk, Store
+from support.asked import GOOD, said
 from support.made_traces import MadeTrace
 
 from pandaeval_otel.assembly import DueTrace
@@ -52,3 +54,10 @@ def stored(store: Store, made: MadeTrace, revision: int = 1) -> DueTrace:
     known = frozenset(item.id for part in split.fragments for item in part.items)
     ids, size = tuple(chunk.id for chunk in chunks), sum(len(chunk.data) for chunk in chunks)
     return DueTrace(made.trace_id, Trigger.ROOT_ENDED, True, False, ids, known, len(known), 0, size, revision)
+
+
+class ScriptedConfidence:
+    """Implements :class:`pandaeval_collector.judge.call.Caller`: always sure of the same confidence."""
+
+    async def complete(self, call: Call) -> Answer:
+        return Answer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model=call.model)

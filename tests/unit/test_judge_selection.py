@@ -157,8 +157,8 @@ def test_the_sql_of_the_documentation_is_not_skewed(judged: tuple[float, list[di
     store.close()
     with sqlite3.connect(tmp_path / "pandaeval.db") as database:
         database.executemany(
-            """INSERT INTO results (id, unit, metric, revision, counted, created_at, body)
-               VALUES (?, ?, 'trace.task_completion', ?, 1, 0, ?)""",
+            """INSERT INTO results (id, unit, about, metric, revision, counted, created_at, body)
+               VALUES (?, ?, 0, 'trace.task_completion', ?, 1, 0, ?)""",
             [(str(n), each["trace_id"], each["revision"], json.dumps(each)) for n, each in enumerate(results)],
         )
         (estimate,) = database.execute(_block("sql")).fetchone()
