@@ -94,7 +94,7 @@ def test_a_score_points_to_the_spans_that_it_speaks_of(page: Page, demo: Path) -
     page.open(demo, "#/traces?metric=trace.tool_loop&state=fail")
     page.click(".row.trace")
     page.wait("document.querySelector('.fall') !== null")
-    page.click(".result .link")
+    page.click(".result.fail .link")
     assert page.count(".line.pointed") == 6
 
 
@@ -232,6 +232,7 @@ def test_judged_arguments_are_marked_on_their_calls(page: Page, tmp_path: Path) 
     assert "✗ arguments" in page.text(".line[data-row='2']")
     page.click(".line[data-row='2']")
     assert "wrong city" in page.text(".panel")
+    page.click(".result summary")
     assert "by a judge (judge-1)" in page.text(".result")
 
 

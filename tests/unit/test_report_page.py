@@ -115,6 +115,23 @@ def test_unscored_results_are_counted_with_their_cure() -> None:
     assert second["traces"] == [1]
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"user": None, "answer": None}, "Content capture is off in service 'shop': "),
+        ({"user": None}, "Service 'shop' captured no user input. "),
+        ({"answer": None}, "Service 'shop' captured no answer. "),
+        ({"answer": None, "error": "boom"}, "the run gave no answer"),
+        ({"answer": None, "ends_in_tool_call": True}, "the recording stops at a tool call"),
+        ({"answer": "…"}, "holds no words"),
+    ],
+)
+def test_the_cure_fits_what_is_missing(fields: dict[str, object], told: str) -> None:
+    made = _trace(1, **fields)
+    [entry] = report([made], [result(made, finding=Unscored(Why.NO_CONTENT, "no text"))]).index["unscored"]
+    assert told in entry["cure"]
+
+
 @pytest.mark.parametrize("why", list(Why))
 def test_every_why_has_a_cure(why: Why) -> None:
     made = _trace(1)

@@ -25,7 +25,7 @@ _TOOL_CALL = (
     "Nothing to switch on: the recording stops at a tool call. If the agent went on after it, its spans have "
     "to come in the same trace."
 )
-_NO_CONTENT = "These metrics need texts that the spans do not hold. See which in the trace."
+_NO_CONTENT = "Nothing to switch on: what was captured holds no words to compare."
 
 
 def cure(why: str, trace_cure: str | None) -> str:
@@ -39,10 +39,15 @@ def no_content_cure(trace: Trace) -> str:
     """What to do about this trace if it has no content to score."""
     if trace.ends_in_tool_call:
         return _TOOL_CALL
+    if trace.error is not None and trace.output is None and trace.input is not None:
+        return _NO_ANSWER
+    if trace.input is not None and trace.output is not None:
+        return _NO_CONTENT
+    how = capture_cure((*_scopes(trace), *trace.dialects))
     if trace.input is None and trace.output is None:
-        how = capture_cure((*_scopes(trace), *trace.dialects))
         return f"Content capture is off in service {trace.service!r}: {how}."
-    return _NO_ANSWER
+    what = "no user input" if trace.input is None else "no answer"
+    return f"Service {trace.service!r} captured {what}. If there was one: {how}."
 
 
 def _scopes(trace: Trace) -> Iterable[str]:

@@ -22,10 +22,14 @@ function chip(result, named) {
     el("span", { class: "value" }, value(result) + label));
 }
 
-function chips(results) {
+// What asks for attention first.
+function byUrgency(a, b) {
   const order = { fail: 0, unscored: 1, pass: 2, assumed: 3 };
-  const sorted = [...results].sort((a, b) => order[standing(a)] - order[standing(b)]);
-  return el("span", { class: "chips" }, sorted.map((result) => chip(result)));
+  return order[standing(a)] - order[standing(b)];
+}
+
+function chips(results) {
+  return el("span", { class: "chips" }, [...results].sort(byUrgency).map((result) => chip(result)));
 }
 
 function crashed(trace) {

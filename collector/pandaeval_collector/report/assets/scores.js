@@ -14,6 +14,13 @@ function resultItem(result, full, onSpans) {
       el("span", { class: "muted" }, grounds(result, full)), noted(full)));
 }
 
+// What is in order takes one line, until it is asked for more.
+function resultOrLine(result, full, onSpans) {
+  if (!["pass", "assumed"].includes(standing(result))) return resultItem(result, full, onSpans);
+  return el("details", { class: "result line-of" }, el("summary", {}, chip(result, false), el("b", {}, metricName(result.metric)),
+    full.older && full.older.length ? revised(full) : null, el("span", { class: "muted", dir: "auto" }, result.reason || "")), resultItem(result, full, onSpans));
+}
+
 function revised(full) {
   return el("span", { class: "tag", title: "Evidence came in later, and the unit was scored again" },
     `revised; before: ${full.older.map((value) => score(value)).join(", ")}`);

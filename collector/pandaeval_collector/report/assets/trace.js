@@ -18,7 +18,7 @@ async function tracePage(trace) {
     el("div", { class: "cards two wide" },
       el("section", { class: "card" }, el("h2", {}, "Asked and answered"), found ? conversation(trace, found) : excerpts(trace)),
       el("section", { class: "card" }, el("h2", {}, "Scores"), results.length
-        ? results.sort(([a], [b]) => (a.success !== false) - (b.success !== false)).map(([result, full]) => resultItem(result, full, fall && fall.point))
+        ? results.sort(([a], [b]) => byUrgency(a, b)).map(([result, full]) => resultOrLine(result, full, fall && fall.point))
         : el("p", { class: "muted" }, "No metric applies to this trace."))),
     fall ? fall.nodes : el("p", { class: "notice" }, `The report is large: spans are shown of its worst traces only. See this one with: pandaeval inspect ${store.index.about.sources[0] || "FILE"}`),
   ];
