@@ -12,7 +12,10 @@ def register(app: typer.Typer) -> None:
     app.command("metrics")(metrics)
 
 
-def metrics(name: Annotated[str | None, typer.Argument(help="One metric, with its full description.")] = None) -> None:
+def metrics(
+    name: Annotated[str | None, typer.Argument(help="One metric, with its full description.")] = None,
+    page: Annotated[bool, typer.Option("--page", help="Print the reference page of all metrics (Markdown).")] = False,
+) -> None:
     """List the metrics: name, level, kind, default threshold, what they need."""
     from pandaeval_collector.cli._output import console, table
     from pandaeval_collector.config import MetricNames
@@ -22,6 +25,11 @@ def metrics(name: Annotated[str | None, typer.Argument(help="One metric, with it
 
     known = registry()
     bands = load("embedded").bands
+    if page:
+        from pandaeval_collector.cli._metrics_page import metrics_page
+
+        typer.echo(metrics_page(known, bands), nl=False)
+        return
     out = console()
     if name is not None:
         names = MetricNames((metric.level, metric.name) for metric in known.values())

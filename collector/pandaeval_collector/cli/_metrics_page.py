@@ -1,0 +1,134 @@
+"""The reference page of the metrics, made from the registry: ``pandaeval metrics --page``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pandaeval_collector.embedding import Bands
+    from pandaeval_collector.metric import Metric
+
+_LEVELS = {
+    "trace": "Each run of an agent, as one trace holds it.",
+    "session": "All traces of a conversation, when it closes.",
+    "turn": "A message of the user's, and all that the agent does up to the next one.",
+    "trial": "One attempt at a case.",
+    "task": "A case over its trials.",
+}
+_COSTS = {
+    "embedding": "no model; an embedding of each text, by the embedded model unless another is configured",
+    "code": "no model",
+    "math": "no model; arithmetic over the scores of the traces",
+}
+_WHYS = {
+    "judge_failed": "the judge could not be reached, or refused the prompt",
+    "timeout": "the judge did not answer in time, however often it was asked",
+    "invalid_verdict": "the judge's answer did not hold, twice",
+    "injection_suspected": "the judge says that the run tries to tell it how to judge",
+    "over_budget": "the day's money or tokens were used up",
+    "not_sampled": "the session is not in the sample; counted, not emitted one by one",
+    "incomplete_trace": "the trace was closed before its root ended, or is a part of one over several services",
+    "no_content": "what the metric reads was not captured, or holds no words",
+    "insufficient_evidence": "too little of what the metric weighs was there",
+    "metric_error": "the metric itself failed; the log says how",
+    "shutdown": "the collector was stopped before the metric was asked",
+}
+_OF_KIND = {
+    "llm": (
+        *("no_content", "incomplete_trace", "not_sampled", "over_budget", "timeout", "judge_failed"),
+        *("invalid_verdict", "injection_suspected", "metric_error"),
+    ),
+    "embedding": ("no_content", "incomplete_trace", "metric_error"),
+    "code": ("incomplete_trace", "metric_error"),
+    "math": ("insufficient_evidence", "metric_error"),
+}
+_HEAD = """\
+# Metrics
+
+*Made from the registry by `pandaeval metrics --page`; do not edit.*
+
+Every result is `scored` (measured from evidence), `assumed` (there was nothing to evaluate, and the metric's source
+says what to report then: 1.0; it enters no average) or `unscored` (it should have been evaluated and was not; `why`
+says what kept it). A metric that does not apply gives no result. All scores lie in 0..1, and 1 is best. Metrics of kind
+`llm` are switched on by `judge.model`; see [judging.md](judging.md). `pandaeval prompts NAME` shows what they ask.
+"""
+
+
+def metrics_page(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -> str:
+    """The page in Markdown. ``bands``: of the embedder whose thresholds are shown."""
+    parts = [_HEAD, _overview(metrics, bands)]
+    for level in dict.fromkeys((*_LEVELS, *(metric.level for metric in metrics.values()))):
+        of_level = [metric for metric in metrics.values() if metric.level == level]
+        if of_level:
+            parts.append(f"## Level {level}\n\n{_LEVELS.get(level, '')}\n")
+            parts += [_section(metric, bands) for metric in of_level]
+    return "\n".join((*parts, _whys()))
+
+
+def _overview(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -> str:
+    rows = (
+        f"| [`{key}`](#{_anchor(key)}) | {metric.question} | {metric.kind} | {metric.threshold_for(bands):g} |"
+        for key, metric in metrics.items()
+    )
+    return "\n".join(("| metric | question | kind | threshold |", "|---|---|---|---|", *rows, ""))
+
+
+def _section(metric: Metric[Any, Any], bands: Bands | None) -> str:
+    told = _told(metric)
+    facts = {
+        "kind": f"`{metric.kind}`, version {metric.version}",
+        "scale": told.pop("Scale", "0..1, 1 is best"),
+        "threshold": _threshold(metric, bands),
+        "needs": metric.needs,
+        "costs": _cost(metric),
+        "unscored": ", ".join(f"`{why}`" for why in _OF_KIND.get(metric.kind, ())),
+        "source": told.pop("Source", "ours"),
+    }
+    rows = (f"| {name} | {value} |" for name, value in facts.items() if value)
+    return "\n".join(
+        (f"### {metric.key}\n", f"**{metric.question}**\n", told["text"], "", "| | |", "|---|---|", *rows, "")
+    )
+
+
+def _told(metric: Metric[Any, Any]) -> dict[str, str]:
+    """The module's docstring as Markdown under ``text``, without its first line; ``Scale`` and ``Source`` apart."""
+    doc = (sys.modules[metric.evaluate.__module__].__doc__ or "").strip()
+    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", doc.partition("\n")[2]).replace("``", "`").strip()
+    found = {}
+    for name in ("Scale", "Source"):
+        stated = re.search(rf"^{name}: (.*?)\.?$", text, re.MULTILINE)
+        if stated:
+            found[name] = stated[1]
+            text = text.replace(stated.group(), "")
+    return {"text": re.sub(r"\n{3,}", "\n\n", text).strip(), **found}
+
+
+def _threshold(metric: Metric[Any, Any], bands: Bands | None) -> str:
+    default = f"{metric.threshold_for(bands):g}"
+    if callable(metric.threshold):
+        return f"{default} with the embedded model, {metric.threshold(None):g} where there is no table of its bands"
+    return default
+
+
+def _cost(metric: Metric[Any, Any]) -> str:
+    if metric.kind != "llm":
+        return _COSTS.get(metric.kind, "")
+    from pandaeval_collector.cli.prompts import rubrics
+
+    asked = [rubric.name for rubric in rubrics(metric)]
+    shared = [f"`{name}`" for name in asked if name != metric.name]
+    if not shared:
+        return "1 model call"
+    return f"1 model call, and at most {' and '.join(shared)}, shared with the other metrics of the trace"
+
+
+def _whys() -> str:
+    rows: Iterator[str] = (f"| `{why}` | {meaning} |" for why, meaning in _WHYS.items())
+    return "\n".join(("## Why a result is unscored\n", "| why | meaning |", "|---|---|", *rows, ""))
+
+
+def _anchor(key: str) -> str:
+    return key.replace(".", "")
