@@ -76,6 +76,7 @@ class OtlpGrpcServer:
                 ("grpc.max_receive_message_length", self._max_request_bytes),
                 ("grpc.so_reuseport", 0),  # else a second collector would silently take half of the connections
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # keep-alive pings of the Collector
+                ("grpc.keepalive_time_ms", 60_000),  # a watcher whose machine is gone gives its place back
             ),
         )
         server.add_generic_rpc_handlers((*map(self._handler, SIGNALS), *self._handlers))

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     _Context = grpc.aio.ServicerContext[bytes, bytes]
 
 MAX_WATCHERS = 256
-_PAGE = 500
+_PAGE = 100
+"""Results that are held for a watcher that does not read: with all watchers and 2 KB each, some 50 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class ResultsHandler:
         try:
             wanted = _parsed(WatchResultsRequest, request)
             if self._watchers > MAX_WATCHERS:
-                raise Overloaded(f"{MAX_WATCHERS} watchers are enough")
+                raise Overloaded(f"there are {MAX_WATCHERS} watchers already: share one, or end some")
             self._outcomes.accepted(Accepted())
             async for found in self._found(wanted):
                 yield found.SerializeToString()

@@ -10,8 +10,7 @@ from openai import AsyncOpenAI
 
 
 def instrument():
-    """Switch on the instrumentation that the environment names, and the SDK's own upload off."""
-    set_trace_processors([])
+    """Switch on the instrumentation that the environment names."""
     match os.environ["RIG_INSTRUMENTATION"]:
         case "genai":
             from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
@@ -45,6 +44,7 @@ async def converse():
 
 
 def main():
+    set_trace_processors([])  # the SDK's own upload off
     with telemetry():
         instrument()
         set_default_openai_client(AsyncOpenAI(base_url=JOB["base_url"], api_key="none"), use_for_tracing=False)

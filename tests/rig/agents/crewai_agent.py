@@ -1,0 +1,25 @@
+"""CrewAI: a crew of one with native tool calls, a task for each turn."""
+
+from common import DESK, JOB, MODEL, telemetry
+
+
+def main():
+    with telemetry():
+        # Not before: its instrumentations wrap what is imported afterwards, too.
+        from crewai import LLM, Agent, Crew, Task
+        from crewai.tools import tool
+
+        model = LLM(model=f"openai/{MODEL}", base_url=JOB["base_url"], api_key="none")
+        agent = Agent(
+            role=DESK.agent,
+            goal=DESK.instructions,
+            backstory=DESK.instructions,
+            llm=model,
+            tools=[tool(function) for function in DESK.tools],
+        )
+        for text in JOB["turns"]:
+            task = Task(description=text, expected_output="An answer to the customer.", agent=agent)
+            print(Crew(agents=[agent], tasks=[task]).kickoff())
+
+
+main()
