@@ -89,22 +89,25 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25) -> Split:
                 split.own_output += len(raw_spans)
                 continue
             # Straight-line code, and what neighbours share is looked up once: most of what a span costs at the door.
-            trace_id = b""
+            trace_id, is_trace = b"", False
             for span, raw in zip(scope.spans, raw_spans, strict=True):
-                if span.trace_id != trace_id:
-                    trace_id = span.trace_id
-                    fragment, kept = builder.at(trace_id, resource_index, scope_index, span.start_time_unix_nano)
+                started, own_trace = span.start_time_unix_nano, span.trace_id
+                if own_trace != trace_id or not trace_id:
+                    trace_id = own_trace
+                    is_trace = len(trace_id) == 16 and trace_id != _NO_TRACE
+                    fragment, kept = builder.at(trace_id, resource_index, scope_index, started)
+                    items = fragment.items
                 span_id, parent = span.span_id, span.parent_span_id
-                if len(trace_id) != 16 or len(span_id) != 8 or trace_id == _NO_TRACE or span_id == _NO_SPAN:
+                if not is_trace or len(span_id) != 8 or span_id == _NO_SPAN:
                     builder.reject(f"span {span.name!r}: trace id or span id is missing or of the wrong length")
                 elif len(raw) > max_span_bytes:
                     builder.reject(f"span {span.name!r}: {len(raw)} bytes are more than {max_span_bytes}")
                 else:
                     remote = span.flags & _KNOWN_REMOTE == _KNOWN_REMOTE
-                    fragment.items.append(Item(span_id, b"" if parent == _NO_SPAN else parent, remote))
+                    items.append(Item(span_id, b"" if parent == _NO_SPAN else parent, remote))
                     kept.append(raw)
-                    if span.start_time_unix_nano < fragment.start_ns:
-                        fragment.start_ns = span.start_time_unix_nano
+                    if started < fragment.start_ns:
+                        fragment.start_ns = started
     return builder.finish(request, skeleton)
 
 

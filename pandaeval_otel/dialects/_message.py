@@ -50,7 +50,9 @@ def message_of(item: dict[str, Any], role: str) -> Message:
 
 def otel_message(item: dict[str, Any], role: str) -> Message:
     """Today's form, which most messages have: nothing but a role and parts."""
-    parts = [part_of(part) if type(part) is dict else text_part(part) for part in item["parts"]]
+    parts: list[Part] = []
+    for part in item["parts"]:
+        parts.append(part_of(part) if type(part) is dict else text_part(part))  # noqa: PERF401 - they are few
     word = item.get("role")
     said_by = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
     reason = "" if len(item) == 2 and "role" in item else finish_reason_of(item)
@@ -68,7 +70,11 @@ def role_of(item: dict[str, Any], default: str) -> str:
     """``system | user | assistant | tool`` from a role, a LangChain type or class name; ``default`` where none says."""
     word = item.get("role")
     if type(word) is str and word:
-        return word if word in _OURS else ROLES.get(word) or ROLES.get(word.rpartition(".")[2].lower().replace("_", "-")) or default
+        return (
+            word
+            if word in _OURS
+            else ROLES.get(word) or ROLES.get(word.rpartition(".")[2].lower().replace("_", "-")) or default
+        )
     word = item.get("type")
     if type(word) is str:
         if word in ITEM_ROLES:

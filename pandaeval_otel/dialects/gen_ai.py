@@ -46,6 +46,8 @@ KIND_BY_OPERATION = {
 }
 """``gen_ai.operation.name``; any other word is a step of some framework."""
 
+# To look up a member of an enum costs several times what these cost, and it is done for every span.
+_AGENT, _EVALUATION, _LLM, _RETRIEVAL, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.RETRIEVAL, Kind.TOOL
 _MERGED_TOOLS = "(merged tools)"
 """ADK closes parallel calls with a span of this tool name. No tool was called."""
 _ANY_AGENT = "OpenAI Agent"
@@ -85,12 +87,12 @@ class GenAI:
         kind = _kind(span, attributes)
         reading = Reading(kind)
         _read_identity(reading, span, attributes)
-        if kind is Kind.TOOL:
+        if kind is _TOOL:
             _read_tool(reading, span, attributes)
-        elif kind is not Kind.EVALUATION:
+        elif kind is not _EVALUATION:
             _read_messages(reading, attributes, told)
             reading.usage = usage_of(attributes)
-        if kind is Kind.RETRIEVAL:
+        if kind is _RETRIEVAL:
             _read_retrieval(reading, attributes)
         if not _RARE.isdisjoint(attributes):
             _read_rare(reading, span, attributes)
@@ -155,7 +157,7 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
         reading.agent_name = ""
     if span.resource.names_session or not _SESSION_RANKS.keys().isdisjoint(attributes):
         _read_session(reading, span, attributes, chat)
-    if reading.kind is Kind.AGENT and not reading.agent_name:
+    if reading.kind is _AGENT and not reading.agent_name:
         name = kind_by_name(span.name)[1]  # agents without a name are called by their model (Vercel AI SDK)
         reading.agent_name = "" if name == reading.request_model else name
 
@@ -198,7 +200,7 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -
 
 def _tool_in_name(name: str) -> str:
     kind, rest = kind_by_name(name)
-    if kind is Kind.TOOL:
+    if kind is _TOOL:
         return rest
     return name.removeprefix(semconv.MCP_TOOL_CALL).strip() if name.startswith(semconv.MCP_TOOL_CALL) else ""
 
@@ -207,10 +209,10 @@ def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: Told) 
     given, given_cut = read_messages(_content(attributes, semconv.INPUT_MESSAGES, semconv.PROMPT_OLD), "user")
     made, made_cut = read_messages(_content(attributes, semconv.OUTPUT_MESSAGES, semconv.COMPLETION_OLD), "assistant")
     reading.input = given or told.input or given
-    if reading.input == () and reading.kind is Kind.AGENT:
+    if reading.input == () and reading.kind is _AGENT:
         reading.input = None  # Semantic Kernel's agents write "[]", whatever they were asked
     reading.output = made or told.output or made
-    if reading.kind is Kind.LLM:
+    if reading.kind is _LLM:
         reading.output = without_chunks(reading.output)
     if semconv.CONTENT_REASONING in attributes:
         reading.output = _with_reasoning(reading.output, attributes[semconv.CONTENT_REASONING])

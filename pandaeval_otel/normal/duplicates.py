@@ -10,6 +10,8 @@ from pandaeval_otel.model import Kind, Span, Usage
 from pandaeval_otel.normal.names import same_tool
 from pandaeval_otel.normal.tree import Tree
 
+# To look up a member of an enum costs several times what these cost, and it is done for every span.
+_AGENT, _LLM = Kind.AGENT, Kind.LLM
 _CALLS = frozenset({Kind.LLM, Kind.TOOL, Kind.AGENT})
 
 
@@ -30,9 +32,9 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
     for span in calls:
         if span.span_id in wrappers:
             continue
-        keeper = by_response.get(span.response_id) if span.kind is Kind.LLM and span.response_id else None
+        keeper = by_response.get(span.response_id) if span.kind is _LLM and span.response_id else None
         keeper = keepers[span.span_id] = keeper or _keeper(span, tree, keepers, wrappers)
-        if span.kind is Kind.LLM and span.response_id:
+        if span.kind is _LLM and span.response_id:
             by_response.setdefault(span.response_id, keeper)
         groups.setdefault(keeper, []).append(span)
     changed = {key: replace(tree.by_id[key], kind=Kind.WORKFLOW) for key in wrappers}
@@ -54,7 +56,7 @@ def _any_twice(tree: Tree) -> bool:
         above = tree.above(span)
         if (above is not None and above.kind is kind) or span.response_id in responses:
             return True
-        if span.response_id and kind is Kind.LLM:
+        if span.response_id and kind is _LLM:
             responses.add(span.response_id)
     return False
 
@@ -64,7 +66,7 @@ def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:
     inner: dict[str, set[str]] = {}
     for span in calls:
         above = tree.above(span)
-        if span.kind is Kind.LLM and span.error is None and above is not None and above.kind is Kind.LLM:
+        if span.kind is _LLM and span.error is None and above is not None and above.kind is _LLM:
             inner.setdefault(above.span_id, set()).add(span.response_id or span.span_id)
     return {key for key, distinct in inner.items() if len(distinct) > 1}
 
@@ -79,9 +81,9 @@ def _keeper(span: Span, tree: Tree, keepers: dict[str, str], wrappers: set[str])
 
 def _same_call(outer: Span, inner: Span) -> bool:
     """Whether a span directly inside another one of its kind is that one once more."""
-    if inner.kind is Kind.LLM:
+    if inner.kind is _LLM:
         return not (outer.response_id and inner.response_id and outer.response_id != inner.response_id)
-    if inner.kind is Kind.AGENT:
+    if inner.kind is _AGENT:
         return bool(outer.agent_name) and outer.agent_name == inner.agent_name
     if outer.tool_call_id and inner.tool_call_id and outer.tool_call_id != inner.tool_call_id:
         return False

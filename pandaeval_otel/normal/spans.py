@@ -26,6 +26,7 @@ _CACHE_LIMIT = 1_000
 _EVENT_ROOTS = 16
 """Events of a span whose keys are looked at for roots: they repeat themselves."""
 _PLAIN = "plain"
+_OTHER = Kind.OTHER
 _NO_MARKS: frozenset[str] = frozenset()
 
 _FIELDS = tuple(name for name in Reading.__dataclass_fields__ if name not in ("session_ids", "notes"))
@@ -190,7 +191,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         raw.span_id,
         raw.parent_id,
         raw.name,
-        said.kind or Kind.OTHER,
+        said.kind or _OTHER,
         raw.start_ns,
         raw.end_ns,
         said.error,

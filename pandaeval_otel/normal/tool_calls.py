@@ -20,6 +20,8 @@ from pandaeval_otel.normal.speech import current_turn, tool_requests
 from pandaeval_otel.normal.tool_results import give_results
 from pandaeval_otel.normal.tree import RUNS, Tree
 
+# To look up a member of an enum costs several times what these cost, and it is done for every span.
+_LLM, _TOOL = Kind.LLM, Kind.TOOL
 _Key = tuple[Hashable, str] | None
 _KeyOf = Callable[[Call, str], _Key]
 
@@ -33,9 +35,9 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     run = [
         call_on_span(span, tree, index)
         for index, span in enumerate(tree.spans)
-        if span.kind is Kind.TOOL and not is_final_answer(span.tool_name, span.arguments and span.arguments.value)
+        if span.kind is _TOOL and not is_final_answer(span.tool_name, span.arguments and span.arguments.value)
     ]
-    speakers = [span for span in tree.spans if span.kind is Kind.LLM and (span.input or span.output)]
+    speakers = [span for span in tree.spans if span.kind is _LLM and (span.input or span.output)]
     asked = _asked(speakers, tree)
     if not speakers or not (run or asked):
         speakers = [span for span in tree.roots if span.kind in RUNS]

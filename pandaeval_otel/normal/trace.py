@@ -16,6 +16,8 @@ from pandaeval_otel.normal.tree import RUNS, Tree
 from pandaeval_otel.normal.turns import turns
 from pandaeval_otel.raw import RawLog
 
+# To look up a member of an enum costs several times what these cost, and it is done for every span.
+_AGENT, _EVALUATION, _LLM, _STEP = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP
 _RUN_OR_CALL = RUNS | {Kind.LLM}
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
@@ -103,7 +105,7 @@ class _Facts:
 def _facts(spans: Iterable[Span]) -> _Facts:
     facts = _Facts()
     for span in spans:
-        if span.kind is Kind.LLM:
+        if span.kind is _LLM:
             facts.models.append(span)
         if span.agent_name:
             facts.agents[span.agent_name] = None
@@ -119,14 +121,14 @@ def _facts(spans: Iterable[Span]) -> _Facts:
 def is_genai(trace: Trace) -> bool:
     """Whether anything in the trace is an agent's work; other traces are none of our business, and neither is one of
     a framework's steps that tell nothing (making an agent, say)."""
-    return any(span.kind in _GENAI or (span.kind is Kind.STEP and (span.input or span.output)) for span in trace.spans)
+    return any(span.kind in _GENAI or (span.kind is _STEP and (span.input or span.output)) for span in trace.spans)
 
 
 def _without_evaluations(tree: Tree) -> Tree:
     """Scores of somebody else, and the judges' own model calls below them, are no part of what the agent did."""
     dropped: set[str] = set()
     for span in tree.spans:
-        if span.kind is Kind.EVALUATION and span.span_id not in dropped:
+        if span.kind is _EVALUATION and span.span_id not in dropped:
             dropped.update(inner.span_id for inner in (span, *tree.below(span)))
     if not 0 < len(dropped) < len(tree.spans):
         return tree
@@ -142,7 +144,7 @@ def _agent(root: Span, tree: Tree) -> str:
     if root.agent_name:
         return root.agent_name
     named = [span for span in tree.below(root) if span.agent_name]
-    first = next((span for span in named if span.kind is Kind.AGENT), named[0] if named else None)
+    first = next((span for span in named if span.kind is _AGENT), named[0] if named else None)
     return first.agent_name if first else root.service
 
 

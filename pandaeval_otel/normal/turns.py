@@ -13,6 +13,9 @@ from pandaeval_otel.model import Kind, Span, Turn
 from pandaeval_otel.normal.speech import NOTHING, Said, answered, asked, user_messages
 from pandaeval_otel.normal.tree import RUNS, Tree
 
+# To look up a member of an enum costs several times what these cost, and it is done for every span.
+_LLM = Kind.LLM
+
 
 @dataclass(slots=True)  # never changed
 class Turns:
@@ -32,7 +35,7 @@ def turns(tree: Tree) -> Turns:
         if root.kind in RUNS:
             found.extend(_of_run(root, tree))
     if not found:
-        found = [_of_calls(group) for group in _by_user_message([root for root in roots if root.kind is Kind.LLM])]
+        found = [_of_calls(group) for group in _by_user_message([root for root in roots if root.kind is _LLM])]
     joined = _without_handovers(found) if len(found) > 1 else found
     return Turns(
         turns=tuple(_turn(exchange) for exchange in joined),
@@ -88,7 +91,7 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
 
 def _spoken_to_user(inner: Sequence[Span], root: Span, tree: Tree) -> list[Span]:
     """Model calls of the run itself and of agents that it handed over to; not of those that it used as tools."""
-    return [span for span in inner if span.kind is Kind.LLM and tree.asides(span) == tree.asides(root)]
+    return [span for span in inner if span.kind is _LLM and tree.asides(span) == tree.asides(root)]
 
 
 def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span]) -> None:
