@@ -52,6 +52,10 @@ class Line:
 
     def decide(self, due: Sequence[DueTrace]) -> Decision:
         """Scores traces and the places in their sessions that they change."""
+        with self._store.snapshot():
+            return self._decide(due)
+
+    def _decide(self, due: Sequence[DueTrace]) -> Decision:
         decision = Decision()
         built = [self._build(each, decision) for each in due]
         traces = sorted((trace for trace in built if trace is not None), key=lambda t: (t.start_ns, t.trace_id))
@@ -68,10 +72,11 @@ class Line:
     def close_sessions(self, session_ids: Iterable[str], trigger: Callable[[str], Trigger]) -> Decision:
         """Scores sessions for good."""
         decision = Decision()
-        for session_id in session_ids:
-            decision.results.extend(self._sessions.score(session_id, trigger(session_id)))
-            decision.changes.closed.add(session_id)
-        self._add_results(decision.results, decision)
+        with self._store.snapshot():
+            for session_id in session_ids:
+                decision.results.extend(self._sessions.score(session_id, trigger(session_id)))
+                decision.changes.closed.add(session_id)
+            self._add_results(decision.results, decision)
         return decision
 
     def session_now(self, session_id: str) -> list[Result]:

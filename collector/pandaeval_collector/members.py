@@ -84,7 +84,7 @@ def new_member(trace: Trace, texts: Texts, signals: dict[str, dict[str, Any]]) -
     text = plain(trace.output) if trace.output else ""
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
     words = texts.words(text)
-    answer = Answer(trace.output or "", texts.rows[text].tobytes() if points else b"", " ".join(sorted(words)))
+    answer = Answer(trace.output or "", texts.rows[text].tobytes() if points else b"", " ".join(words))
     body = {
         "agent": trace.agent,
         "service": trace.service,

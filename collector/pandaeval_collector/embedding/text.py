@@ -57,11 +57,13 @@ def embed_texts(embedder: Embedder, texts: Iterable[str], limit: int = LIMIT) ->
     unique = list(dict.fromkeys(part for each in parts.values() for part in each))
     vectors = embedder.embed(unique)
     place = {part: index for index, part in enumerate(unique)}
-    rows = {text: _mean(vectors[[place[part] for part in each]]) for text, each in parts.items()}
+    rows = {
+        text: vectors[place[each[0]]] if len(each) == 1 else _mean(vectors[[place[part] for part in each]])
+        for text, each in parts.items()
+    }
     return TextVectors(rows, frozenset(text for text, each in parts.items() if len(each) > 1))
 
 
 def _mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    whole = vectors if len(vectors) == 1 else unit_rows(np.add.reduce(vectors, axis=0, dtype=np.float64, keepdims=True))
-    row: NDArray[np.float32] = whole[0]
+    row: NDArray[np.float32] = unit_rows(np.add.reduce(vectors, axis=0, dtype=np.float64, keepdims=True))[0]
     return row

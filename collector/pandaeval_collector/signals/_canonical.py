@@ -49,6 +49,15 @@ def canonical_arguments(arguments: Any) -> str | None:
         return None
 
 
+def rough_arguments(arguments: Any) -> frozenset[str]:
+    """The texts that stand in arguments: the same for all that have one spelling, and told in no time."""
+    if not isinstance(arguments, dict):
+        return frozenset()
+    return frozenset(
+        value.strip() for key, value in arguments.items() if isinstance(value, str) and not _is_volatile(str(key))
+    )
+
+
 def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
     """Whether two calls were answered alike; ``None`` when an answer was not captured.
 

@@ -23,11 +23,10 @@ compared. Answers in a model's free words (an agent used as a tool) hardly ever 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pandaeval_collector.signals._canonical import canonical_arguments
+from pandaeval_collector.signals._canonical import canonical_arguments, rough_arguments
 from pandaeval_collector.signals._cycles import Cycle, find_cycles
 from pandaeval_collector.signals._lineage import contexts
 from pandaeval_collector.signals._ping_pong import PingPong, Visits, find_ping_pong
@@ -116,12 +115,13 @@ def tool_loop(trace: Trace) -> ToolLoop:
 
 def _may_loop(trace: Trace) -> bool:
     """Whether there is anything to look at: a call that was made twice, or two agents that might hand over. Most runs
-    have neither, and this tells it for a quarter of the price."""
+    have neither, and this tells it for a fraction of the price."""
     if len({span.agent_name for span in trace.spans if span.agent_name}) > 1:
         return True
-    calls = Counter(call.name for call in trace.tool_calls)
-    again = [call for call in trace.tool_calls if calls[call.name] > 1]
-    return len({(call.name, canonical_arguments(call.arguments)) for call in again}) < len(again)
+    calls = trace.tool_calls
+    if len({(call.name, rough_arguments(call.arguments)) for call in calls}) == len(calls):
+        return False
+    return len({(call.name, canonical_arguments(call.arguments)) for call in calls}) < len(calls)
 
 
 def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:

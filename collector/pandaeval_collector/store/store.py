@@ -381,6 +381,18 @@ class Store:
         return reader
 
     @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """What this thread reads meanwhile is the store as it was at its first read, and costs less: every read alone
+        has to look what others changed since the one before."""
+        reader = self._reader()
+        reader.rollback()  # of a snapshot that could not be ended
+        reader.execute("BEGIN")
+        try:
+            yield
+        finally:
+            reader.execute("COMMIT")
+
+    @contextlib.contextmanager
     def _scan(self) -> Iterator[sqlite3.Connection]:
         """A connection for a long read. It goes on seeing the store as it was at the first row, and a thread's own
         reader would do so too while a read on it is under way: it must see what is committed meanwhile."""
