@@ -72,6 +72,22 @@ def test_the_newest_revision_stands_and_tells_of_the_older_ones() -> None:
     assert late.index["traces"][0]["results"][0]["score"] == 0.8
 
 
+def test_each_turn_of_a_trace_has_its_own_result() -> None:
+    made = _trace(1)
+    turns = [result(made, "helpfulness", score, level="turn") for score in (0.2, 0.9)]
+    turns = [replace(each, unit=replace(each.unit, id=f"turn {at}")) for at, each in enumerate(turns)]
+    found = report([made], turns)
+    assert [each["score"] for each in found.index["traces"][0]["results"]] == [0.2, 0.9]
+    assert found.index["metrics"]["turn.helpfulness"]["asked"] is True
+
+
+def test_results_about_neither_trace_nor_session_are_shown_too() -> None:
+    made = result(_trace(1), "pass_at_k", 0.25, level="task")
+    made = replace(made, unit=replace(made.unit, id="case 7", trace_id="", session_id=None))
+    [other] = report([], [made]).index["others"]
+    assert (other["unit"], other["score"]) == ("case 7", 0.25)
+
+
 def test_results_may_come_before_their_trace() -> None:
     import io
 

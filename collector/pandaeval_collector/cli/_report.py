@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TextIO
 
@@ -19,22 +19,32 @@ def default_file(terminal: bool) -> Path | None:
 
 
 def write_report(
-    run: FileRun, summary: Summary, target: TextIO, sources: Sequence[str], judge: str | None, *, made_of: str = ""
+    run: FileRun,
+    summary: Summary,
+    target: TextIO,
+    sources: Sequence[str],
+    judge: str | None,
+    *,
+    made_of: str = "",
+    on_scored: Callable[[int, int], None] = lambda done, total: None,
 ) -> str:
     """Scores what ``run`` has read, writes the report, and says what came of it. ``made_of``: what to call the sources
-    in place of the names of files."""
+    in place of the names of files. ``on_scored`` hears how many of how many traces are scored."""
     from pandaeval_collector.report import Report
     from pandaeval_collector.report.index import About
     from pandaeval_collector.result import now
 
-    without_agents = 0
+    scored = without_agents = 0
+    total = run.waiting()
 
     def decided(decision: Decision) -> None:
-        nonlocal without_agents
+        nonlocal scored, without_agents
         report.traces(decision.traces)
+        scored += len(decision.traces)
         without_agents += decision.not_genai
+        on_scored(scored + without_agents, total)
 
-    with Report(run.waiting()) as report:
+    with Report(total) as report:
         for result in run.results(decided):
             summary.add(result.to_dict())
             report.result(result)

@@ -73,7 +73,8 @@ def evaluate(
         for request in requests(files):
             run.add(request)
         if format_ is Format.html:
-            said = write_report(run, summary, target, files, settings.judge.model)
+            with progress(console(stderr=True), "scoring") as scored:
+                said = write_report(run, summary, target, files, settings.judge.model, on_scored=scored)
             typer.echo(f"{output or 'report'}: {said}", err=True)
         else:
             for result in run.results():

@@ -69,7 +69,8 @@ class Report:
         detailed = [row for unit in order for row in unit.rows][:MAX_DETAILED]
         for number, row in enumerate(rows):
             row.number = number
-        made = index(rows, self._sessions, order, about)
+        others = [held for early in self._early.values() for held in early]
+        made = index(rows, self._sessions, order, others, about)
         return write_page(out, made, ((row.number, self._detail(row)) for row in detailed))
 
     def _detail(self, row: TraceRow) -> dict[str, Any]:

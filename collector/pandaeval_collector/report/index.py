@@ -62,15 +62,20 @@ def ranked(rows: Iterable[TraceRow], sessions: Mapping[str, SessionRow]) -> list
 
 
 def index(
-    rows: Sequence[TraceRow], sessions: Mapping[str, SessionRow], order: Sequence[Ranked], about: About
+    rows: Sequence[TraceRow],
+    sessions: Mapping[str, SessionRow],
+    order: Sequence[Ranked],
+    others: Sequence[Shown],
+    about: About,
 ) -> dict[str, Any]:
     """Plain data, JSON-ready; traces and sessions refer to each other by position. ``order``: worst first, a session
-    as ``["s", position]``, a trace without one as ``["t", position]``."""
+    as ``["s", position]``, a trace without one as ``["t", position]``. ``others``: results about neither."""
     positions = {session_id: number for number, session_id in enumerate(sessions)}
     by_session = {unit.session.session_id: unit.rows for unit in order if unit.session}
     return {
         "about": {name: getattr(about, name) for name in About.__slots__},
-        "metrics": _metrics([*rows, *sessions.values()]),
+        "metrics": _metrics([r for unit in (*rows, *sessions.values()) for r in unit.results.values()] + [*others]),
+        "others": [{**_whole(result), "unit": excerpt(result.unit, 200)} for result in others],
         "sessions": [
             {
                 "id": excerpt(session.session_id, 200),
@@ -96,14 +101,14 @@ def _whole(result: Shown) -> dict[str, Any]:
     return {**result.short, **result.full, "older": result.older}
 
 
-def _metrics(units: Iterable[TraceRow | SessionRow]) -> dict[str, Any]:
+def _metrics(results: Iterable[Shown]) -> dict[str, Any]:
     """What was asked, and what can be asked and was not (``asked: false``)."""
     thresholds: dict[str, Any] = {}
     judges: dict[str, set[str]] = {}
-    for unit in units:
-        for key, result in unit.results.items():
-            thresholds.setdefault(key, result.full.get("threshold"))
-            judges.setdefault(key, set()).update([result.full["model"]] if "model" in result.full else [])
+    for result in results:
+        key = result.short["metric"]
+        thresholds.setdefault(key, result.full.get("threshold"))
+        judges.setdefault(key, set()).update([result.full["model"]] if "model" in result.full else [])
     known = registry()
     return {
         key: {

@@ -15,8 +15,11 @@ _SHOWN_ELSEWHERE = ("threshold", "success", "inclusion_probability", "per_trace_
 
 @dataclass(slots=True)
 class Shown:
-    """The newest revision of one metric's result about one unit, and what the older ones said."""
+    """The newest revision of one metric's result about one unit, and what the older ones said. ``key``: the metric's,
+    and the unit's id where a trace has several (turns); ``unit``: the unit's id."""
 
+    key: str
+    unit: str
     short: dict[str, Any]
     full: dict[str, Any]
     revision: int
@@ -67,7 +70,9 @@ def shown(result: Result) -> Shown:
     }
     if unit.level == "session":
         full["risks"] = _risks(finding.metadata.get("per_trace_signals") or {})
-    return Shown(_present(short), _present(full), result.revision)
+    whole = unit.id in (unit.trace_id, unit.session_id)
+    key = short["metric"] if whole else f"{short['metric']} {unit.id}"
+    return Shown(str(key), unit.id, _present(short), _present(full), result.revision)
 
 
 def _risks(signals: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:

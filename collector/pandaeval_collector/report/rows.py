@@ -15,14 +15,13 @@ class _Judged:
     results: dict[str, Shown] = field(default_factory=dict, init=False)
 
     def add(self, made: Shown) -> None:
-        """Takes one result in; the newest revision of a metric stands."""
-        key = made.short["metric"]
-        known = self.results.get(key)
+        """Takes one result in; the newest revision stands."""
+        known = self.results.get(made.key)
         if known is None:
-            self.results[key] = made
+            self.results[made.key] = made
         elif made.revision >= known.revision:
             made.older = [*known.older, known.short.get("score")]
-            self.results[key] = made
+            self.results[made.key] = made
         else:
             known.older.append(made.short.get("score"))
 

@@ -3,7 +3,7 @@
 function overview() {
   const { index } = store;
   const units = index.order.map(unitOf);
-  if (!index.traces.length) return [el("h1", {}, "No agent traces in this input"), nothing()];
+  if (!index.traces.length) return [el("h1", {}, "No agent traces in this input"), nothing(), others()];
   const list = el("div", { class: "rows" });
   const more = paged(units, 20, unitRow, list);
   return [
@@ -12,6 +12,7 @@ function overview() {
     el("div", { class: "cards three" }, failures(), certainty(), unscored()),
     el("h2", {}, "Worst first"),
     list, more,
+    others(),
     el("h2", {}, "Scores by metric and agent"),
     distributions(),
   ];
@@ -47,6 +48,14 @@ function nothing() {
     + `${many(from.without_agents, "trace")} without an agent. See what was understood: pandaeval inspect ${from.sources[0] || "FILE"}`);
 }
 
+// Results about neither a trace nor a session, such as those of a task over its trials.
+function others() {
+  const results = [...store.index.others].sort(byUrgency);
+  if (!results.length) return null;
+  return [el("h2", {}, "Beyond single traces"), el("section", { class: "card" }, results.slice(0, 200).map((result) =>
+    el("div", { class: "result" }, el("div", { class: "id muted" }, result.unit), resultOrLine(result, result))))];
+}
+
 // Failures by metric, each a way to the traces.
 function failures() {
   const found = new Map();
@@ -80,7 +89,7 @@ const KIND = {
 };
 
 function certainty() {
-  const results = [...store.index.traces, ...store.index.sessions].flatMap((unit) => unit.results);
+  const results = [...store.index.traces, ...store.index.sessions].flatMap((unit) => unit.results).concat(store.index.others);
   const count = (outcome) => results.filter((result) => result.outcome === outcome).length;
   const scored = count("scored"), assumed = count("assumed"), missing = count("unscored");
   const kinds = new Map();

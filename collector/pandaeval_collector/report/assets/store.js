@@ -45,10 +45,11 @@ function metric(key) {
   return store.index.metrics[key] || { name: key, level: "", question: "", needs: "", models: [] };
 }
 
-// Trace metrics by their bare names, all others with their level.
+// The bare name; with the level where two levels have it.
 function metricName(key) {
-  const found = metric(key);
-  return found.level === "trace" ? found.name : key.replace(".", " · ");
+  const { name, level } = metric(key);
+  const twice = Object.entries(store.index.metrics).some(([other, each]) => other !== key && each.name === name && each.asked);
+  return twice && level !== "trace" ? `${level} ${name}` : name;
 }
 
 // Everything of a session or of a trace that belongs to none.
