@@ -53,7 +53,7 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
         else:
             _complete(said, reading)
         if name != _PLAIN:
-            names = (*names, name)
+            names += (name,)
     return _span(raw, said or Reading(), names or (_PLAIN,), notes, plan.has_own)
 
 

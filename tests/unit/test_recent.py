@@ -48,12 +48,19 @@ class TestRecent:
         assert [recent("a"), recent("bb"), recent("a")] == [1, 2, 1]
         assert noted.asked == ["a", "bb"]
 
-    def test_forgets_all_but_the_last(self) -> None:
+    def test_knows_the_last_text_of_each_length(self) -> None:
         noted = _Noted()
         recent = Recent(noted)
-        for text in ("first", *map(str, range(KEPT)), "first"):
+        assert [recent("first"), recent("other"), recent("first")] == [5, 5, 5]
+        assert noted.asked == ["first", "other", "first"]
+
+    @pytest.mark.parametrize(("others", "readings"), [(KEPT - 1, 1), (2 * KEPT, 2)])
+    def test_forgets_all_but_the_last_lengths(self, others: int, readings: int) -> None:
+        noted = _Noted()
+        recent = Recent(noted)
+        for text in ("first", *("x" * (10 + size) for size in range(others)), "first"):
             recent(text)
-        assert noted.asked.count("first") == 2
+        assert noted.asked.count("first") == readings
 
     def test_keeps_no_long_text(self) -> None:
         noted = _Noted()
