@@ -241,6 +241,7 @@ def _books(collector: CollectorProcess, found: Found) -> None:
     found.problems += [f"{len(lost)} results were lost"] * bool(lost)
     found.problems += [f"{found.residual} jobs have no result"] * bool(found.residual)
     found.problems += ["a result was given twice"] * any(count > 1 for count in scored.values())
+    found.problems += ["a metric raised"] * bool(found.outcomes["metric_error"])
     found.problems += ["a job ended in no known way"] * bool(set(found.states) - {"done", "dead", "cancelled"})
 
 

@@ -102,8 +102,8 @@ class WorkerProcess:
             raise CallFailedError(Failure.TIMEOUT, "the judge's process did not answer in time") from error
         finally:
             del self._waiting[number]
-            if not ended and process.stdin is not None:
-                process.stdin.write(_line({"drop": number}))
+            if not ended:
+                _write(process, {"drop": number})
 
     async def close(self) -> None:
         """Ends the process. Safe to call when none runs."""
@@ -178,10 +178,17 @@ def _line(message: Mapping[str, Any]) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
-async def _send(process: asyncio.subprocess.Process, message: Mapping[str, Any]) -> None:
+def _write(process: asyncio.subprocess.Process, message: Mapping[str, Any]) -> None:
+    """Nothing happens when the process died: the reader notices, and says so to all who wait."""
     assert process.stdin is not None
-    process.stdin.write(_line(message))
-    with contextlib.suppress(ConnectionError):  # the reader notices that it died, and says so
+    with contextlib.suppress(ConnectionError, RuntimeError):  # uvloop calls a closed pipe a RuntimeError
+        process.stdin.write(_line(message))
+
+
+async def _send(process: asyncio.subprocess.Process, message: Mapping[str, Any]) -> None:
+    _write(process, message)
+    assert process.stdin is not None
+    with contextlib.suppress(ConnectionError, RuntimeError):
         await process.stdin.drain()
 
 
