@@ -1,0 +1,74 @@
+"""What docs/operations.md promises and commands, done: backup beside a running collector, restore, own metrics."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import urllib.request
+from contextlib import closing
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+from support.collector import CollectorProcess
+from support.made_traces import Composer
+from support.own_metrics import PAGE
+from support.senders import GrpcDoor
+
+
+def _send(collector: CollectorProcess, seed: int) -> None:
+    composer = Composer(seed)
+    with closing(GrpcDoor(collector.grpc)) as door:
+        for _ in range(5):
+            assert door.send(composer.trace(5).request()).acknowledged
+
+
+def test_a_backup_beside_a_running_collector_can_be_restored(tmp_path: Path) -> None:
+    (command,) = re.findall(r"## Backup.*?```bash\n(.*?)\n```", PAGE.read_text(), re.DOTALL)
+    with CollectorProcess(tmp_path / "first") as collector:
+        collector.start()
+        _send(collector, 1)
+        collector.until(collector.at_rest, "at rest")
+        command = command.replace("python ", f"{sys.executable} ", 1)
+        done = subprocess.run(
+            ["bash", "-ec", command],
+            env={"PANDAEVAL_DATA": str(collector.data)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+        until_then = len(collector.results())
+        _send(collector, 2)
+        collector.until(collector.at_rest, "at rest")
+        afterwards = {result["id"] for result in collector.results()[until_then:]}
+    with CollectorProcess(tmp_path / "second") as restored:
+        restored.data.mkdir(mode=0o700)
+        (tmp_path / "backup.db").rename(restored.data / "pandaeval.db")
+        restored.start()
+        _send(restored, 1)
+        assert restored.counts()["spans", "duplicate", ""] == 25, "what was scored before the backup is known"
+        _send(restored, 2)
+        restored.until(lambda: len(restored.results()) >= len(afterwards), "done with what came after the backup")
+        restored.until(restored.at_rest, "at rest")
+        assert {result["id"] for result in restored.results()} == afterwards
+
+
+def test_what_it_shows_is_in_the_table(tmp_path: Path) -> None:
+    """Every series of a collector that has worked, and every label of it."""
+    table = PAGE.read_text().partition("<!-- own metrics -->")[2]
+    with CollectorProcess(tmp_path) as collector:
+        collector.start()
+        _send(collector, 1)
+        collector.until(collector.at_rest, "at rest")
+        with urllib.request.urlopen(f"http://127.0.0.1:{collector.health_port}/metrics", timeout=10) as response:
+            text = response.read().decode()
+    families = [each for each in text_string_to_metric_families(text) if each.name.startswith("pandaeval_")]
+    assert len(families) > 10
+    for family in families:
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        assert f"(`{name}`)" in table
+        (row,) = (line for line in table.splitlines() if f"(`{name}`)" in line)
+        named = {word.replace(".", "_") for word in re.findall(r"`([\w.]+)`", table if "as spans" in row else row)}
+        labels = {label.removeprefix("pandaeval_") for sample in family.samples for label in sample.labels}
+        assert labels - {"le"} <= named, name

@@ -1,0 +1,74 @@
+"""The table of own metrics in ``docs/operations.md``, made from the code's two registries of instruments.
+
+``python tests/support/own_metrics.py`` writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pandaeval_collector import series, telemetry
+from pandaeval_collector.exporters._naming import metric_name
+from pandaeval_collector.instrument import Instrument
+
+PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
+_EVALUATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`, `service`, `deployment.environment.name`"
+_JUDGED = "`gen_ai.evaluation.name`, `gen_ai.request.model`, `outcome`"
+ATTRIBUTES: Mapping[str, str] = {
+    "pandaeval.spans": "`outcome`: decoded = stored + duplicate + own_output + rejected + ignored; `reason`",
+    "pandaeval.logs": "as spans",
+    "pandaeval.items": "`outcome`: resumed, decided",
+    "pandaeval.traces": "`outcome`: decided, failed; `reason`: root_ended, explicit, idle, max_age, span_limit …",
+    "pandaeval.sessions": "`outcome`: failed; `reason`",
+    "pandaeval.jobs": "`outcome`: done, put_back, dead, cancelled; `reason`",
+    "pandaeval.requests": "`outcome`: accepted, partial, or why it was refused; `reason`: the door",
+    "pandaeval.exporter.items": "`exporter`, `signal`, `outcome`: sent, dropped; `reason`",
+    "pandaeval.store.errors": "`outcome`: refused, retried, left, upkeep, put_aside",
+    "pandaeval.queue.size": "`queue`: store, judge, outbox.logs, outbox.traces",
+    "pandaeval.exporter.state": "`exporter`, `signal`",
+    "pandaeval.judge.answers": "`outcome`: asked, remembered",
+    "pandaeval.evaluation.score": _EVALUATED,
+    "pandaeval.evaluations": f"{_EVALUATED}, `outcome`, `why`, `passed`",
+    "pandaeval.revisions": "`gen_ai.evaluation.name`, `level`, `service`",
+    "pandaeval.judge.duration": _JUDGED,
+    "pandaeval.judge.tokens": _JUDGED,
+    "pandaeval.judge.cost": _JUDGED,
+}
+"""What a series is told apart by; instruments that are not named here have one series."""
+
+
+def instruments() -> list[Instrument]:
+    """All instruments: of the collector itself, then of what it scores."""
+    return [*telemetry.INSTRUMENTS.values(), *series.INSTRUMENTS.values()]
+
+
+def table() -> str:
+    """The table in Markdown."""
+    rows = [_row(each) for each in instruments()]
+    return "\n".join(["| name | kind | meaning | by |", "|---|---|---|---|", *rows, ""])
+
+
+def written(page: str) -> str:
+    """A page with the table in its place."""
+    head, start, rest = page.partition("<!-- own metrics -->\n")
+    _, end, tail = rest.partition("<!-- end of own metrics -->")
+    return head + start + table() + end + tail
+
+
+def prometheus_name(each: Instrument) -> str:
+    """As a scrape shows it; of histograms the family."""
+    name, _ = metric_name(each.name, each.unit)
+    return f"{name}_total" if each.kind == "counter" else name
+
+
+def _row(each: Instrument) -> str:
+    unit = each.unit.strip("{}")
+    return (
+        f"| `{each.name}` (`{prometheus_name(each)}`) | {each.kind}, {unit} | {each.description} | "
+        f"{ATTRIBUTES.get(each.name, '')} |"
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text()))

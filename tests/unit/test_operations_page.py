@@ -1,0 +1,97 @@
+"""docs/operations.md says what is there: own metrics, alerts, keys, files."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.config._keys import keys
+from support.deploy import DEPLOY, ROOT, read
+from support.own_metrics import ATTRIBUTES, PAGE, instruments, prometheus_name, written
+
+_TEXT = PAGE.read_text()
+_RULES = DEPLOY / "prometheus" / "rules.yaml"
+_ALERTS = [rule for group in read(_RULES)["groups"] for rule in group["rules"] if "alert" in rule]
+_NAMES = {each.name for each in instruments()}
+
+
+def test_the_table_of_own_metrics_is_up_to_date() -> None:
+    """Otherwise: `python tests/support/own_metrics.py`."""
+    assert written(_TEXT) == _TEXT
+    assert set(ATTRIBUTES) <= _NAMES
+
+
+def test_every_instrument_says_what_it_means() -> None:
+    assert [each.name for each in instruments() if len(each.description) < 15] == []
+
+
+def test_whatever_is_counted_is_in_the_registry() -> None:
+    """So that it has a unit and a description, and is in the table."""
+    counted = set()
+    for path in (ROOT / "collector" / "pandaeval_collector").rglob("*.py"):
+        for call in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)):
+            if isinstance(call.func, ast.Attribute) and call.func.attr in ("add", "gauge") and call.args:
+                name = call.args[0]
+                if isinstance(name, ast.Constant) and str(name.value).startswith("pandaeval."):
+                    counted.add(str(name.value))
+    assert len(counted) > 10
+    assert counted <= _NAMES
+
+
+@pytest.mark.parametrize("rule", _ALERTS, ids=lambda rule: str(rule["alert"]))
+def test_every_alert_has_its_section(rule: dict[str, dict[str, str]]) -> None:
+    page, _, anchor = rule["annotations"]["runbook"].partition("#")
+    assert page == "docs/operations.md"
+    assert f"\n### {anchor}\n" in _TEXT
+
+
+def test_no_section_is_left_of_an_alert_that_is_gone() -> None:
+    anchors = {rule["annotations"]["runbook"].partition("#")[2] for rule in _ALERTS}
+    assert set(re.findall(r"^### (alert-\S+)$", _TEXT, re.MULTILINE)) == anchors
+
+
+def test_keys_that_it_names_exist() -> None:
+    sections = {path[0] for path in keys()}
+    named = {
+        name for name in re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)(?::[^`]*)?`", _TEXT) if name.split(".")[0] in sections
+    }
+    known = {".".join(path) for path in keys()} | {".".join(path[:-1]) for path in keys()}
+    assert len(named) > 20
+    assert named - known == {"session.id"}  # an attribute of spans
+
+
+def test_series_that_it_names_exist() -> None:
+    known = {prometheus_name(each) for each in instruments()}
+    assert set(re.findall(r"\bpandaeval_[a-z_]+", _TEXT)) <= known | {
+        "pandaeval_outcome",
+        "pandaeval_why",
+        "pandaeval_otel",
+    }
+
+
+def test_links_lead_somewhere() -> None:
+    for page in (ROOT / "docs").glob("*.md"):
+        text = page.read_text()
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_anchors_within_the_page_exist() -> None:
+    headings = {_anchor(heading) for heading in re.findall(r"^#+ (.+)$", _TEXT, re.MULTILINE)}
+    named = set(re.findall(r"\]\(#([^)]+)\)", _TEXT))
+    for path in (DEPLOY).rglob("*"):
+        if path.is_file() and path.suffix in (".yaml", ".service", ".md"):
+            named |= set(re.findall(r"docs/operations\.md#([\w-]+)", path.read_text()))
+    assert named - headings == set()
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def test_files_that_are_named_in_backticks_exist() -> None:
+    for name in re.findall(r"`((?:deploy|tests|docs)/[\w./-]+)`", _TEXT):
+        assert (ROOT / name).exists(), name
+    assert Path(ROOT / "tests" / "bench" / "run.py").exists()
