@@ -19,7 +19,7 @@ from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.hints import Hints
-from pandaeval_collector.judging import Runner, open_caller
+from pandaeval_collector.judging import Agreement, Canaries, Retest, Runner, open_caller, read_canaries
 from pandaeval_collector.line import Line
 from pandaeval_collector.outlets import Outlets, instance_id
 from pandaeval_collector.pipeline import Pipeline
@@ -157,6 +157,12 @@ class Collector:
         secret(self._config.judge.api_key_env, self._environ)
         process, caller = open_caller(store, configured, self._environ)
         self._parts.push_async_callback(process.close)
+        agreement = Agreement(store, self.telemetry)
+        if configured.canaries is not None:
+            flock = await asyncio.to_thread(read_canaries, Path(configured.canaries))
+            canaries = Canaries(flock, store, caller, scorer, agreement, self.telemetry, configured.canary_interval)
+            canaries.start()
+            self._parts.push_async_callback(canaries.stop)
         runner = Runner(
             store,
             line,
@@ -166,6 +172,7 @@ class Collector:
             self.telemetry,
             over_budget=configured.over_budget,
             slots=2 * configured.limits.concurrency,
+            retest=Retest(caller, agreement, self.telemetry, configured.retest, self._config.redact.secrets),
         )
         await runner.start()
         self._parts.push_async_callback(runner.stop)

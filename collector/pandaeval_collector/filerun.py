@@ -17,7 +17,8 @@ from typing import TypeVar
 
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.files import BadLine, Request
-from pandaeval_collector.judging import JudgeConfig, Patience, Runner, open_caller
+from pandaeval_collector.judge.call import Caller
+from pandaeval_collector.judging import Agreement, JudgeConfig, Patience, Retest, Runner, open_caller
 from pandaeval_collector.line import Decision, Line
 from pandaeval_collector.result import Result
 from pandaeval_collector.store import Chunk, Store
@@ -138,6 +139,11 @@ class FileRun:
             self._store.commit(decision.changes).result()
             yield from decision.results
 
+    def _retest(self, caller: Caller, evaluator: Evaluator, judge: JudgeConfig) -> Retest:
+        agreement = Agreement(self._store, self.telemetry)
+        secrets = evaluator.settings.judge is None or evaluator.settings.judge.secrets
+        return Retest(caller, agreement, self.telemetry, judge.retest, secrets)
+
     async def _judged(self, line: Line, evaluator: Evaluator, judge: JudgeConfig) -> list[Result]:
         """Runs all jobs, one decision at a time."""
         results: list[Result] = []
@@ -160,6 +166,7 @@ class FileRun:
             self.telemetry,
             Patience(attempts=3, first=1.0, longest=5.0, interactive=True),
             slots=2 * judge.limits.concurrency,
+            retest=self._retest(caller, evaluator, judge),
         )
         total, done = self._store.jobs.waiting(), 0
 

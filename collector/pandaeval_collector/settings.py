@@ -74,6 +74,9 @@ def judge(config: Config) -> JudgeConfig | None:
         ),
         Limits(given.concurrency, given.rpm, given.tpm, given.daily_usd, given.daily_tokens),
         given.over_budget,
+        given.retest,
+        given.canaries,
+        given.canary_interval,
     )
 
 

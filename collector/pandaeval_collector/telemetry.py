@@ -29,6 +29,16 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument("pandaeval.queue.size", "gauge", "{item}", "Work that waits, by queue"),
         Instrument("pandaeval.store.size", "gauge", "By", "Bytes in use in the store's file"),
         Instrument("pandaeval.memory", "gauge", "By", "Resident memory of the collector's process, the judge's apart"),
+        Instrument("pandaeval.judge.retests", "counter", "{retest}", "Questions put twice, by what came of it"),
+        Instrument(
+            "pandaeval.judge.agreement",
+            "gauge",
+            "1",
+            "Judge's verdicts against a second one or a known answer; 1 is best",
+        ),
+        Instrument(
+            "pandaeval.judge.drift", "gauge", "1", "How much less the judge agrees with its canaries than at first"
+        ),
         Instrument("pandaeval.judge.answers", "counter", "{answer}", "Judge's verdicts: asked for, or remembered"),
         Instrument(
             "pandaeval.judge.budget.spent", "gauge", "{USD}", "US dollars of the day (UTC), calls under way too"

@@ -13,6 +13,7 @@ from pandaeval_collector.config._types import (
     Duration,
     Endpoint,
     EnvName,
+    FilePath,
     Names,
     PositiveDuration,
     Section,
@@ -134,6 +135,15 @@ class Judge(Section):
     models: Mapping[str, Text] = Field(
         default={}, description="Other models for single metrics, by name, such as trace.plan_quality: openai/gpt-4o."
     )
+    retest: Share = Field(
+        default=0.0,
+        description="Share of results, 0 to 1, whose question is put twice: how far does the judge agree with itself?",
+    )
+    canaries: FilePath | None = Field(
+        default=None,
+        description="YAML file of runs whose verdicts are known, to notice when the judge changes; null: none.",
+    )
+    canary_interval: PositiveDuration = Field(default=86400.0, description="Time between two rounds of the canaries.")
 
 
 class Redact(Section):

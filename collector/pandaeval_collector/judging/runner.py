@@ -17,6 +17,7 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judging.complaints import Complaints
 from pandaeval_collector.judging.outcome import GivenUp, Later, Patience, after_failure, next_day
 from pandaeval_collector.judging.packing import GoneError, Packed, Packer
+from pandaeval_collector.judging.retest import Retest
 from pandaeval_collector.judging.setup import StoredMemory
 from pandaeval_collector.line import Decision, Judgement, Line
 from pandaeval_collector.score import Finding, Unscored, Why
@@ -51,6 +52,7 @@ class Runner:
         patience: Patience | None = None,
         over_budget: Literal["unscored", "wait"] = "unscored",
         slots: int = 16,
+        retest: Retest | None = None,
     ) -> None:
         self._store, self._line, self._evaluator, self._settle = store, line, evaluator, settle
         self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
@@ -58,7 +60,7 @@ class Runner:
         judge = evaluator.settings.judge
         self._hide = judge is None or judge.secrets
         self._packer = Packer(store, self._hide)
-        self._slots = slots
+        self._slots, self._retest = slots, retest
         self._running: set[asyncio.Task[None]] = set()
         self._suspects: list[Job] = []
         self._paused_until = 0.0
@@ -180,6 +182,8 @@ class Runner:
             case None:
                 await self._end(Judgement(JobEnd(job.id, "done", "not_applicable")))
             case _:
+                if self._retest is not None:
+                    finding = await self._retest.beside(question, packed.trace, packed.pack, judge, finding)
                 result = self._evaluator.answered(question, finding, judge.spent)
                 await self._end(Judgement(JobEnd(job.id, "done", result.why or ""), result))
 

@@ -37,11 +37,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class JudgeConfig:
-    """A judge as it is configured."""
+    """A judge as it is configured. ``retest``: share of results, 0..1; ``canaries``: a file, judged every
+    ``canary_interval`` seconds."""
 
     setup: Setup
     limits: Limits
     over_budget: Literal["unscored", "wait"] = "unscored"
+    retest: float = 0.0
+    canaries: str | None = None
+    canary_interval: float = 86_400.0
 
 
 class StoredPurse:
