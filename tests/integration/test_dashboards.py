@@ -116,7 +116,8 @@ def test_alerts_speak_of_what_there_is_and_say_what_to_do(rule: dict[str, Any]) 
     assert rule["labels"]["severity"] in ("warning", "critical")
     tested = (_PROMETHEUS / "rules_test.yaml").read_text()
     assert f"alertname: {rule['alert']}\n" in tested, "a test in which it fires"
-    assert f"`{rule['alert']}`" in (_ROOT / "docs" / "dashboards.md").read_text()
+    assert f"| `{rule['alert']}` |" in (_ROOT / "docs" / "dashboards.md").read_text()
+    assert f"### alert-{kebab}\n" in (_ROOT / "docs" / "operations.md").read_text(), "what to do about it"
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
@@ -130,6 +131,12 @@ def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
     beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
     below = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
     return not (beside or below)
+
+
+def test_the_docs_count_the_queries() -> None:
+    asked = list(queries())
+    said = f"({len(asked)}, and {sum(each.exemplars for each in asked)} for exemplars)"
+    assert said in (_ROOT / "docs" / "dashboards.md").read_text()
 
 
 def test_every_dashboard_is_provisioned() -> None:
