@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from support.agents import run_agent, scored
 from support.collector import CollectorProcess
-from support.processors import Recording, emit, processor, provider, until
+from support.processors import Recording, emit, processor, provider, until, witness
 
 from pandaeval_otel import PandaEvalLogProcessor, session_end, using_session, wait_for_result, watch_results
 from pandaeval_otel._proto.result_service_pb2 import GetSessionRequest, GetSessionResponse
-from pandaeval_otel.submission import Submission
 
 _DETAILS = "gen_ai.client.inference.operation.details"
 _FORKING = Path(__file__).parents[1] / "support" / "forking.py"
@@ -248,44 +247,59 @@ def test_kill_9_forgets_no_word_of_the_application(point: str, tmp_path: Path, t
         assert len(sessions) == len(set(sessions))
 
 
-class _Witness(Submission):
-    """Remembers which traces the collector took."""
+def _sync(tracing: TracerProvider, sent: list[str], stop: threading.Event) -> None:
+    while not stop.wait(0.01):
+        sent.append(run_agent(tracing.get_tracer("t"), len(sent)))
 
-    taken: set[str]
 
-    def _tell(self, waiting: Any, outcome: str, reason: str = "") -> None:
-        super()._tell(waiting, outcome, reason)
-        if outcome == "acknowledged":
-            self.taken.add(waiting.trace_id.hex())
+def _asyncio(tracing: TracerProvider, sent: list[str], stop: threading.Event) -> None:
+    async def one() -> None:
+        while not stop.is_set():
+            sent.append(run_agent(tracing.get_tracer("t"), len(sent)))
+            await asyncio.sleep(0.04)
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(one() for _ in range(4)))
+
+    asyncio.run(all_of_them())
+
+
+def _threads(tracing: TracerProvider, sent: list[str], stop: threading.Event) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        for work in [pool.submit(_slowly, tracing, sent, stop) for _ in range(4)]:
+            work.result()
+
+
+def _slowly(tracing: TracerProvider, sent: list[str], stop: threading.Event) -> None:
+    while not stop.wait(0.04):
+        sent.append(run_agent(tracing.get_tracer("t"), 7))
+
+
+def kill_again_and_again(collector: CollectorProcess) -> None:
+    """The collector dies twice, and comes back each time."""
+    for _ in range(2):
+        time.sleep(0.5)
+        collector.kill()
+        time.sleep(0.5)
+        collector.start()
 
 
 class TestTrouble:
-    def test_a_collector_that_is_killed_again_and_again(self, tmp_path: Path, telemetry: Recording) -> None:
+    @pytest.mark.parametrize("application", [_sync, _asyncio, _threads])
+    def test_a_collector_that_is_killed_again_and_again(
+        self, application: Callable[..., None], tmp_path: Path, telemetry: Recording
+    ) -> None:
         """Every trace whose submission was acknowledged is scored, every other one is counted as dropped."""
         with CollectorProcess(tmp_path) as collector:
             collector.start()
             ours = processor(collector.grpc, telemetry, buffer_bytes=60_000, shutdown_timeout=20.0)
-            taken: set[str] = set()
-            forwarder = ours._forwarder
-            assert forwarder is not None
-            forwarder.worker.submission.__class__ = _Witness
-            forwarder.worker.submission.taken = taken  # type: ignore[attr-defined]
-            tracing = provider(ours)
+            taken, tracing = witness(ours), provider(ours)
             sent: list[str] = []
             stop = threading.Event()
-
-            def application() -> None:
-                while not stop.wait(0.01):
-                    sent.append(run_agent(tracing.get_tracer("t"), len(sent)))
-
-            running = threading.Thread(target=application)
+            running = threading.Thread(target=application, args=(tracing, sent, stop))
             running.start()
             try:
-                for _ in range(3):
-                    time.sleep(0.5)
-                    collector.kill()
-                    time.sleep(0.5)
-                    collector.start()
+                kill_again_and_again(collector)
             finally:
                 stop.set()
                 running.join()
@@ -296,6 +310,35 @@ class TestTrouble:
             assert len(sent) == len(taken) + telemetry.of("traces", "dropped")
             assert telemetry["traces", "dropped", "buffer_full"] > 0
             assert taken < set(sent)
+            collector.until(lambda: taken <= scored(collector.results()), "done with what it acknowledged")
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+    def test_it_is_killed_while_an_application_has_forked(self, tmp_path: Path) -> None:
+        """Likewise in every process of it: a parent that traced before, and children that were forked meanwhile."""
+        stop = tmp_path / "stop"
+        with CollectorProcess(tmp_path / "collector") as collector:
+            collector.start()
+            application = subprocess.Popen(
+                [sys.executable, str(_FORKING), collector.grpc, str(stop)],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            try:
+                kill_again_and_again(collector)
+            finally:
+                stop.touch()
+                said, errors = application.communicate(timeout=120)
+            assert application.returncode == 0, errors.decode()[-3000:]
+            books = [json.loads(line) for line in said.splitlines()]
+            assert len({each["pid"] for each in books}) == len(books) == 4
+            for each in books:
+                assert each["balance"] == 0
+                assert len(each["traces"]) == len(each["taken"]) + each["dropped_traces"]
+                assert set(each["taken"]) <= set(each["traces"])
+            taken = {trace_id for each in books for trace_id in each["taken"]}
+            assert sum(each["dropped_traces"] for each in books) > 0
+            assert len(taken) == sum(len(each["taken"]) for each in books) > 0
             collector.until(lambda: taken <= scored(collector.results()), "done with what it acknowledged")
 
     def test_an_overloaded_store_is_waited_for(self, tmp_path: Path, telemetry: Recording) -> None:

@@ -25,6 +25,7 @@ from pandaeval_otel._proto.trace_service_pb2 import (
     SubmitTracesRequest,
     SubmitTracesResponse,
 )
+from pandaeval_otel.submission import Submission
 
 try:  # before 1.35 or so the SDK had a class of its own
     from opentelemetry.sdk._logs import LogRecord  # type: ignore[attr-defined]
@@ -129,6 +130,25 @@ def provider(*processors: Any, **options: Any) -> TracerProvider:
 
 def processor(endpoint: str, telemetry: Recording, **options: Any) -> PandaEvalSpanProcessor:
     return PandaEvalSpanProcessor(endpoint, telemetry=telemetry, **{"shutdown_timeout": 5.0, **options})
+
+
+class _Witness(Submission):
+    taken: set[str]
+
+    def _tell(self, waiting: Any, outcome: str, reason: str = "") -> None:
+        super()._tell(waiting, outcome, reason)
+        if outcome == "acknowledged":
+            self.taken.add(waiting.trace_id.hex())
+
+
+def witness(processor: PandaEvalSpanProcessor) -> set[str]:
+    """Which traces the collector has taken from it, or from a fork of it, from now on."""
+    taken: set[str] = set()
+    forwarder = processor._forwarder
+    assert forwarder is not None
+    forwarder._make_submission = type("Witness", (_Witness,), {"taken": taken})
+    forwarder.worker.submission.__class__ = forwarder._make_submission
+    return taken
 
 
 def spans_of(trace: CompletedTrace) -> list[Any]:
