@@ -69,6 +69,7 @@ class Summary:
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
         self.traces = 0
         self._totals: dict[str, list[float]] = {}
+        self._apart: dict[str, list[float]] = {}
         self._rows: dict[str, TraceRow] = {}
         self._sessions: dict[str, SessionRow] = {}
 
@@ -80,6 +81,9 @@ class Summary:
             total = self._totals.setdefault(key, [0.0, 0.0])
             total[0] += result["score"]
             total[1] += 1
+            retest = (result.get("metadata") or {}).get("retest")
+            if retest is not None:
+                self._apart.setdefault(key, []).append(retest["difference"])
         if result["level"] == "session":
             self._add_to_session(result)
         else:
@@ -88,6 +92,10 @@ class Summary:
     def means(self) -> dict[str, float]:
         """The mean score of each metric that has any."""
         return {key: total / count for key, (total, count) in self._totals.items()}
+
+    def agreement(self) -> dict[str, tuple[float, int]]:
+        """By metric, how far the judge agreed with itself where it was asked twice (1 is perfectly), and how often."""
+        return {key: (1.0 - sum(apart) / len(apart), len(apart)) for key, apart in self._apart.items()}
 
     def sessions_worst_first(self) -> list[SessionRow]:
         """Sessions without any score come last."""

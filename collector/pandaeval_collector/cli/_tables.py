@@ -60,9 +60,18 @@ def _trace_table(rows: Sequence[TraceRow], total: int, out: Console) -> Table:
 
 
 def _metric_table(summary: Summary, out: Console) -> Table:
-    columns = ("metric", "scored", "mean", "assumed", "unscored", "why unscored")
+    columns: tuple[str, ...] = ("metric", "scored", "mean", "assumed", "unscored", "why unscored")
+    agreement = summary.agreement()
     keys = sorted({key for key, _, _ in summary.outcomes})
-    return table(columns, (_metric_row(summary, key) for key in keys), on=out, title="Metrics")
+    rows: list[tuple[object, ...]] = [_metric_row(summary, key) for key in keys]
+    if agreement:
+        columns = (*columns, "asked twice")
+        rows = [(*row, _agreed(agreement.get(key))) for key, row in zip(keys, rows, strict=True)]
+    return table(columns, rows, on=out, title="Metrics")
+
+
+def _agreed(found: tuple[float, int] | None) -> str:
+    return "" if found is None else f"agrees {found[0]:.2f}, n={found[1]}"
 
 
 def _metric_row(summary: Summary, key: str) -> tuple[object, ...]:
