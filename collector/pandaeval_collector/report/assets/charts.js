@@ -19,8 +19,14 @@ function distributions() {
   const names = mostSeen(index.traces.map((trace) => trace.agent || "(no name)"));
   const keys = [...groups.keys()].sort();
   charts.length = 0;
-  return [el("div", { class: "charts" }, keys.map((key) => chartCard(key, groups.get(key), names))),
+  return [names.length > 1 ? agentLegend(names) : null, el("div", { class: "charts" }, keys.map((key) => chartCard(key, groups.get(key), names))),
     el("details", {}, el("summary", {}, "The same as numbers"), numbers(keys, groups))];
+}
+
+// One for all charts: an agent has the same colour in each.
+function agentLegend(names) {
+  const dots = names.slice(0, MOST_AGENTS).map((name, at) => el("span", {}, el("i", { class: "dot", "--dot": `var(--series-${at})` }), name));
+  return el("p", { class: "legend muted" }, dots, names.length > MOST_AGENTS ? el("span", {}, el("i", { class: "dot", "--dot": "var(--muted)" }), many(names.length - MOST_AGENTS, "other agent")) : null);
 }
 
 function mostSeen(values) {
@@ -35,8 +41,8 @@ function chartCard(key, agents, names) {
   const mean = all.reduce((total, result) => total + result.score, 0) / all.length;
   const canvas = el("canvas", { role: "img", "aria-label": `${metricName(key)}: ${many(all.length, "score")}, mean ${score(mean)}, ${number(failed)} failed` });
   charts.push({ key, agents, names, canvas });
-  return el("figure", { class: "card" }, el("figcaption", {}, el("b", {}, metricName(key)), el("span", { class: "muted" }, ` n = ${number(all.length)}, mean ${score(mean)}, ${number(failed)} failed`),
-    el("div", { class: "muted" }, metric(key).question)), el("div", { class: "canvas" }, canvas));
+  return el("figure", { class: "card" }, el("figcaption", {}, el("b", {}, metricName(key)), el("div", { class: "muted" }, metric(key).question),
+    el("div", { class: "muted" }, `${many(all.length, "score")}, mean ${score(mean)}, `, failed ? el("b", { class: "bad" }, `${number(failed)} failed`) : "none failed")), el("div", { class: "canvas" }, canvas));
 }
 
 function drawCharts() {
@@ -50,29 +56,41 @@ function drawCharts() {
 }
 
 function settings({ key, agents, names }, colour) {
-  const shown = names.filter((name) => agents.has(name)).slice(0, MOST_AGENTS);
-  const rest = names.filter((name) => agents.has(name)).slice(MOST_AGENTS);
-  const datasets = shown.map((name, at) => dataset(name, agents.get(name), colour(`--series-${names.indexOf(name) % MOST_AGENTS}`)));
+  const shown = names.slice(0, MOST_AGENTS).filter((name) => agents.has(name));
+  const rest = names.slice(MOST_AGENTS).filter((name) => agents.has(name));
+  const datasets = shown.map((name) => dataset(name, agents.get(name), colour(`--series-${names.indexOf(name)}`)));
   if (rest.length) datasets.push(dataset(many(rest.length, "other agent"), rest.flatMap((name) => agents.get(name)), colour("--muted")));
-  const small = { color: colour("--muted"), font: { size: 11 } };
+  const small = { color: colour("--muted"), font: { size: 11, family: getComputedStyle(document.body).fontFamily } };
   const threshold = metric(key).threshold;
   return {
     type: "bar",
     data: { labels: Array.from({ length: BINS }, (_, at) => (at / BINS).toFixed(2)), datasets },
     options: {
+      layout: { padding: { bottom: 18, right: 8 } },
       animation: false, responsive: true, maintainAspectRatio: false,
       scales: {
-        x: { stacked: true, grid: { display: false }, border: { color: colour("--line") }, ticks: { ...small, maxRotation: 0, autoSkip: false, callback: (_, at) => (at % 5 === 0 ? (at / BINS).toFixed(2) : at === BINS - 1 ? "1" : "") } },
+        x: { stacked: true, grid: { display: false }, border: { color: colour("--line") }, ticks: { display: false } },
         y: { stacked: true, beginAtZero: true, grid: { color: colour("--line") }, border: { display: false }, ticks: { ...small, precision: 0, maxTicksLimit: 5 } },
       },
       plugins: {
-        legend: { display: datasets.length > 1, position: "bottom", labels: { ...small, boxWidth: 9, boxHeight: 9, padding: 8 } },
+        legend: { display: false },
         tooltip: { callbacks: { title: ([item]) => `score ${(item.dataIndex / BINS).toFixed(2)} to ${((item.dataIndex + 1) / BINS).toFixed(2)}` } },
       },
       onClick: (_, [item]) => { if (item && metric(key).level !== "session") location.hash = `#/traces?metric=${key}&from=${item.index / BINS}&to=${(item.index + 1) / BINS}`; },
     },
-    plugins: [{ id: "threshold", afterDatasetsDraw: (chart) => thresholdLine(chart, threshold, colour("--bad")) }],
+    plugins: [{ id: "scale", afterDatasetsDraw: (chart) => { edges(chart, small); thresholdLine(chart, threshold, colour("--bad")); } }],
   };
+}
+
+// The scale, written at the edges of the bins, where the scores are that it names.
+function edges(chart, { color, font }) {
+  const { left, right, bottom } = chart.chartArea;
+  chart.ctx.save();
+  chart.ctx.fillStyle = color;
+  chart.ctx.font = `${font.size}px ${font.family}`;
+  chart.ctx.textAlign = "center";
+  for (const share of [0, 0.25, 0.5, 0.75, 1]) chart.ctx.fillText(String(share), left + (right - left) * share, bottom + 14);
+  chart.ctx.restore();
 }
 
 // The threshold, as a dashed line between the bars.
@@ -87,7 +105,7 @@ function thresholdLine(chart, threshold, colour) {
   chart.ctx.moveTo(x, top);
   chart.ctx.lineTo(x, bottom);
   chart.ctx.stroke();
-  chart.ctx.font = "11px system-ui, sans-serif";
+  chart.ctx.font = `11px ${getComputedStyle(document.body).fontFamily}`;
   chart.ctx.fillText(`passes from ${threshold}`, Math.min(x + 4, right - 90), top + 10);
   chart.ctx.restore();
 }
@@ -95,7 +113,8 @@ function thresholdLine(chart, threshold, colour) {
 function dataset(label, held, colour) {
   const data = new Array(BINS).fill(0);
   for (const [result] of held) data[Math.min(BINS - 1, Math.floor(result.score * BINS + 1e-9))] += 1;
-  return { label, data, backgroundColor: colour, categoryPercentage: 1, barPercentage: 0.92 };
+  const seen = data.map((count) => count || null); // one score among thousands is to be seen, none is not
+  return { label, data: seen, backgroundColor: colour, categoryPercentage: 1, barPercentage: 0.92, minBarLength: 3 };
 }
 
 function numbers(keys, groups) {

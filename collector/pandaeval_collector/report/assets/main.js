@@ -26,12 +26,12 @@ function sources() {
 }
 
 function header() {
-  const theme = el("button", { class: "link", type: "button", title: "Light or dark", onclick: () => {
+  const theme = el("button", { class: "link", type: "button", title: "Light or dark", "aria-label": "Light or dark", onclick: () => {
     const root = document.documentElement;
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
     drawCharts();
-  } }, "Light / dark");
+  } }, "◐");
   document.getElementById("top").append(el("a", { class: "brand", href: "#/" }, "pandaeval"), el("span", { class: "source" }),
     el("nav", { "aria-label": "Pages" }, el("a", { href: "#/" }, "Overview"), el("a", { href: "#/traces" }, "Traces")), el("span", { class: "made muted" }), theme);
 }
