@@ -106,9 +106,7 @@ def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings
         said["headers"] = (*said.get("headers", ()), ("authorization", f"Bearer {token}"))
     found = Settings(**said)
     if bool(found.client_certificate) != bool(found.client_key):
-        _log.warning(
-            "PANDAEVAL_CLIENT_CERTIFICATE and PANDAEVAL_CLIENT_KEY go together: neither is used"
-        )
+        _log.warning("PANDAEVAL_CLIENT_CERTIFICATE and PANDAEVAL_CLIENT_KEY go together: neither is used")
         found = replace(found, client_certificate="", client_key="")
     if not found.secure and (found.certificate or found.client_certificate):
         _log.warning("a certificate is set, and %s is not TLS: write https:// before it", found.endpoint)

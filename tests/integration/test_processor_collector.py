@@ -325,6 +325,7 @@ class TestTrouble:
                 stderr=subprocess.PIPE,
             )
             try:
+                collector.until(lambda: bool(collector.results()), "heard of by the application")
                 kill_again_and_again(collector)
             finally:
                 stop.touch()
