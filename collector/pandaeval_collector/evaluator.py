@@ -130,7 +130,7 @@ class Evaluator:
                 raise
             _log.exception("texts could not be embedded")
             return Texts(_NoRows(error), frozenset(), self.embedder.id, self.embedder.bands)
-        return Texts(found.rows, found.chunked, self.embedder.id, self.embedder.bands)
+        return Texts.of(found.rows, found.chunked, self.embedder.id, self.embedder.bands)
 
     def trace(self, trace: Trace, texts: Texts) -> list[Result]:
         """Results of the metrics that look at one trace alone."""

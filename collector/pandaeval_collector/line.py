@@ -6,7 +6,7 @@ reads the store but never writes. One thread runs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -21,6 +21,8 @@ from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import Closing, build_trace, is_genai
+
+_READ_BYTES = 4 << 20
 
 
 @dataclass(slots=True)
@@ -57,7 +59,7 @@ class Line:
 
     def _decide(self, due: Sequence[DueTrace]) -> Decision:
         decision = Decision()
-        built = [self._build(each, decision) for each in due]
+        built = [self._build(each, read, decision) for each, read in self._read(due)]
         traces = sorted((trace for trace in built if trace is not None), key=lambda t: (t.start_ns, t.trace_id))
         texts = self._evaluator.embed(traces)
         by_trace = {trace.trace_id: self._evaluator.trace(trace, texts) for trace in traces}
@@ -120,8 +122,15 @@ class Line:
 
     # -- traces --------------------------------------------------------------------------------------------------
 
-    def _build(self, due: DueTrace, decision: Decision) -> Trace | None:
-        evidence = gather(self._store.read_chunks(due.chunks))
+    def _read(self, due: Sequence[DueTrace]) -> Iterator[tuple[DueTrace, list[tuple[bool, bytes]]]]:
+        """What is stored of each trace, read for as many at a time as memory is spared for."""
+        for group in _groups(due):
+            chunks = self._store.chunks([id_ for each in group for id_ in each.chunks])
+            for each in group:
+                yield each, [chunks.pop(id_) for id_ in sorted(set(each.chunks))]
+
+    def _build(self, due: DueTrace, read: Iterable[tuple[bool, bytes]], decision: Decision) -> Trace | None:
+        evidence = gather(read)
         decision.changes.traces.append(
             TraceRow(due.trace_id, due.revision, due.capped, evidence.digest, due.known, due.chunks, due.size)
         )
@@ -163,3 +172,17 @@ class Line:
                 ResultRow(numbered.id, result.unit.id, key, revision, numbered.to_json(), has_counted)
             )
         self._emitter.add(decision.results, counted, decision.changes)
+
+
+def _groups(due: Iterable[DueTrace]) -> Iterator[list[DueTrace]]:
+    """Traces that are small enough to be read together."""
+    group: list[DueTrace] = []
+    size = 0
+    for each in due:
+        if group and size + each.size > _READ_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(each)
+        size += each.size
+    if group:
+        yield group

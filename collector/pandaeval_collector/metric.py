@@ -41,6 +41,18 @@ class Texts:
     _directions: dict[str, Direction] = field(default_factory=dict)
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
 
+    @classmethod
+    def of(
+        cls, rows: Mapping[str, NDArray[np.float32]], chunked: Collection[str], embedder: str, bands: Bands | None
+    ) -> Texts:
+        """With all directions worked out at once."""
+        texts = cls(rows, chunked, embedder, bands)
+        if rows:
+            vectors = np.stack([*rows.values()])
+            if np.isfinite(vectors).all():  # else whoever asks for the direction of the bad one is told, and no other
+                texts._directions.update(zip(rows, Direction.of_rows(vectors), strict=True))
+        return texts
+
     def direction(self, text: str) -> Direction:
         """Where its vector points; false for a row of zeros. Worked out once for all who ask."""
         found = self._directions.get(text)

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 from _table import table
+from pandaeval_collector.cli.collector import spare_the_garbage_collector
 from pandaeval_collector.embedding.load import load
 from pandaeval_collector.emission import Emitter
 from pandaeval_collector.evaluator import Evaluator
@@ -45,6 +46,7 @@ async def run(folder: Path, traces: int, seconds: float, late_window: float) -> 
     line = Line(store, Evaluator(load("embedded")), Emitter(("logs", "traces")))
     pipeline = Pipeline(store, line, Timing(close=_NEVER, late_window=late_window))
     stream = Stream(10, SIZES["1 KB"], first=done)
+    spare_the_garbage_collector()  # as the collector does
     ends = time.monotonic() + seconds
     with log.open("a") as notes:
         while done < traces and time.monotonic() < ends:

@@ -22,6 +22,7 @@ import pandaeval_collector.line as line_module
 import pandaeval_collector.pipeline as pipeline_module
 from _stages import Stages
 from _table import table
+from pandaeval_collector.cli.collector import spare_the_garbage_collector
 from pandaeval_collector.embedding.load import load
 from pandaeval_collector.emission import Emitter
 from pandaeval_collector.evaluator import Evaluator
@@ -68,6 +69,7 @@ async def _run(folder: Path, span_bytes: int, spans: int, durability: Durability
     store = Store(folder, durability)
     evaluator = Evaluator(load("embedded"))
     evaluator.embedder.embed(["the model is read once"])
+    spare_the_garbage_collector()  # as the collector does
     pipeline = Pipeline(store, Line(store, evaluator, Emitter(("logs", "traces"))), Timing(close=_NEVER))
     requests = spans // SPANS_PER_TRACE // TRACES_PER_REQUEST
     ready = iter([each for each, _ in zip(Stream(TRACES_PER_REQUEST, span_bytes), range(requests), strict=False)])
@@ -101,7 +103,7 @@ def _watch(stages: Stages) -> None:
     stages.watch(pipeline_module, "split_traces", "split")
     stages.watch(Store, "append", "store append")
     stages.watch(Writer, "_commit", "commit")
-    stages.watch(Store, "read_chunks", "read")
+    stages.watch(Store, "chunks", "read")
     stages.watch(line_module, "gather", "decode")
     stages.watch(trace_module, "normalize", "normalise")
     stages.watch(line_module, "build_trace", "build")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pandaeval_collector.stats import coherence, loop_detection
-from pandaeval_collector.stats.similarity import cosine, jaccard
+from pandaeval_collector.stats.similarity import Direction, cosine, jaccard
 
 VECTORS = Path(__file__).parents[2].parent / "shared" / "vectors" / "loop_detection.json"
 
@@ -106,6 +106,16 @@ class TestSimilarity:
     @pytest.mark.parametrize("scale", [1e-300, 1e300])
     def test_length_does_not_matter(self, scale: float) -> None:
         assert cosine([3.0 * scale, 4.0 * scale], [4.0, 3.0]) == near(0.96)
+
+    @pytest.mark.parametrize("dimension", [1, 2, 7, 8, 9, 129, 256, 384])
+    def test_many_directions_have_the_bits_of_each(self, dimension: int) -> None:
+        rows = np.random.default_rng(dimension).standard_normal((50, dimension)).astype(np.float32)
+        rows[7] = 0.0
+        for at_once, row in zip(Direction.of_rows(rows), rows, strict=True):
+            alone = Direction(row)
+            assert (bool(at_once), len(at_once)) == (bool(alone), dimension)
+            if at_once.components is not None and alone.components is not None:
+                assert at_once.components.tobytes() == alone.components.tobytes()
 
     def test_empty_vectors_have_no_direction(self) -> None:
         assert cosine([], []) is None

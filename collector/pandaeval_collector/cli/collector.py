@@ -51,7 +51,7 @@ def _run(config: Config) -> None:
         runner.run(_serve(config))
 
 
-def _spare_the_garbage_collector() -> None:
+def spare_the_garbage_collector() -> None:
     """What the start left behind stays for good, and a batch of traces makes many objects that are all still needed:
     with Python's own thresholds a twentieth of the time goes into looking through them in vain."""
     gc.collect()
@@ -83,7 +83,7 @@ async def _serve(config: Config) -> None:
         listening = await running.start()
     except (OSError, sqlite3.OperationalError) as error:
         raise UserError(f"the collector cannot start with its data in {config.store.path}: {error}") from error
-    _spare_the_garbage_collector()
+    spare_the_garbage_collector()
     log.info(
         "ready: OTLP/gRPC on %s, OTLP/HTTP on http://%s, health on http://%s, data in %s",
         listening.grpc,

@@ -15,7 +15,8 @@ _CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u0900-\u0963\u0966-\u109f"
 _LETTER = rf"(?:(?![{_CJK}])[^\W_]|[{_MARKS}])"
 _TOKEN = re.compile(rf"[{_CJK}]|{_LETTER}+(?:'{_LETTER}+)*")
-# What _TOKEN finds in ASCII, three times as fast.
+# What _TOKEN finds in ASCII, three times as fast; and of two characters and more where there is no apostrophe.
+_ASCII_WORD = re.compile(r"[a-z0-9]{2,}")
 _ASCII_TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")
 _CJK_CHARACTER = re.compile(rf"[{_CJK}]")
 
@@ -28,6 +29,8 @@ def content_tokens(text: str) -> frozenset[str]:
     (see ``STOPWORDS_VERSION``). Empty for a text without any. Takes linear time.
     """
     if text.isascii():
+        if "'" not in text:
+            return frozenset(_ASCII_WORD.findall(text.lower())) - STOPWORDS
         found = _ASCII_TOKEN.findall(text.lower())
         return frozenset(word for word in {word.removesuffix("'s") for word in found} - STOPWORDS if len(word) >= 2)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).replace("\u2019", "'")

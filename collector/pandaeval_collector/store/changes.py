@@ -7,7 +7,6 @@ import itertools
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
 import orjson
 
@@ -110,7 +109,10 @@ def _insert_results(
     for row in results:
         if row.id not in fresh and _is_news(connection, row, about[row.unit, row.metric], known):
             fresh[row.id] = row
-    rows = [replace(row, seq=seq) for seq, row in enumerate(fresh.values(), _next(connection, "results"))]
+    rows = [
+        ResultRow(r.id, r.unit, r.metric, r.revision, r.body, r.counted, seq)
+        for seq, r in enumerate(fresh.values(), _next(connection, "results"))
+    ]
     connection.executemany(
         """INSERT INTO results (seq, id, unit, metric, about, revision, counted, created_at, body)
            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",

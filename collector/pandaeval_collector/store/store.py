@@ -97,14 +97,19 @@ class Store:
 
         return self._writer.submit(work)
 
-    def read_chunks(self, ids: Sequence[int]) -> list[tuple[bool, bytes]]:
+    def read_chunks(self, ids: Collection[int]) -> list[tuple[bool, bytes]]:
         """``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace must not
         be taken for the whole."""
-        reader = self._reader()
-        found: list[tuple[bool, bytes]] = []
-        for marks, group in numbers.batched(sorted(ids)):
-            rows = reader.execute(f"SELECT logs, packed, data FROM chunks WHERE id IN ({marks}) ORDER BY id", group)  # noqa: S608
-            found.extend((bool(logs), self._unpack(packed, data)) for logs, packed, data in rows)
+        found = self.chunks(ids)
+        return [found[id_] for id_ in sorted(found)]
+
+    def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
+        """The same, each under its id."""
+        reader, unpack = self._reader(), self._unpack
+        found: dict[int, tuple[bool, bytes]] = {}
+        for marks, group in numbers.batched(ids):
+            rows = reader.execute(f"SELECT logs, packed, id, data FROM chunks WHERE id IN ({marks})", group)  # noqa: S608
+            found.update((id_, (bool(logs), unpack(packed, data))) for logs, packed, id_, data in rows)
         if len(found) < len(set(ids)):
             raise LookupError(f"{len(set(ids)) - len(found)} of {len(set(ids))} chunks are gone")
         return found
