@@ -47,13 +47,16 @@ PASSING = frozenset({Why.JUDGE_FAILED, Why.TIMEOUT, Why.OVER_BUDGET, Why.INVALID
 class JudgeSettings:
     """Who judges, and what of it enters the results. ``models``: others than ``model``, by metric key;
     ``selection``: about what; ``delay``: seconds between the close of a trace and its judgement; ``secrets``: whether
-    they are taken out before."""
+    they are taken out before, as are personal data (``pii``) and what functions of the user's own (``custom``, each
+    ``module:function``) find."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
     selection: Selection = field(default_factory=Selection)
     delay: float = 30.0
     secrets: bool = True
+    pii: bool = False
+    custom: tuple[str, ...] = ()
 
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)
@@ -264,6 +267,8 @@ class Evaluator:
         judge = settings.judge
         if metric.kind == "llm" and judge is not None:
             depends |= {"prompt": PROMPT_VERSION, "secrets": judge.secrets}
+            if judge.pii or judge.custom:
+                depends["hidden"] = ["pii"] * judge.pii + list(judge.custom)
         if metric.level == "session":
             if judge is not None and self._judged:
                 depends["judge"] = sorted({judge.model_of(each.key) for each in self._judged})
