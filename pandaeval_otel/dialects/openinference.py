@@ -47,6 +47,8 @@ _GRAPH_NODE = '"langgraph_node"'
 _SMOLAGENTS_TOOLS = "smolagents.tools_names"
 _CREW_INPUTS, _CREW_TASKS = "crew_inputs", "crew_tasks"
 _RESPONSE_ID = re.compile(r'\{\s*"id":\s*"((?:resp_|chatcmpl-|msg_)[\w-]+)"')
+_CONTINUES = '"previous_response_id":'
+_PREVIOUS_ID = re.compile(rf'{_CONTINUES}\s*"(resp_[\w-]+)"')
 _MODEL_IN_REPR = re.compile(r"_meta=\{'model': '([^']+)'")
 """Haystack: agents whose model calls have no spans name the model only in the repr of their messages."""
 _MAX_CACHED = 20_000
@@ -98,6 +100,7 @@ def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
         reading.tools = _named_tools(attributes[_SMOLAGENTS_TOOLS])
     else:
         reading.tools = prompted_tools(reading.system) or _counted_tools(attributes.get(OUTPUT))
+    reading.previous_response_id = _previous_id(attributes)
     reading.usage = _usage(attributes)
     named = identifier(attributes.get(_ASKED_MODEL)) or identifier(attributes.get(_MODEL))
     reading.request_model = named or _model_in(attributes.get(_INVOCATION))
@@ -135,6 +138,14 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
             reading.response_model = match[1]
     if reading.output is None:
         reading.output = indexed_messages(lists.get(_ANSWERS), "assistant")
+
+
+def _previous_id(attributes: Mapping[str, Any]) -> str:
+    """The response that a call of OpenAI's Responses API goes on from, as its request or its response has it."""
+    for value in (attributes.get(_INVOCATION), attributes.get(OUTPUT)):
+        if type(value) is str and _CONTINUES in value and (match := _PREVIOUS_ID.search(value)):
+            return match[1]
+    return ""
 
 
 def _model_in(parameters: Any) -> str:

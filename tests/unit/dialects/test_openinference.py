@@ -313,3 +313,18 @@ def test_an_answer_that_was_cut_away_is_not_taken_from_the_history() -> None:
 def test_other_spans_are_left_to_others() -> None:
     assert DIALECT.read(span({"llm.request.type": "chat", "gen_ai.system": "openai"}), ()) is None
     assert DIALECT.read(span({"llm.openai.messages": "[]"}, "litellm"), ()) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "previous"),
+    [
+        ("llm.invocation_parameters", '{"model": "gpt-x", "previous_response_id": "resp_1"}', "resp_1"),
+        ("output.value", '{"id":"resp_2","previous_response_id":"resp_1","output":[]}', "resp_1"),
+        ("output.value", '{"id":"resp_2","previous_response_id":null,"output":[]}', ""),
+        ("output.value", json.dumps({"text": 'I set "previous_response_id": "resp_1".'}), ""),
+        ("llm.invocation_parameters", '{"previous_response_id": "mine"}', ""),
+        ("llm.invocation_parameters", 7, ""),
+    ],
+)
+def test_the_response_that_a_call_goes_on_from(key: str, text: Any, previous: str) -> None:
+    assert read({**LLM, key: text}).previous_response_id == previous
