@@ -39,7 +39,7 @@ def _run_agent(variables: Mapping[str, str]) -> str:
     given = {"PYTHONPATH": str(ROOT), "AGENT_SESSIONS": "6", "AGENT_PAUSE_S": "0", "OTEL_SERVICE_NAME": "shop"}
     done = subprocess.run(
         [sys.executable, _COMPOSE / "agent" / "agent.py"],
-        env=outside | given | variables,
+        env=outside | given | dict(variables),
         capture_output=True,
         text=True,
         timeout=120,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from pandaeval_collector.config import Config
-from support.deploy import DEPLOY, ROOT, program, run
+from support.deploy import DEPLOY, ROOT, module, program, run
 
 _DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -67,3 +69,14 @@ def test_locks_are_what_the_project_asks_for(extra: str) -> None:
         if canonicalize_name(requirement.name) != canonicalize_name(_PROJECT["name"]):
             version = locked[canonicalize_name(requirement.name)]
             assert version in requirement.specifier, f"{requirement}: {version} is locked"
+
+
+def test_the_inventory_names_what_is_installed(tmp_path: Path) -> None:
+    """With the image's own command, of the environment that runs this test."""
+    command = re.findall(r"cyclonedx-py (environment .*) -o /sbom.cdx.json", _DOCKERFILE)[0].split()
+    made = tmp_path / "sbom.cdx.json"
+    run(*module("cyclonedx_py"), *command, "-o", made, sys.executable)
+    inventory = json.loads(made.read_text())
+    names = {canonicalize_name(component["name"]) for component in inventory["components"]}
+    asked = [Requirement(text) for text in _PROJECT["dependencies"] + _PROJECT["optional-dependencies"]["collector"]]
+    assert {canonicalize_name(requirement.name) for requirement in asked} <= names
