@@ -48,7 +48,8 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         frozenset(judge.only.services),
         judge.only.attributes,
     )
-    return JudgeSettings(judge.model, models, selection, judge.delay, config.redact.secrets)
+    redact = config.redact
+    return JudgeSettings(judge.model, models, selection, judge.delay, redact.secrets, redact.pii, redact.custom)
 
 
 def judge(config: Config) -> JudgeConfig | None:

@@ -113,7 +113,6 @@ def test_show_prints_what_is_in_force(run: Run, tmp_path: Path, monkeypatch: pyt
     [
         ("sessions: {forward_to: 'other:4327'}", "sessions.forward_to"),
         ("metrics: {modules: [mine]}", "metrics.modules"),
-        ("redact: {pii: true}", "redact.pii"),
     ],
 )
 def test_what_would_do_nothing_is_refused(run: Run, tmp_path: Path, text: str, key: str) -> None:

@@ -8,11 +8,14 @@ import random
 import string
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redact, redact_value, redacted
 from support.judged import call, trace
+
+from pandaeval_otel.model import Kind, Span
 
 _CHANCE = random.Random(20_260_101)
 _ALNUM = string.ascii_letters + string.digits
@@ -140,7 +143,10 @@ def test_nothing_of_them_is_in_a_pack() -> None:
         for n, (_, secret, text) in enumerate(some)
     ]
     texts = "\n".join(text for _, _, text in some[:20])
-    packed = pack(redacted(trace(texts, texts, calls, reasoning=(texts,), error=texts)), b"s" * 32, 100_000)
+    made = trace(texts, texts, calls, reasoning=(texts,), error=texts)
+    found = Span("t", "s2", "", "search", Kind.RETRIEVAL, 1, 2, documents=(texts, {"text": texts}))
+    packed = pack(redacted(replace(made, spans=(*made.spans, found))), b"s" * 32, 100_000)
+    assert "documents found by search" in packed.text
     assert not [secret for _, secret, _ in some if secret in packed.text]
 
 

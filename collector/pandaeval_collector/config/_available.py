@@ -13,7 +13,6 @@ def check_available(config: Config) -> Iterator[Problem]:
     asked_for = {
         "sessions.forward_to": config.sessions.forward_to is not None,
         "metrics.modules": bool(config.metrics.modules),
-        "redact.pii": config.redact.pii,
     }
     for key, is_set in asked_for.items():
         if is_set:

@@ -147,10 +147,18 @@ class Judge(Section):
 
 
 class Redact(Section):
-    """What is taken out of texts before they are kept or shown to a model."""
+    """What is taken out of texts before they are shown to a judge."""
 
     secrets: bool = Field(default=True, description="Replace keys, tokens and passwords.")
-    pii: bool = Field(default=False, description="Replace personal data: e-mail addresses, phone and card numbers …")
+    pii: bool = Field(
+        default=False,
+        description="Replace e-mail addresses, phone, card and account numbers (needs pandaeval-otel[pii]); not names.",
+    )
+    custom: tuple[Text, ...] = Field(
+        default=(),
+        description="Functions of your own that take a text and return it without what is to be hidden, as "
+        "package.module:function.",
+    )
 
 
 class Gates(Section):

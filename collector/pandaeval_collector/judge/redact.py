@@ -8,12 +8,15 @@ of their own, such as a password in the middle of a sentence.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from pandaeval_collector.judge.neutral import visible
-from pandaeval_otel.model import ToolCall, Trace
+from pandaeval_otel.model import Kind, Message, Reasoning, Span, Text, ToolCall, ToolRequest, Trace
+
+Hide = Callable[[str], str]
+"""A text without what is not to be seen."""
 
 _NAMES = (
     r"(?:pass(?:word|wd|phrase)?|pwd|secret(?:[_-]?(?:key|access[_-]?key))?|client[_-]?secret|api[_-]?key|apikey|"
@@ -84,55 +87,74 @@ def redact(text: str) -> str:
     return text
 
 
-def redact_value(value: Any) -> Any:
+def redact_value(value: Any, hide: Hide = redact) -> Any:
     """A JSON value with its texts redacted, and whatever stands in a field that is named like a secret."""
     match value:
         case str():
-            return redact(value)
+            return hide(value)
         case Mapping():
-            return {redact(str(key)): _field(str(key), each) for key, each in value.items()}
+            return {hide(str(key)): _field(str(key), each, hide) for key, each in value.items()}
         case list() | tuple():
-            return [redact_value(each) for each in value]
+            return [redact_value(each, hide) for each in value]
         case _:
             return value
 
 
-def _field(name: str, value: Any) -> Any:
+def _field(name: str, value: Any, hide: Hide) -> Any:
     if isinstance(value, str) and value and _FIELD.search(_snake(name)) and not value.startswith("[secret"):
         return "[secret: password]"
-    return redact_value(value)
+    return redact_value(value, hide)
 
 
 def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
 
 
-def redacted(trace: Trace) -> Trace:
-    """The trace with the secrets taken out of all that a pack shows of it."""
+def redacted(trace: Trace, hide: Hide = redact) -> Trace:
+    """The trace with ``hide`` applied to all that a judge may be shown of it, also beside its pack."""
+    some = _or_none(hide)
     return replace(
         trace,
-        error=_or_none(trace.error),
-        turns=tuple(
-            replace(turn, user=_or_none(turn.user), assistant=_or_none(turn.assistant)) for turn in trace.turns
-        ),
-        tool_calls=tuple(_call(call) for call in trace.tool_calls),
-        tools=tuple(replace(tool, description=redact(tool.description)) for tool in trace.tools),
-        reasoning=tuple(redact(text) for text in trace.reasoning),
-        spans=tuple(
-            replace(span, documents=tuple(redact_value(each) for each in span.documents)) if span.documents else span
-            for span in trace.spans
-        ),
+        error=some(trace.error),
+        input=some(trace.input),
+        output=some(trace.output),
+        turns=tuple(replace(turn, user=some(turn.user), assistant=some(turn.assistant)) for turn in trace.turns),
+        tool_calls=tuple(_call(call, hide) for call in trace.tool_calls),
+        tools=tuple(replace(tool, description=hide(tool.description)) for tool in trace.tools),
+        reasoning=tuple(hide(text) for text in trace.reasoning),
+        spans=tuple(_span(span, hide) for span in trace.spans),
     )
 
 
-def _or_none(text: str | None) -> str | None:
-    return None if text is None else redact(text)
+def _or_none(hide: Hide) -> Callable[[str | None], str | None]:
+    return lambda text: None if text is None else hide(text)
 
 
-def _call(call: ToolCall) -> ToolCall:
+def _call(call: ToolCall, hide: Hide) -> ToolCall:
     return replace(
         call,
-        arguments=redact_value(call.arguments),
-        result=redact_value(call.result),
-        error=_or_none(call.error),
+        arguments=redact_value(call.arguments, hide),
+        result=redact_value(call.result, hide),
+        error=_or_none(hide)(call.error),
     )
+
+
+def _span(span: Span, hide: Hide) -> Span:
+    """What of a span is shown: the documents that were found, and what a model said when it asked for tools."""
+    asks = span.kind is Kind.LLM and any(
+        isinstance(part, ToolRequest) for each in span.output or () for part in each.parts
+    )
+    if not asks and not span.documents:
+        return span
+    return replace(
+        span,
+        documents=tuple(redact_value(each, hide) for each in span.documents),
+        output=tuple(_message(each, hide) for each in span.output or ()) if asks else span.output,
+    )
+
+
+def _message(message: Message, hide: Hide) -> Message:
+    parts = [
+        replace(part, text=hide(part.text)) if isinstance(part, Reasoning | Text) else part for part in message.parts
+    ]
+    return replace(message, parts=tuple(parts))

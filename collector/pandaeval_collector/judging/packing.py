@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from pandaeval_collector.judge.pack import Pack, pack
-from pandaeval_collector.judge.redact import redacted
+from pandaeval_collector.judge.redact import Hide, redacted
 from pandaeval_collector.store import Job, Store
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.evidence import gather
@@ -26,7 +26,8 @@ class GoneError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """``digest``: of the evidence as it is decided now."""
+    """``trace``: without what is hidden, so that nothing of it gets around the pack; ``digest``: of the evidence as it
+    is decided now."""
 
     trace: Trace
     pack: Pack
@@ -36,8 +37,9 @@ class Packed:
 class Packer:
     """One thread of its own; the last traces are remembered."""
 
-    def __init__(self, store: Store, hide_secrets: bool, budget: int = 12_000) -> None:
-        self._store, self._hide, self._budget = store, hide_secrets, budget
+    def __init__(self, store: Store, hide: Hide | None, budget: int = 12_000) -> None:
+        """``hide``: applied to all texts of a trace before anybody sees it."""
+        self._store, self._hide, self._budget = store, hide, budget
         self._recent: OrderedDict[tuple[bytes, str], Packed] = OrderedDict()
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-pack")
         self._secret = _secret(store)
@@ -68,8 +70,8 @@ class Packer:
             raise GoneError(str(error)) from error
         if trace is None:
             raise GoneError("there is no trace in its spans")
-        shown = redacted(trace) if self._hide else trace
-        return Packed(trace, pack(shown, self._secret, self._budget), digest)
+        shown = trace if self._hide is None else redacted(trace, self._hide)
+        return Packed(shown, pack(shown, self._secret, self._budget), digest)
 
 
 def _secret(store: Store) -> bytes:

@@ -14,7 +14,9 @@ import orjson
 from pandaeval_collector.evaluator import Evaluator, Question
 from pandaeval_collector.judge.call import Caller, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judging.complaints import Complaints
+from pandaeval_collector.judging.hiding import hider
 from pandaeval_collector.judging.outcome import GivenUp, Later, Patience, after_failure, next_day
 from pandaeval_collector.judging.packing import GoneError, Packed, Packer
 from pandaeval_collector.judging.retest import Retest
@@ -59,7 +61,7 @@ class Runner:
         self._desk = Desk(caller, StoredMemory(store, telemetry))
         judge = evaluator.settings.judge
         self._hide = judge is None or judge.secrets
-        self._packer = Packer(store, self._hide)
+        self._packer = Packer(store, hider(judge) if judge is not None else redact)
         self._slots, self._retest = slots, retest
         self._running: set[asyncio.Task[None]] = set()
         self._suspects: list[Job] = []
