@@ -33,11 +33,14 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument(
             "pandaeval.judge.agreement",
             "gauge",
-            "1",
+            "{agreement}",
             "Judge's verdicts against a second one or a known answer; 1 is best",
         ),
         Instrument(
-            "pandaeval.judge.drift", "gauge", "1", "How much less the judge agrees with its canaries than at first"
+            "pandaeval.judge.drift",
+            "gauge",
+            "{agreement}",
+            "How much less the judge agrees with its canaries than at first",
         ),
         Instrument("pandaeval.judge.answers", "counter", "{answer}", "Judge's verdicts: asked for, or remembered"),
         Instrument(

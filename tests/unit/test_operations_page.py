@@ -27,6 +27,11 @@ def test_every_instrument_says_what_it_means() -> None:
     assert [each.name for each in instruments() if len(each.description) < 15] == []
 
 
+def test_no_unit_becomes_a_suffix_on_one_way_only() -> None:
+    """Prometheus makes ``_ratio`` of the unit 1 when metrics are sent to it; what is scraped has to say the same."""
+    assert [each.name for each in instruments() if each.unit == "1"] == []
+
+
 def test_whatever_is_counted_is_in_the_registry() -> None:
     """So that it has a unit and a description, and is in the table."""
     counted = set()
