@@ -76,7 +76,7 @@ function settings({ key, agents, names }, colour) {
         legend: { display: false },
         tooltip: { callbacks: { title: ([item]) => `score ${(item.dataIndex / BINS).toFixed(2)} to ${((item.dataIndex + 1) / BINS).toFixed(2)}` } },
       },
-      onClick: (_, [item]) => { if (item && metric(key).level !== "session") location.hash = `#/traces?metric=${key}&from=${item.index / BINS}&to=${(item.index + 1) / BINS}`; },
+      onClick: (_, [item]) => { if (item && metric(key).level !== "session") location.hash = `#/traces?metric=${encodeURIComponent(key)}&from=${item.index / BINS}&to=${(item.index + 1) / BINS}`; },
     },
     plugins: [{ id: "scale", afterDatasetsDraw: (chart) => { edges(chart, small); thresholdLine(chart, threshold, colour("--bad")); } }],
   };

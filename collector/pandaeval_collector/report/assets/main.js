@@ -42,27 +42,43 @@ async function show() {
   if (!address.startsWith("#/")) return;
   const [path, query] = address.slice(2).split("?");
   const [kind, at] = path.split("/");
-  const { sessions, traces } = store.index;
   let made;
-  if (kind === "s" && sessions[at]) made = sessionPage(sessions[at]);
-  else if (kind === "t" && traces[at]) made = await tracePage(traces[at]);
-  else if (kind === "traces") made = tracesPage(new URLSearchParams(query));
-  else made = overview();
+  try {
+    made = await pageOf(kind, at, query);
+  } catch (error) {
+    made = el("p", { class: "notice" }, `This page cannot be shown: ${error}. `, el("a", { href: "#/" }, "Overview"));
+    console.error(error);
+  }
   if ((location.hash || "#/") !== address) return; // another page was asked for meanwhile
   const main = document.getElementById("main");
   main.replaceChildren(...[made].flat(5).filter((node) => node !== null && node !== undefined && node !== false));
-  for (const link of document.querySelectorAll("#top nav a")) link.toggleAttribute("aria-current", link.getAttribute("href") === `#/${kind}`);
+  for (const link of document.querySelectorAll("#top nav a")) {
+    if (link.getAttribute("href") === `#/${kind}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
   scrollTo(0, 0);
+  if (document.documentElement.dataset.ready === "") (searchNext && document.getElementById("search") || main).focus({ preventScroll: true });
+  searchNext = false;
   drawCharts();
   document.documentElement.dataset.page = address;
 }
+
+async function pageOf(kind, at, query) {
+  const { sessions, traces } = store.index;
+  if (kind === "s" && sessions[at]) return sessionPage(sessions[at]);
+  if (kind === "t" && traces[at]) return tracePage(traces[at]);
+  return kind === "traces" ? tracesPage(new URLSearchParams(query)) : overview();
+}
+
+let searchNext = false; // the page that comes was asked for by the key of the search
 
 function keys(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
   if (event.key === "/") {
     event.preventDefault();
-    if (document.getElementById("search")) document.getElementById("search").focus();
-    else { location.hash = "#/traces"; setTimeout(() => { const field = document.getElementById("search"); if (field) field.focus(); }, 50); }
+    const field = document.getElementById("search");
+    searchNext = !field;
+    if (field) field.focus(); else location.hash = "#/traces";
   }
   const link = ["n", "p"].includes(event.key) && document.querySelector(`[data-key="${event.key}"]`);
   if (link) link.click();

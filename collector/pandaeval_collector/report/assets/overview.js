@@ -70,7 +70,7 @@ function failures() {
   }
   const broken = store.index.traces.filter((trace) => trace.error !== undefined);
   const lines = [...found].sort(([, a], [, b]) => b.bad - a.bad || b.all - a.all).map(([key, entry]) =>
-    bar(metricName(key), entry.bad, entry.all, metric(key).question, `#/traces?metric=${key}&state=fail`, metric(key).level === "session"));
+    bar(metricName(key), entry.bad, entry.all, metric(key).question, `#/traces?metric=${encodeURIComponent(key)}&state=fail`, metric(key).level === "session"));
   if (broken.length) lines.unshift(bar("run failed", broken.length, store.index.traces.length, "The outermost agent ended with an error", "#/traces?state=error"));
   return el("section", { class: "card" }, el("h2", {}, "What failed"), lines.length ? lines : el("p", { class: "muted" }, "No metric gave a score."));
 }
@@ -87,6 +87,10 @@ const KIND = {
   math: ["by formula", "over the traces of a session"],
   llm: ["by a judge", "a model's opinion: read the reason"],
 };
+
+function kindOf(kind) {
+  return KIND[kind] || [`by ${kind}`, ""];
+}
 
 function certainty() {
   const results = [...store.index.traces, ...store.index.sessions].flatMap((unit) => unit.results).concat(store.index.others);
@@ -106,7 +110,7 @@ function certainty() {
   return el("section", { class: "card" }, el("h2", {}, "How sure is that"),
     el("p", { class: "big" }, results.length ? percent(scored / (scored + missing || 1)) : "–", el("span", { class: "muted" }, " of what should have a score has one")),
     el("p", { class: "muted" }, `${number(scored)} scored, ${number(assumed)} assumed (nothing to evaluate), ${number(missing)} not scored`),
-    el("ul", { class: "plain" }, [...kinds].map(([kind, times]) => el("li", {}, el("b", {}, `${number(times)} ${KIND[kind][0]}`), models(kind), `: ${KIND[kind][1]}`))),
+    el("ul", { class: "plain" }, [...kinds].map(([kind, times]) => el("li", {}, el("b", {}, `${number(times)} ${kindOf(kind)[0]}`), models(kind), kindOf(kind)[1] && `: ${kindOf(kind)[1]}`))),
     silent.length ? el("details", {}, el("summary", {}, `${many(silent.length, "question")} not asked`),
       el("ul", { class: "plain" }, silent.map((each) => el("li", {}, el("b", {}, each.name), `: ${each.question}`))),
       el("p", {}, store.index.about.judge ? "Switched off by metrics.enabled, or nothing to ask." : ["No judge is configured. Ask them with ", el("code", {}, "--model openai/gpt-4o-mini"), " or the setting judge.model."])) : null);

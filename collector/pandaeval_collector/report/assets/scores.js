@@ -27,7 +27,7 @@ function revised(full) {
 }
 
 function grounds(result, full) {
-  const parts = [(KIND[full.by] || [full.by])[0] + (full.model ? ` (${full.model})` : "")];
+  const parts = [kindOf(full.by)[0] + (full.model ? ` (${full.model})` : "")];
   if (full.threshold !== undefined && result.outcome === "scored") parts.push(`passes from ${full.threshold}`);
   if (full.raw !== undefined) parts.push(`raw ${full.raw} on ${full.scale}`);
   if (full.coverage !== undefined && full.coverage < 1) parts.push(`covers ${percent(full.coverage)} of the evidence`);

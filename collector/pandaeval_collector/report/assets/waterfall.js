@@ -160,7 +160,7 @@ function panel(view, row, at) {
   const texts = view.found.texts;
   const side = (label, position) => position === undefined ? null : position === null ? notCaptured(label) : block(texts[position], label);
   const messages = (label, held, more) => held && el("div", { class: "messages" }, el("div", { class: "label" }, label, more ? ` (${many(more, "earlier part")} left out)` : ""),
-    held.map(([who, position]) => block(texts[position], who, who.split(" ")[0])));
+    held.map(([who, position]) => block(texts[position], who, ["user", "assistant"].includes(who) ? who : "")));
   return [
     el("p", { class: "muted facts" }, [row.kind, row.name, row.agent && `agent ${row.agent}`, row.model, row.tokens && `${number(row.tokens[0])} + ${number(row.tokens[1])} tokens`,
       `starts at ${duration(Math.max(0, row.at))}`, `takes ${duration(row.us)}`, `span ${row.id}`].filter(Boolean).join(" · ")),
