@@ -9,10 +9,13 @@ import string
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.prompt import messages
 from pandaeval_collector.judge.redact import redact, redact_value, redacted
+from pandaeval_collector.metrics.trace.confidence import RUBRIC
 from support.judged import call, trace
 
 from pandaeval_otel.model import Kind, Span
@@ -156,3 +159,44 @@ def test_nothing_of_them_is_in_a_pack() -> None:
 def test_no_text_keeps_it_busy(piece: str) -> None:
     """Patterns that start over at every place would take minutes for this; the time limit of the run is the check."""
     assert redact(piece * (200_000 // len(piece)))
+
+
+PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
+    "attribute": lambda text: {"calls": [call(1, arguments={"q": text})]},
+    "result": lambda text: {"calls": [call(1, result=text)]},
+    "nested JSON": lambda text: {"calls": [call(1, result=json.dumps({"body": json.dumps({"log": [text]})}))]},
+    "JSON in JSON in text": lambda text: {"user": "got " + json.dumps(json.dumps({"body": {"text": text}}))},
+    "base64": lambda text: {"calls": [call(1, result=base64.b64encode(text.encode()).decode())]},
+    "base64 for URLs": lambda text: {
+        "answer": "?state=" + base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    },
+    "error": lambda text: {"error": text, "calls": [call(1, error=f"failed: {text}")]},
+    "reasoning": lambda text: {"reasoning": (text,)},
+    "event": lambda text: {"answer": f"exception: {text}"},
+}
+
+
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2, 3))])
+@pytest.mark.parametrize("place", PLACES)
+def test_none_of_a_thousand_reaches_the_provider_from_any_place(place: str, part: int) -> None:
+    leaks = []
+    for kind, secret, text in CORPUS[part::4]:
+        shown = redacted(trace(**PLACES[place](text)))
+        packed = pack(shown, b"s" * 32, 12_000)
+        sent = "".join(message["content"] for message in messages(packed, RUBRIC, {"calls": shown.tool_calls}))
+        hidden = (secret, json.dumps(secret)[1:-1], *_encodings(text))
+        leaks += [(kind, text)] * any(each in sent for each in hidden)
+    assert not leaks, (len(leaks), leaks[:5])
+
+
+def _encodings(text: str) -> tuple[str, str]:
+    return base64.b64encode(text.encode()).decode(), base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def test_false_alarms_on_random_ids_are_none() -> None:
+    chance = random.Random(7)
+    ids = [str(uuid.UUID(int=chance.getrandbits(128), version=4)) for _ in range(1000)]
+    ids += [f"{chance.getrandbits(bits):0{bits // 4}x}" for bits in (64, 128, 256) for _ in range(1000)]
+    ids += ["call_" + "".join(chance.choice(_ALNUM) for _ in range(24)) for _ in range(1000)]
+    ids += [base64.b64encode(chance.randbytes(32)).decode() for _ in range(1000)]
+    assert [id_ for id_ in ids if redact(id_) != id_] == []

@@ -7,6 +7,7 @@ of their own, such as a password in the middle of a sentence.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -26,6 +27,7 @@ _NAMES = (
 _FIELD = re.compile(rf"(?:^|[_-]){_NAMES}$", re.IGNORECASE)
 _BOUNDARY = r"(?<![A-Za-z0-9_-])"
 
+# Quotes may be escaped any number of times: JSON lies in JSON.
 _PATTERNS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
     (kind, re.compile(pattern, flags), put)
     for kind, pattern, flags, put in (
@@ -54,7 +56,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
         ("azure signature", r"([?&]sig=)[A-Za-z0-9%+/=_-]{20,}", 0, r"\1"),
         (
             "authorization",
-            r"(\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token|digest)\s+)(?!\[secret)[^\s\"',;]{6,}",
+            r"(\b(?:proxy-)?authorization\\*[\"']?\s*[:=]\s*\\*[\"']?(?:bearer|basic|token|digest)\s+)(?!\[secret)[^\s\"',;]{6,}",
             re.IGNORECASE,
             r"\1",
         ),
@@ -64,27 +66,43 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
         ("password", r"(\[link [^\s:/@\"'<>]+:)[^\s/@\"'<>\[]+(?=@)", re.IGNORECASE, r"\1"),
         (
             "password",
-            rf"(?<![A-Za-z0-9])({_NAMES}\\?[\"']\s*:\s*\\?[\"'])(?!\[secret)(?:[^\"'\\]|\\[^\"'])+",
+            rf"(?<![A-Za-z0-9])({_NAMES}\\*[\"']\s*:\s*\\*[\"'])(?!\[secret)(?:[^\"'\\]|\\[^\"'])+",
             re.IGNORECASE,
             r"\1",
         ),
         (
             "password",
-            rf"(?<![A-Za-z0-9])({_NAMES}\s*=\s*[\"']?)(?!\[secret)(?![\"'])[^\s\"',;&\])}}]{{4,}}",
+            rf"(?<![A-Za-z0-9])({_NAMES}\s*=\s*\\*[\"']?)(?!\[secret)(?![\"'\\])[^\s\"',;&\])}}]{{4,}}",
             re.IGNORECASE,
             r"\1",
         ),
     )
 )
 
+_ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2}(?![A-Za-z0-9+/_=-])")
+_STANDARD = str.maketrans("-_", "+/")
+
 
 def redact(text: str) -> str:
     """The text with every secret that has a known shape replaced by its kind; characters that nobody sees, which could
     hide one, are taken out first."""
-    text = visible(text)
+    return _ENCODED.sub(_without_encoded, _plainly(visible(text)))
+
+
+def _plainly(text: str) -> str:
     for kind, pattern, put in _PATTERNS:
         text = pattern.sub(f"{put}[secret: {kind}]", text)
     return text
+
+
+def _without_encoded(found: re.Match[str]) -> str:
+    """What is base64 of a text with a secret in it, taken out whole."""
+    token = found[0].rstrip("=").translate(_STANDARD)
+    try:
+        decoded = base64.b64decode(token + "=" * (-len(token) % 4)).decode()
+    except ValueError:
+        return found[0]
+    return found[0] if _plainly(decoded) == decoded else "[secret: encoded]"
 
 
 def redact_value(value: Any, hide: Hide = redact) -> Any:
