@@ -30,6 +30,7 @@ def build() -> dashboard.Dashboard:
             ("Cost", (_cost(), _tokens(), _by_metric())),
             ("Speed", (_latency(), _queue())),
             ("Outcome", (_outcomes(), _jobs(), _remembered(), _sampled())),
+            ("Can it be trusted?", (_agreement(), _retests())),
         ],
     )
 
@@ -147,3 +148,25 @@ def _sampled() -> Panel:
         "percentunit",
         top=1,
     )  # fmt: skip
+
+
+def _agreement() -> Panel:
+    return graph(
+        "Agreement",
+        "retest: of a verdict with a second one on the same question (judge.retest). canary: with known verdicts of "
+        "runs that you keep for this (judge.canaries). drift: how much less it agrees with those than at first.",
+        {"{{pandaeval_check}} {{pandaeval_metric}} {{pandaeval_model}}": "min by (pandaeval_check, pandaeval_metric, "
+         "pandaeval_model) (pandaeval_judge_agreement)",
+         "drift": "max(pandaeval_judge_drift)"},
+        "percentunit",
+        top=1,
+    )  # fmt: skip
+
+
+def _retests() -> Panel:
+    return graph(
+        "Questions that were put twice",
+        "By what came of it.",
+        {"{{pandaeval_outcome}}": per_bar("pandaeval_judge_retests_total", "pandaeval_outcome")},
+        stacked=True,
+    )

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -35,6 +36,7 @@ from support.senders import GrpcDoor
 from pandaeval_otel import PandaEvalSpanProcessor, using_session
 
 MODEL = "openai/gpt-4o-mini"
+_KNOWN = Path(__file__).parents[1] / "golden" / "captures" / "pydantic_ai" / "good.otlp.jsonl"
 _WAVES, _PER_WAVE, _PAUSE_S = 4, 12, 1.5
 _SETTINGS = {
     "PANDAEVAL_EXPORTERS__OTLP__METRICS_INTERVAL": "1s",
@@ -43,6 +45,7 @@ _SETTINGS = {
     "PANDAEVAL_JUDGE__API_KEY_ENV": "JUDGE_KEY",
     "PANDAEVAL_JUDGE__DELAY": "500ms",
     "PANDAEVAL_JUDGE__SAMPLE": "0.8",
+    "PANDAEVAL_JUDGE__RETEST": "0.3",
     "PANDAEVAL_JUDGE__DAILY_USD": "0.02",
     "JUDGE_KEY": "sk-test",
 }
@@ -85,6 +88,7 @@ def house(folder: Path) -> Iterator[House]:
         collector.settings |= {
             "PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": beside.results,
             "PANDAEVAL_JUDGE__API_BASE": judge.url,
+            "PANDAEVAL_JUDGE__CANARIES": str(_canaries(folder)),
         }
         collector.start()
         scraped = stack.enter_context(Prometheus(folder / "scraped", f"127.0.0.1:{collector.health_port}"))
@@ -108,6 +112,14 @@ def _damage(data: Path) -> None:
     """A store that cannot be read, for the panel that counts such things."""
     data.mkdir(parents=True)
     (data / "pandaeval.db").write_bytes(b"not a store" * 1000)
+
+
+def _canaries(folder: Path) -> Path:
+    """A run whose verdicts are known, for the panel on how far the judge can be trusted."""
+    path = folder / "canaries.yaml"
+    expected = {"trace.task_completion": [0.8, 1.0], "trace.confidence": [0.8, 1.0]}
+    path.write_text(json.dumps([{"name": "known", "traces": str(_KNOWN), "expected": expected}]))
+    return path
 
 
 # -- the agents --------------------------------------------------------------------------------------------------
