@@ -58,7 +58,7 @@ def test_the_files_are_what_the_generator_makes() -> None:
     assert {file.name: file.read_text() for file in FILES} == made, "run: python -m deploy.grafana.generate"
 
 
-@pytest.mark.parametrize("asked", queries(), ids=lambda asked: str(asked.where))
+@pytest.mark.parametrize("asked", list(queries()), ids=lambda asked: str(asked.where))
 def test_queries_speak_of_what_there_is(asked: Any) -> None:
     unknown = _words(asked.expression) - _series() - _LABELS
     assert not unknown
