@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from pandaeval_collector.cli import app
-from pandaeval_collector.score import Score, Unscored, Why
+from pandaeval_collector.score import Assumed, Score, Unscored, Why
 from support.builders import Spans, says, user
 from support.chromium import Page, chromium
 from support.judged import call, trace
@@ -234,6 +234,14 @@ def test_judged_arguments_are_marked_on_their_calls(page: Page, tmp_path: Path) 
     assert "wrong city" in page.text(".panel")
     page.click(".result summary")
     assert "by a judge (judge-1)" in page.text(".result")
+
+
+def test_many_results_in_order_are_counted_and_assumed_ones_never_as_passed(page: Page, tmp_path: Path) -> None:
+    made = trace()
+    passed = [result(made, name) for name in ("coherence", "confidence", "tool_correctness", "step_efficiency")]
+    others = [result(made, "plan_quality", Assumed("no plan")), result(made, "task_completion", 0.1)]
+    page.open(report([made], [*passed, *others]).save(tmp_path), "#/traces")
+    assert page.texts(".row .chip") == ["✗\ntask_completion\n0.10", "✓\n4 passed", "≈\n1 assumed"]
 
 
 def test_only_unscored_results(page: Page, tmp_path: Path) -> None:

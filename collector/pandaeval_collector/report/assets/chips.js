@@ -29,7 +29,19 @@ function byUrgency(a, b) {
 }
 
 function chips(results) {
-  return el("span", { class: "chips" }, [...results].sort(byUrgency).map((result) => chip(result)));
+  const sorted = [...results].sort(byUrgency);
+  const fine = sorted.filter((result) => ["pass", "assumed"].includes(standing(result)));
+  if (fine.length <= 4) return el("span", { class: "chips" }, sorted.map((result) => chip(result)));
+  return el("span", { class: "chips" }, sorted.slice(0, sorted.length - fine.length).map((result) => chip(result)),
+    together(fine, "pass", "passed"), together(fine, "assumed", "assumed"));
+}
+
+// Many results of one standing as one chip.
+function together(results, state, what) {
+  const held = results.filter((result) => standing(result) === state);
+  if (!held.length) return null;
+  return el("span", { class: `chip ${state}`, title: held.map((result) => `${metricName(result.metric)} ${value(result)}`).join(", ") },
+    el("span", { class: "mark", "aria-hidden": "true" }, MARK[state]), `${number(held.length)} ${what}`);
 }
 
 function crashed(trace) {

@@ -69,10 +69,12 @@ function failures() {
     }
   }
   const broken = store.index.traces.filter((trace) => trace.error !== undefined);
-  const lines = [...found].sort(([, a], [, b]) => b.bad - a.bad || b.all - a.all).map(([key, entry]) =>
+  const fine = [...found].filter(([, entry]) => !entry.bad).map(([key]) => metricName(key));
+  const lines = [...found].filter(([, entry]) => entry.bad).sort(([, a], [, b]) => b.bad - a.bad || b.all - a.all).map(([key, entry]) =>
     bar(metricName(key), entry.bad, entry.all, metric(key).question, `#/traces?metric=${encodeURIComponent(key)}&state=fail`, metric(key).level === "session"));
   if (broken.length) lines.unshift(bar("run failed", broken.length, store.index.traces.length, "The outermost agent ended with an error", "#/traces?state=error"));
-  return el("section", { class: "card" }, el("h2", {}, "What failed"), lines.length ? lines : el("p", { class: "muted" }, "No metric gave a score."));
+  return el("section", { class: "card" }, el("h2", {}, "What failed"), lines,
+    fine.length ? el("p", { class: "muted" }, `No failure in ${fine.join(", ")}.`) : null, found.size ? null : el("p", { class: "muted" }, "No metric gave a score."));
 }
 
 function bar(name, bad, all, title, href, still) {
@@ -147,7 +149,7 @@ function unitRow(unit) {
   const first = unit.rows[0] || {};
   const broken = unit.rows.find((row) => row.error !== undefined);
   const agents = [...new Set(unit.rows.map((row) => row.agent).filter(Boolean))];
-  const told = worst && worst.row && worst.result.success === false;
+  const told = worst && worst.row && worst.result.success === false && !(broken && broken.out === undefined);
   const said = broken && !told ? [el("b", {}, "run failed"), `: ${broken.error}`]
     : worst ? [el("b", {}, metricName(worst.result.metric)), `: ${worst.result.reason || ""}`] : "nothing scored";
   const asked = broken && !told ? broken : worst && worst.row;
@@ -157,5 +159,5 @@ function unitRow(unit) {
       el("span", { class: "muted" }, agents.slice(0, 3).join(", "))),
     el("span", { class: "says" }, el("span", { class: "said" }, said), asked ? exchange(asked) : null),
     el("span", { class: "traces" }, strip(unit.rows), el("span", { class: "muted" }, many(unit.rows.length, "trace"))),
-    el("span", { class: "verdict" }, worst ? chip(worst.result, false) : el("span", { class: "chip unscored" }, "no score")));
+    el("span", { class: "verdict" }, broken && !told ? crashed(broken) : worst ? chip(worst.result, false) : el("span", { class: "chip unscored" }, "no score")));
 }
