@@ -33,9 +33,13 @@ _OPENINGS = frozenset(
 
 def user_input(trace: Trace) -> str | None:
     """What the user said in all turns, without secrets and at most about 2000 characters; ``None``: not captured."""
-    said = [turn.user for turn in trace.turns if turn.user and turn.user.strip()]
-    text = "\n\n".join(said) or (trace.input or "").strip()
+    text = _asked(trace)
     return elided(redact(text), _MAX_TEXT) if text else None
+
+
+def _asked(trace: Trace) -> str:
+    said = [turn.user for turn in trace.turns if turn.user and turn.user.strip()]
+    return "\n\n".join(said) or (trace.input or "").strip()
 
 
 def answered(trace: Trace) -> bool:
@@ -78,7 +82,7 @@ def has_steps(trace: Trace) -> bool:
 def told(trace: Trace) -> bool:
     """Whether any words were captured, of the user, the agent or a tool. The names of tools alone, which are recorded
     even where content is switched off, tell neither what was wanted nor what came of it."""
-    if user_input(trace) is not None or answered(trace) or any(says_something(text) for text in trace.reasoning):
+    if _asked(trace) or answered(trace) or any(says_something(text) for text in trace.reasoning):
         return True
     return any(call.error or call.result or (call.has_arguments and call.arguments) for call in trace.tool_calls)
 
