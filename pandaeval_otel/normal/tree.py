@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 from operator import attrgetter
 
 from pandaeval_otel.model import Kind, Span
@@ -137,18 +138,19 @@ class Tree:
         at: Span | None = span
         while at is not None and at.span_id not in self._places:
             if at.span_id in path:
-                self._cut_loop(list(path.values()), at)
-                break
+                self._cut_loop(path, at.span_id)
+                self._settle(span)
+                return
             path[at.span_id] = at
             at = self.by_id.get(at.parent_id)
         for at in reversed(path.values()):
-            if at.span_id not in self._places:
-                outer = self.by_id[at.parent_id]
-                self._places[at.span_id] = _inherited(outer, self._places[outer.span_id], at)
+            outer = self.by_id[at.parent_id]
+            self._places[at.span_id] = _inherited(outer, self._places[outer.span_id], at)
 
-    def _cut_loop(self, path: Sequence[Span], entry: Span) -> None:
+    def _cut_loop(self, path: dict[str, Span], entry: str) -> None:
         """Makes a topmost span of the earliest one in a loop of parents: ``path``, from ``entry`` on."""
-        first = min(path[path.index(entry) :], key=_EARLIEST)
+        loop = dropwhile(lambda span: span.span_id != entry, path.values())
+        first = min(loop, key=_EARLIEST)
         self._cut.add(first.span_id)
         self._places[first.span_id] = _Place(agent=first.agent_name)
 

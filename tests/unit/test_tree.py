@@ -96,6 +96,17 @@ def test_spans_below_a_loop_are_reached() -> None:
     assert tree.depth(leaf) == 2
 
 
+def test_a_loop_that_is_reached_from_below_anywhere() -> None:
+    spans = Spans()
+    one, two, three = (spans.agent(name=name, start_ns=at) for name, at in (("one", 3), ("two", 2), ("three", 1)))
+    leaf = spans.llm(one, start_ns=0)
+    looped = [replace(one, parent_id=two.span_id), replace(two, parent_id=three.span_id)]
+    looped.append(replace(three, parent_id=one.span_id))
+    tree = Tree([leaf, *looped])
+    assert tree.parent(looped[2]) is None
+    assert [tree.depth(span) for span in (*looped[::-1], leaf)] == [0, 1, 2, 3]
+
+
 def test_thousands_of_nested_spans_need_no_recursion() -> None:
     spans = Spans()
     at: Span | None = None
