@@ -122,7 +122,7 @@ class Forwarder:
         """On the forking thread."""
         self.worker.submission.resume()
 
-    def after_fork(self) -> object:
+    def after_fork(self) -> tuple[object, ...]:
         """In a forked child: what was collected so far is the parent's to send. Returns what the child must keep, since
         destroying it would reach into the parent's connection."""
         before = self.worker
@@ -131,7 +131,7 @@ class Forwarder:
         self._begin(tuple(traces))
         if before.closed:
             self._close()
-        return before.submission.abandon(), before.wake
+        return before.abandon()
 
     def _count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
         try:

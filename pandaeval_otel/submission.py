@@ -161,9 +161,12 @@ class Submission:
             self._gate.release()
             self._wake()
 
-    def abandon(self) -> object:
-        """What a forked child must neither use nor destroy: its parent's connection, if it could not be closed."""
-        return self._channel, self._call
+    def abandon(self) -> tuple[object, ...]:
+        """In a forked child. Returns what it must neither use nor destroy, its parent's connection if that could not be
+        closed, and lets go of everything else."""
+        kept = (self._channel, self._call)
+        self.__dict__.clear()
+        return kept
 
     # -- sending -------------------------------------------------------------------------------------------------
 

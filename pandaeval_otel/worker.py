@@ -81,6 +81,13 @@ class Worker:
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
 
+    def abandon(self) -> tuple[object, ...]:
+        """In a forked child. The thread is not there any more, and never gives back what it was using: so all of it is
+        let go of here, but for what is returned and has to be kept."""
+        kept = (*self.submission.abandon(), self.wake)
+        self.__dict__.clear()
+        return kept
+
     def _run(self) -> None:
         suppressed = context_api.set_value(context_api._SUPPRESS_INSTRUMENTATION_KEY, True)
         context_api.attach(context_api.set_value("suppress_instrumentation", True, suppressed))
