@@ -20,7 +20,8 @@ from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judging.agreement import Agreement
-from pandaeval_collector.judging.canary_file import Canary, Expected, Flock
+from pandaeval_collector.judging.canary_file import Expected, Flock
+from pandaeval_collector.judging.hiding import hider
 from pandaeval_collector.metric import Texts, TraceContext, TraceMetric, registry
 from pandaeval_collector.score import Finding, Score, Unscored, Why
 from pandaeval_collector.store import Store
@@ -69,6 +70,7 @@ class Canaries:
             raise ValueError("canaries need a judge")
         self._flock, self._store, self._caller = flock, store, caller
         self._judge: JudgeSettings = judge
+        self._hide = hider(judge)
         self._agreement, self._interval, self._of = agreement, interval, _compares_with(flock, judge)
         self._held: dict[str, Any] = json.loads(store.get(_KEY) or "{}")
         self._task: asyncio.Task[None] | None = None
@@ -105,9 +107,10 @@ class Canaries:
         verdicts: dict[tuple[str, str], list[float]] = {}
         desk = Desk(self._caller, _RunMemory())
         for canary in self._flock.canaries:
-            packed = pack(redacted(canary.trace) if self._judge.secrets else canary.trace, _SECRET)
+            shown = canary.trace if self._hide is None else redacted(canary.trace, self._hide)
+            packed = pack(shown, _SECRET)
             for key, expected in canary.expected.items():
-                right = await self._right(desk, packed, canary, key, expected)
+                right = await self._right(desk, packed, shown, key, expected)
                 if right is not None:
                     verdicts.setdefault((key, self._judge.model_of(key)), []).append(float(right))
         for (key, model), values in verdicts.items():
@@ -117,17 +120,15 @@ class Canaries:
             await self._conclude(found)
         return len(found)
 
-    async def _right(self, desk: Desk, packed: Pack, canary: Canary, key: str, expected: Expected) -> bool | None:
+    async def _right(self, desk: Desk, packed: Pack, shown: Trace, key: str, expected: Expected) -> bool | None:
         metric: TraceMetric = registry()[key]
         try:
-            finding = await _finding(
-                metric, canary.trace, Judge(desk, packed, self._judge.model_of(key), self._judge.secrets)
-            )
+            finding = await _finding(metric, shown, Judge(desk, packed, self._judge.model_of(key), self._judge.secrets))
         except (CallFailedError, OverBudgetError) as error:
-            _log.info("canary %s could not be judged for %s (%s)", canary.name, key, error)
+            _log.info("canary %s could not be judged for %s (%s)", shown.trace_id, key, error)
             return None
         if not _as_expected(finding, expected):
-            _log.info("canary %s: %s is not as expected (%s): %s", canary.name, key, expected, finding)
+            _log.info("canary %s: %s is not as expected (%s): %s", shown.trace_id, key, expected, finding)
             return False
         return True
 
