@@ -70,11 +70,9 @@ def role_of(item: dict[str, Any], default: str) -> str:
     """``system | user | assistant | tool`` from a role, a LangChain type or class name; ``default`` where none says."""
     word = item.get("role")
     if type(word) is str and word:
-        return (
-            word
-            if word in _OURS
-            else ROLES.get(word) or ROLES.get(word.rpartition(".")[2].lower().replace("_", "-")) or default
-        )
+        if word in _OURS:
+            return word
+        return ROLES.get(word) or ROLES.get(word.rpartition(".")[2].lower().replace("_", "-")) or default
     word = item.get("type")
     if type(word) is str:
         if word in ITEM_ROLES:

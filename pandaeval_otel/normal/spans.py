@@ -64,12 +64,6 @@ def dialects() -> tuple[Dialect, ...]:
     return tuple(sorted(found, key=lambda dialect: (-dialect.priority, dialect.name)))
 
 
-def candidates(raw: RawSpan, logs: Sequence[RawLog] = ()) -> tuple[Dialect, ...]:
-    """The dialects that are asked about a span and its log records, highest priority first."""
-    kind = _kind(_signature(raw, logs))
-    return tuple(dialect for dialect in dialects() if _is_candidate(dialect, kind))
-
-
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """How spans of one signature are read: the candidates' names and methods, and whether they have keys of ours."""
