@@ -10,11 +10,12 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pandaeval_collector.judge.neutral import elided, neutral
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.judge.rubric import Rubric
+from pandaeval_collector.judge.rubric import Rubric, Verdict
 
 Message = dict[str, str]
 
@@ -80,7 +81,12 @@ _LEFT_OUT = ("additionalProperties", "required", "description")
 
 def shape(rubric: Rubric[Any]) -> dict[str, Any]:
     """The JSON schema of a verdict as providers' strict modes want it: all fields required, nothing else allowed."""
-    schema: dict[str, Any] = rubric.verdict.model_json_schema()
+    return _shape(rubric.verdict)
+
+
+@cache
+def _shape(verdict: type[Verdict]) -> dict[str, Any]:
+    schema: dict[str, Any] = verdict.model_json_schema()
     _tighten(schema)
     return schema
 
