@@ -81,7 +81,8 @@ _LEFT_OUT = ("additionalProperties", "required", "description")
 
 def shape(rubric: Rubric[Any]) -> dict[str, Any]:
     """The JSON schema of a verdict as providers' strict modes want it: all fields required, nothing else allowed."""
-    return _shape(rubric.verdict)
+    verdict: type[Verdict] = rubric.verdict
+    return _shape(verdict)
 
 
 @cache
