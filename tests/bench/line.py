@@ -18,8 +18,8 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandaeval_collector.intake as intake_module
 import pandaeval_collector.line as line_module
-import pandaeval_collector.pipeline as pipeline_module
 from _stages import Stages
 from _table import table
 from pandaeval_collector.cli.collector import spare_the_garbage_collector
@@ -100,7 +100,7 @@ async def _run(folder: Path, span_bytes: int, spans: int, durability: Durability
 
 
 def _watch(stages: Stages) -> None:
-    stages.watch(pipeline_module, "split_traces", "split")
+    stages.watch(intake_module, "split_traces", "split")
     stages.watch(Store, "append", "store append")
     stages.watch(Writer, "_commit", "commit")
     stages.watch(Store, "chunks", "read")
