@@ -19,6 +19,7 @@ from pandaeval_collector.judge.client import Setup, WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.score import Score
+from prometheus_client.parser import text_string_to_metric_families
 from support.asked import GOOD, Memory, said
 from support.collector import CollectorProcess
 from support.embedder import WordEmbedder
@@ -29,6 +30,7 @@ from typer.testing import CliRunner
 MODEL = "openai/gpt-4o-mini"
 MOST_CALLS = 9
 GOLDEN = Path(__file__).parents[1] / "golden" / "captures"
+CAPTURE = GOLDEN / "pydantic_ai" / "good.otlp.jsonl"
 SHARED = Path(__file__).parents[2].parent / "shared"
 NAMES = {
     *("task_completion", "tool_correctness", "argument_correctness", "step_efficiency", "confidence"),
@@ -99,18 +101,46 @@ def test_all_recordings_at_hand_are_judged(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_running_collector_judges_by_all_seven(tmp_path: Path) -> None:
-    capture = GOLDEN / "pydantic_ai" / "good.otlp.jsonl"
     with JudgeServer(_behave) as server, CollectorProcess(tmp_path, _environ(server)) as collector:
         collector.start()
-        for request in requests([str(capture)]):
-            assert isinstance(request, Request)
-            path = "logs" if request.logs else "traces"
-            kind = {"content-type": "application/x-protobuf"}
-            answer = httpx.post(f"{collector.http}/v1/{path}", content=request.data, headers=kind)
-            assert answer.status_code == 200
+        _send(collector)
         collector.until(lambda: _judged(collector) == NAMES, "judged by all seven")
         assert collector.stop() == 0
     assert len(server.requests) <= MOST_CALLS
+
+
+def test_a_running_collector_says_how_far_its_judge_can_be_trusted(tmp_path: Path) -> None:
+    canaries = tmp_path / "canaries.yaml"
+    expected = {"trace.confidence": [0.9, 1.0]}
+    canaries.write_text(json.dumps([{"name": "good", "traces": str(CAPTURE), "expected": expected}]))
+    with JudgeServer(_behave) as server:
+        more = {"PANDAEVAL_JUDGE__CANARIES": str(canaries), "PANDAEVAL_JUDGE__RETEST": "1"}
+        more["PANDAEVAL_METRICS__ENABLED"] = "[trace.confidence]"
+        with CollectorProcess(tmp_path / "run", _environ(server) | more) as collector:
+            collector.start()
+            _send(collector)
+            collector.until(lambda: _judged(collector) == {"confidence"}, "judged")
+            collector.until(lambda: len(_agreement(collector)) == 2, "compared")
+            assert _agreement(collector) == {"retest": 1.0, "canary": 0.0}
+            [result] = [each for each in collector.results() if each["metric"] == "confidence"]
+            assert result["metadata"]["retest"] == {"score": 0.4, "difference": 0.0}
+            assert result["metadata"]["judge_agreement"] == {"value": 1.0, "n": 1}
+            assert collector.stop() == 0
+
+
+def _send(collector: CollectorProcess) -> None:
+    for request in requests([str(CAPTURE)]):
+        assert isinstance(request, Request)
+        path, kind = "logs" if request.logs else "traces", {"content-type": "application/x-protobuf"}
+        answer = httpx.post(f"{collector.http}/v1/{path}", content=request.data, headers=kind)
+        assert answer.status_code == 200
+
+
+def _agreement(collector: CollectorProcess) -> dict[str, float]:
+    """The gauge by check, as the scrape has it."""
+    text = httpx.get(f"http://127.0.0.1:{collector.health_port}/metrics").text
+    families = [each for each in text_string_to_metric_families(text) if "judge_agreement" in each.name]
+    return {sample.labels["pandaeval_check"]: sample.value for each in families for sample in each.samples}
 
 
 def _judged(collector: CollectorProcess) -> set[str]:
