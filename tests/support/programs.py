@@ -1,7 +1,7 @@
 """Builds the programs that the end-to-end tests run, from their Go modules: ``python tests/support/programs.py``.
 
 Needs Go and the Go module proxy; takes one core for some minutes. Binaries land below ``~/.cache/pandaeval``, and are
-not built again while they are there.
+not built again while they are there. By name also ``helm`` and ``docker-compose``, for the tests of ``deploy/``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ _JAEGER = "github.com/jaegertracing/jaeger@v1.76.0"
 """The module that holds cmd/jaeger, which is Jaeger v2: the tags v2.x have no path that Go would take."""
 _PROMETHEUS = "github.com/prometheus/prometheus@v0.315.0"
 """Prometheus 3.15.0."""
+_HELM = "helm.sh/helm/v3@v3.22.0"
+_COMPOSE = "github.com/docker/compose/v2@v2.40.3"
 _FLAGS = "-p=1 -buildvcs=false"
 
 
@@ -59,6 +61,15 @@ def otelcol() -> None:
         )
 
 
+def helm() -> None:
+    _build(_HELM, "./cmd/helm", CACHE / "bin" / "helm", "-ldflags=-s -w")
+
+
+def compose() -> None:
+    """Reads and checks compose files without an engine."""
+    _build(_COMPOSE, "./cmd", CACHE / "bin" / "docker-compose", "-ldflags=-s -w")
+
+
 _PROGRAMS = {
     "prometheus": (prometheus, CACHE / "prometheus" / "promtool"),
     "jaeger": (jaeger, CACHE / "jaeger" / "jaeger"),
@@ -66,13 +77,17 @@ _PROGRAMS = {
 }
 
 
+_ONLY_BY_NAME = {"helm": helm, "docker-compose": compose}
+"""What checks the files of ``deploy/`` more closely than schemas do."""
+
+
 def main(names: list[str]) -> None:
-    """Builds the named programs; without names, those that are missing."""
+    """Builds the named programs; without names, those of the end-to-end tests that are missing."""
     CACHE.mkdir(parents=True, exist_ok=True)
     os.nice(10)
     for name in names or [name for name, (_, binary) in _PROGRAMS.items() if not binary.exists()]:
         began = time.monotonic()
-        _PROGRAMS[name][0]()
+        (_ONLY_BY_NAME.get(name) or _PROGRAMS[name][0])()
         print(f"{name}: {time.monotonic() - began:.0f} s")
 
 
