@@ -14,6 +14,8 @@ from grafana_foundation_sdk.models import prometheus as prometheus_model
 
 PROMETHEUS = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 GOOD, WARN, BAD, PLAIN = "green", "orange", "red", "text"
+_BAR = "1m"
+"""The narrowest bar: an increase needs several samples, and metrics may come every 15 s only."""
 Panel = cog.Builder[model.Panel]
 Steps = Sequence[tuple[float, str]]
 Expressions = Mapping[str, str]
@@ -34,7 +36,7 @@ def graph(
     """Lines over time, or stacked bars. ``exemplars``: legends whose expression also brings exemplars, which only
     expressions on buckets do. ``top``: a fixed upper end of the axis."""
     panel = timeseries.Panel().title(title).description(text).datasource(PROMETHEUS).unit(unit).min(0)
-    panel.span(width).height(8).legend(_legend())
+    panel.span(width).height(8).legend(_legend()).interval(_BAR)
     panel.tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI))
     if top is not None:
         panel.max(top)
@@ -54,7 +56,7 @@ def heat(
 ) -> heatmap.Panel:
     """A distribution over time, with its exemplars as dots. ``expression``: increases by ``le``."""
     panel = heatmap.Panel().title(title).description(text).datasource(PROMETHEUS).span(width).height(8)
-    panel.calculate(False).show_tooltip().hide_y_histogram().exemplars_color("rgba(255,120,10,0.9)")
+    panel.interval(_BAR).calculate(False).show_tooltip().hide_y_histogram().exemplars_color("rgba(255,120,10,0.9)")
     panel.y_axis(heatmap.YAxisConfig().unit(unit).axis_placement(common.AxisPlacement.LEFT))
     panel.color(heatmap.HeatmapColorOptions().mode(heatmap_model.HeatmapColorMode.SCHEME).scheme("Blues").steps(64))
     if repeat is not None:

@@ -16,8 +16,11 @@ import pytest
 import yaml
 from pandaeval_collector import series, telemetry
 from pandaeval_collector.exporters._naming import metric_name
+from support.collector import CollectorProcess
 from support.dashboards import FILES, GRAFANA, panels, queries, sources, variables
+from support.made_traces import Composer
 from support.prometheus import PROMTOOL
+from support.senders import GrpcDoor
 
 _ROOT = Path(__file__).parents[2]
 _PROMETHEUS = _ROOT / "deploy" / "prometheus"
@@ -66,6 +69,22 @@ def test_queries_speak_of_what_there_is(asked: Any) -> None:
     assert not re.search(r'le="(0|1)(\.0)?"', asked.expression), "1 or 1.0, that depends on the way it came"
     if asked.exemplars:
         assert "_bucket" in asked.expression, "exemplars hang on buckets"
+
+
+def test_a_scrape_shows_what_the_dashboards_ask_for(tmp_path: Path) -> None:
+    """A smoke test of the way that needs no program of others; without a judge."""
+    with CollectorProcess(tmp_path, {"PANDAEVAL_EXPORTERS__OTLP__METRICS_INTERVAL": "1s"}) as collector:
+        collector.start()
+        door, composer = GrpcDoor(collector.grpc), Composer(4)
+        assert all(door.send(composer.trace().request()).acknowledged for _ in range(10))
+        door.close()
+        collector.until(collector.at_rest, "at rest")
+        shown = collector._get("/metrics").read().decode()
+    asked = {name for each in queries() for name in _words(each.expression) & _series()}
+    rarely = {"pandaeval_revisions_total", "pandaeval_store_errors_total", "pandaeval_jobs_total"}
+    missing = {name for name in asked - rarely if not re.search(rf"^{name}[{{ ]", shown, re.MULTILINE)}
+    assert not {name for name in missing if not name.startswith("pandaeval_judge_")}
+    assert "pandaeval_evaluation_score_bucket" in asked
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
