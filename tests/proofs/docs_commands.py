@@ -31,6 +31,7 @@ _LEFT_OUT = (
     (r"tests/support/programs\.py", "builds other programs for a quarter of an hour"),
     (r"gpt-|API_KEY", "needs a provider's key"),
     (r"\b(docker|kubectl|helm)\b", "needs an engine or a cluster"),
+    (r"task_completion", "needs results of a judge"),
 )
 _PROGRAMS = ("jq", "jaeger", "curl")
 _OURS = r'"?pandaeval-otel(\[\w+\])?"?'
