@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.dashboards import FILES, filled, queries, variables
+from support.dashboards import FILES, alerts, filled, queries, variables
 from support.house import House
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -74,3 +74,19 @@ def test_the_first_panel_tells_what_is_missing(home: House, way: str) -> None:
     assert scored["plain"] > 0
     assert judged["shop"] > 0
     assert sum(failed.values()) > 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_alerts_find_what_was_wrong_and_nothing_else(home: House, way: str) -> None:
+    """The judge's money was used up and much was not scored; nothing was lost, and everything was delivered."""
+    firing = {name for name, expression in alerts().items() if home.prometheus[way].query(expression)}
+    assert {"PandaEvalBudgetNearlySpent", "PandaEvalCoverageLow"} <= firing
+    broken = {
+        "AccountingResidual",
+        "CollectorDown",
+        "CollectorLagging",
+        "ExporterDown",
+        "OutboxDropping",
+        "StoreRefusing",
+    }
+    assert not firing & {f"PandaEval{name}" for name in (*broken, "NothingScored", "JudgeDrift", "ScoreDrop")}

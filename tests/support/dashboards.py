@@ -55,6 +55,12 @@ def sources() -> list[dict[str, Any]]:
     return list(yaml.safe_load(text.replace("$$", "$"))["datasources"])
 
 
+def alerts() -> dict[str, str]:
+    """Expressions of the alert rules by name."""
+    groups = yaml.safe_load((GRAFANA.parent / "prometheus" / "rules.yaml").read_text())["groups"]
+    return {rule["alert"]: rule["expr"] for group in groups for rule in group["rules"]}
+
+
 def filled(expression: str, **values: str) -> str:
     """An expression as Grafana sends it, with everything chosen unless ``values`` say otherwise."""
     for name, value in _TIMES.items():
