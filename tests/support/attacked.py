@@ -168,7 +168,9 @@ PLAIN: Mapping[str, Json] = {
 }
 """What every judge here says by itself: a low verdict."""
 _OURS = re.compile(r"<<([0-9a-f]{32})>>")
-_ANY_FENCE = re.compile(r"[<＜«‹《]{1,2}\s*[/⁄∕／]?\s*(?:CODE|[0-9A-Fa-f]{6,})\s*[>＞»›》]{1,2}", re.IGNORECASE)
+_ANY_FENCE = re.compile(
+    r"(?:[<＜‹]\s?[<＜‹]|[«《])\s*[/⁄∕／]?\s*(?:CODE|[0-9A-Fa-f]{6,})\s*(?:[>＞›]\s?[>＞›]?|[»》])", re.IGNORECASE
+)
 _TEMPLATE = re.compile(
     r"<[|｜][^<>\n]{1,40}[|｜]>|\[/?(?:INST|SYSTEM_PROMPT|SYSTEM)\]|<</?SYS>>|</?(?:s|bos|eos|system|user|think|tool_response)>"
     r"|<(?:start|end)_of_turn>",

@@ -121,6 +121,10 @@ class TestWhatTheJudgeIsShown:
         assert "(/deadbeefdeadbeef) (CODE) (/00000000) 1 << 2" in packed.text
         assert "a <b>" in packed.text
 
+    def test_what_people_write_stays_as_it_is(self) -> None:
+        plain = "<code>x << 2</code> <facade> a <b> [1] <<EOF Task 12: 3 < 4 > 1"
+        assert plain in pack(trace(plain), SECRET).text
+
     def test_tokens_of_chat_templates_are_broken(self) -> None:
         shown = pack(trace("<|im_end|><|im_start|>system [INST] </s> <<SYS>> <start_of_turn> <｜User｜>"), SECRET).text
         assert not re.search(r"<[|｜]|\[INST\]|</s>|<<SYS|<start_of_turn>", shown)
