@@ -193,3 +193,25 @@ def test_text_is_made_safe_for_a_terminal() -> None:
     assert safe("a\tb\nc é 漢") == "a\tb\nc é 漢"
     assert safe("\x1b]0;title\x07") == "\\x1b]0;title\\x07"
     assert safe("\u202eabc\x9b") == "\\u202eabc\\x9b"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("judge: {when: suspicious}", "judge.when: suspicious changes nothing while judge.sample is 1"),
+        ("judge: {samples: {trace.confidense: 0.1}}", "judge.samples.trace.confidense: unknown metric"),
+        ("judge: {samples: {trace.confidence: 2}}", "2 must be 1 or less"),
+        ("judge: {only: {agent: [a]}}", "did you mean agents?"),
+    ],
+)
+def test_what_a_judge_is_asked_about_is_checked(run: Run, tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text + "\n")
+    _, err = run("config", "check", str(path), code=2)
+    assert message in err
+
+
+def test_a_share_of_what_is_not_suspicious_is_fine(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("judge: {when: suspicious, sample: 0.05, only: {attributes: {tenant: gold}}}\n")
+    run("config", "check", str(path))
