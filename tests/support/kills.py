@@ -34,7 +34,7 @@ FAIL_POINTS = {
     "after_export": 5,
     "during_resume": 8,
 }
-PATIENCE_S = 12.0
+PATIENCE_S = 40.0
 Results = dict[tuple[str, str], tuple[str, float | None]]
 
 
