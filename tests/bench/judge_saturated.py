@@ -69,7 +69,7 @@ def _until(condition: Callable[[], bool]) -> None:
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError("it takes too long")
-        time.sleep(0.05)
+        time.sleep(0.25)
 
 
 def _waiting(server: Server) -> float:
