@@ -8,5 +8,7 @@ import hashlib
 def included(id_: str, share: float) -> bool:
     """Whether a session (or a trace without one) is in a sample of this share, 0..1. A larger sample holds every
     smaller one."""
+    if share >= 1.0:
+        return True
     digest = hashlib.blake2b(id_.encode(), digest_size=8, person=b"judge sample").digest()
     return int.from_bytes(digest, "big") < share * 2.0**64

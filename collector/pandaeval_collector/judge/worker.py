@@ -23,6 +23,8 @@ from typing import Any
 MAX_TEXT = 65_000
 """No verdict is longer; what is behind is not passed on."""
 _ALLOWED_FAILS, _COOLDOWN_S, _RETRIES = 3, 30.0, 2
+_NICE = 10
+"""Whoever waits seconds for a model can let ingest go first."""
 _BETWEEN_TRIES_S = 8.0
 """The longest that the Router waits by itself; if a provider asks for more, the job waits instead."""
 
@@ -284,6 +286,8 @@ async def _serve(caller: Caller, lines: Lines) -> None:
 
 def main() -> None:
     """Serve until standard input ends."""
+    if hasattr(os, "nice"):
+        os.nice(_NICE)
     lines = Lines()
     setup = lines.read()
     if setup is None:

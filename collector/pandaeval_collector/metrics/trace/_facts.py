@@ -51,8 +51,7 @@ def says_something(text: str | None) -> bool:
     """Whether a text says anything: nothing, punctuation alone (letters, digits and pictographs are what counts), and
     the bare opening of an answer that never comes say nothing. Such texts make some judges answer "all is well"."""
     seen = visible(text or "")
-    kinds = [unicodedata.category(sign) for sign in seen[:_OPENING]]
-    said = any(kind[0] in "LN" or kind == "So" for kind in kinds)
+    said = any(sign.isalnum() or unicodedata.category(sign) == "So" for sign in seen[:_OPENING])
     if len(seen) > _OPENING:
         return said or says_something(seen[_OPENING:])
     return said and _bare(seen) not in _OPENINGS
