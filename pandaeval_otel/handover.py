@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping
 from typing import Literal
 
 from pandaeval_otel.forwarder import Forwarder
 from pandaeval_otel.inbox import NOWHERE, Inbox
-from pandaeval_otel.leases import give_back, lease
+from pandaeval_otel.leases import Lease
 from pandaeval_otel.settings import Redact, enabled, settings
 from pandaeval_otel.telemetry import ProcessorTelemetry
 
@@ -37,12 +36,11 @@ class Handover:
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         self._inbox = NOWHERE
-        self._forwarder: Forwarder | None = lease(settings(**given)) if enabled() else None
-        if self._forwarder is not None:
+        self._forwarder: Forwarder | None = None
+        if enabled():
+            self._lease = Lease(self, settings(**given))
+            self._forwarder = self._lease.forwarder
             self._inbox = self._forwarder.inbox
-            # An application that lets go of its provider without a shutdown must not be left with our thread.
-            self._finalizer = weakref.finalize(self, give_back, self._forwarder, None)
-            self._finalizer.atexit = False  # at exit the provider shuts down in its own time
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Whether all that ended before, of open traces too, was taken by the collector within the time."""
@@ -50,7 +48,7 @@ class Handover:
 
     def shutdown(self) -> None:
         """Sends what there is, for at most ``shutdown_timeout`` seconds. What comes later is counted and ignored."""
-        forwarder = self._forwarder
-        if forwarder is not None and self._finalizer.detach() is not None:
-            self._inbox = Inbox(forwarder.refuse)
-            give_back(forwarder, forwarder.settings.shutdown_timeout)
+        if self._forwarder is not None:
+            # First: a child that is forked in the midst of this could not end the lease a second time.
+            self._inbox = Inbox(self._forwarder.refuse)
+            self._lease.end()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from pandaeval_otel.context import SESSION_LISTENERS
 from pandaeval_otel.forwarder import Forwarder
@@ -13,36 +12,61 @@ from pandaeval_otel.settings import Settings
 
 _lock = threading.RLock()  # a collected processor gives its lease back in the midst of anything
 _by_settings: dict[Settings, Forwarder] = {}
-_leases: Counter[int] = Counter()
+_leases: dict[Forwarder, WeakSet[Lease]] = {}
 _everyone: WeakSet[Forwarder] = WeakSet()
 _not_ours: list[object] = []
 
 
-def lease(settings: Settings) -> Forwarder:
-    """The forwarder of these settings; give it back with :func:`give_back`."""
-    with _lock:
-        forwarder = _by_settings.get(settings)
-        if forwarder is None:
-            forwarder = _by_settings[settings] = Forwarder(settings)
-            _everyone.add(forwarder)
-            SESSION_LISTENERS.add(forwarder)
-        _leases[id(forwarder)] += 1
-        return forwarder
+class Lease:
+    """A processor's hold on the forwarder of its settings.
+
+    It ends at one stroke, and who is the last is found by looking and not by counting: a thread that ends it may be cut
+    off by a fork at any point, and the child has to be right about those that are left.
+    """
+
+    def __init__(self, holder: object, settings: Settings) -> None:
+        with _lock:
+            forwarder = _by_settings.get(settings)
+            if forwarder is None:
+                forwarder = _by_settings[settings] = Forwarder(settings)
+                _everyone.add(forwarder)
+                SESSION_LISTENERS.add(forwarder)
+            self.forwarder = forwarder
+            # An application that lets go of its provider without a shutdown must not be left with our thread.
+            self._finalizer = finalize(holder, _let_go, forwarder)
+            self._finalizer.atexit = False  # at exit the provider shuts down in its own time
+            _leases.setdefault(forwarder, WeakSet()).add(self)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the processor neither ended it nor is gone."""
+        return self._finalizer.alive
+
+    def end(self) -> None:
+        """Gives the forwarder back; the last one shuts it down. Takes as long as the settings allow, once."""
+        timeout = self.forwarder.settings.shutdown_timeout
+        if self._finalizer.detach() is None:
+            return
+        if _is_last(self.forwarder):
+            self.forwarder.shutdown(timeout)
+        else:
+            self.forwarder.flush(timeout)
 
 
-def give_back(forwarder: Forwarder, timeout: float | None) -> bool:
-    """One processor is done with it; the last one shuts it down. ``None``: without waiting for that."""
+def _let_go(forwarder: Forwarder) -> None:
+    if _is_last(forwarder):
+        forwarder.shutdown_soon()
+
+
+def _is_last(forwarder: Forwarder) -> bool:
+    """Whether nobody has it any more; says so to one caller only."""
     with _lock:
-        _leases[id(forwarder)] -= 1
-        last = not _leases[id(forwarder)]
-        if last:
-            del _leases[id(forwarder)]
-            _by_settings.pop(forwarder.settings, None)
-    if timeout is None:
-        if last:
-            forwarder.shutdown_soon()
+        if any(lease.alive for lease in _leases.get(forwarder, ())):
+            return False
+        if _leases.pop(forwarder, None) is None:
+            return False
+        _by_settings.pop(forwarder.settings, None)
         return True
-    return forwarder.shutdown(timeout) if last else forwarder.flush(timeout)
 
 
 def _before_fork() -> None:
