@@ -220,10 +220,15 @@ def test_any_text_is_parsed_or_left(text: str) -> None:
         json.dumps(found, ensure_ascii=False).encode()
 
 
+def _number(digits: str) -> int | float:
+    """As orjson reads them: what needs more than 64 bits is a float."""
+    return int(digits) if -(2**63) <= int(digits) < 2**64 else float(digits)
+
+
 @settings(max_examples=100, deadline=None)
 @given(value=VALUES, end=st.floats(0, 1))
 def test_what_is_saved_of_cut_json_is_where_the_whole_begins(value: Any, end: float) -> None:
     whole = json.dumps([value, value], default=str, allow_nan=True)
     saved = salvage(whole[: int(len(whole) * end)])
     if isinstance(saved, list) and len(saved) == 2:
-        assert saved[0] == json.loads(whole, parse_constant=str)[0]
+        assert saved[0] == json.loads(whole, parse_constant=str, parse_int=_number)[0]

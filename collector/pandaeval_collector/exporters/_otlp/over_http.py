@@ -54,7 +54,8 @@ class HttpTransport:
         except (httpx.HTTPError, TimeoutError) as error:
             if self._target.secure:
                 await self._renew()
-            raise RetryLaterError(f"{type(error).__name__}: {error}{cure(str(error), self._target.secure)}") from error
+            details = f"{type(error).__name__}: {error}"
+            raise RetryLaterError(details + cure(details, self._target.secure)) from error
 
     async def _renew(self) -> None:
         """Certificates may be new."""

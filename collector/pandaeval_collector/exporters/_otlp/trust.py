@@ -58,13 +58,17 @@ _CURES = (
         "the sink does not speak TLS: write http:// before exporters.otlp.endpoint, or insecure: true",
     ),
     (
-        ("CERTIFICATE_REQUIRED", "UNKNOWN_CA", "HANDSHAKE_FAIL", "SOCKET_CLOSED", "CONNECTION_RESET", "DISCONNECTED"),
+        (
+            *("CERTIFICATE_REQUIRED", "UNKNOWN_CA", "HANDSHAKE_FAIL"),
+            # With TLS 1.3 a refusal comes after the handshake, and may be lost with the connection.
+            *("SOCKET_CLOSED", "CONNECTION_RESET", "DISCONNECTED", "READERROR"),
+        ),
         "the sink may demand a certificate: set exporters.otlp.client_certificate and client_key to one it trusts",
     ),
 )
 _CURES_IN_THE_CLEAR = (
     (
-        ("SOCKET_CLOSED", "CONNECTION_RESET", "ENDPOINT_CLOSING", "DISCONNECTED"),
+        ("SOCKET_CLOSED", "CONNECTION_RESET", "ENDPOINT_CLOSING", "DISCONNECTED", "READERROR"),
         "if the sink speaks TLS, write https:// before exporters.otlp.endpoint, or insecure: false",
     ),
 )
