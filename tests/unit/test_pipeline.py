@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandaeval_collector.evaluator as evaluator_module
+import pandaeval_collector.evaluator.evaluator as evaluator_module
 import pandaeval_collector.pipeline as pipeline_module
 import pytest
 from pandaeval_collector.metric import registry

@@ -1,0 +1,8 @@
+"""From a trace or session to results: the metrics, what their results depend on, and what a judge is to be asked."""
+
+from pandaeval_collector.evaluator.evaluator import Evaluator
+from pandaeval_collector.evaluator.judged import PASSING, Question
+from pandaeval_collector.evaluator.settings import JudgeSettings, Settings
+from pandaeval_collector.evaluator.unit import trace_unit
+
+__all__ = ["PASSING", "Evaluator", "JudgeSettings", "Question", "Settings", "trace_unit"]

@@ -1,0 +1,32 @@
+"""One metric about one subject: what it says, or why nothing can be said."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from pandaeval_collector.metric import Metric
+from pandaeval_collector.score import Finding, Unscored, Why
+from pandaeval_otel.model import Trace
+
+_log = logging.getLogger(__package__)
+
+
+def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
+    """What a metric says, or instead of it the ``refusal``, if there is one; ``None`` when it says nothing."""
+    try:
+        finding = metric.evaluate(subject, context)
+    except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the line
+        _log.exception("metric %s failed", metric.key)
+        finding = Unscored(Why.METRIC_ERROR, f"{type(error).__name__}: {error}"[:500])
+    return finding if finding is None or refusal is None else refusal
+
+
+def refusal(trace: Trace, score_fragments: bool) -> Unscored | None:
+    """Why no metric may speak about a trace; ``None`` when each may."""
+    if trace.fragment and not score_fragments:
+        return Unscored(
+            Why.INCOMPLETE_TRACE,
+            "only a part of a trace over several services came here (close.score_fragments scores such parts)",
+        )
+    return None

@@ -1,0 +1,127 @@
+"""Runs the metrics of a subject: embeds what they need in one batch, calls them, and makes results of what they say.
+
+One thread calls an evaluator at a time. A metric that raises makes its own result ``unscored(metric_error)`` and harms
+nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from pandaeval_collector.embedding import Embedder
+from pandaeval_collector.evaluator.asking import ask, refusal
+from pandaeval_collector.evaluator.judged import Judged, Question
+from pandaeval_collector.evaluator.prepared import Preparation, Prepared
+from pandaeval_collector.evaluator.settings import Settings
+from pandaeval_collector.evaluator.texts import vectors
+from pandaeval_collector.evaluator.unit import trace_unit
+from pandaeval_collector.judge.desk import Spent
+from pandaeval_collector.metric import (
+    EarlierOutput,
+    Metric,
+    SessionContext,
+    SessionMetric,
+    SessionView,
+    Texts,
+    TraceContext,
+    TraceMetric,
+    registry,
+)
+from pandaeval_collector.result import Result, Unit, now
+from pandaeval_collector.score import Finding, Unscored
+from pandaeval_otel.model import Trace
+
+
+class Evaluator:
+    """The enabled metrics with one embedder."""
+
+    def __init__(self, embedder: Embedder, settings: Settings | None = None) -> None:
+        self.embedder = embedder
+        self.settings = settings or Settings()
+        enabled, judge = self.settings.enabled, self.settings.judge
+        metrics = [metric for key, metric in registry().items() if enabled is None or key in enabled]
+        metrics = [metric for metric in metrics if metric.kind != "llm" or judge is not None]
+        self._preparation = Preparation(self.settings, embedder, metrics)
+        judged: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.kind == "llm"]
+        self._judged = None if judge is None else Judged(judge, judged, self._preparation)
+        inline = [metric for metric in metrics if metric.kind != "llm"]
+        self._trace: list[TraceMetric] = [m for m in inline if m.level == "trace" and not m.needs_session]
+        self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
+        self._session: list[SessionMetric] = [m for m in metrics if m.level == "session"]
+
+    def embed(self, traces: Iterable[Trace]) -> Texts:
+        """The vectors of all texts that the enabled metrics want of these traces. If they cannot be had for a single
+        trace, asking for one of them raises: the results that need it are ``unscored(metric_error)``, no others."""
+        return vectors(self.embedder, (*self._trace, *self._in_session), traces)
+
+    def trace(self, trace: Trace, texts: Texts) -> list[Result]:
+        """Results of the metrics that look at one trace alone."""
+        unit = trace_unit(trace)
+        return self._run(self._trace, trace, unit, lambda t: TraceContext(texts, t), self._refusal(trace))
+
+    def in_session(self, trace: Trace, texts: Texts, earlier: tuple[EarlierOutput, ...], evidence: str) -> list[Result]:
+        """Results of the metrics that compare a trace with its session; ``evidence`` covers the traces compared."""
+        unit = trace_unit(trace, evidence)
+        return self._run(self._in_session, trace, unit, lambda t: TraceContext(texts, t, earlier), self._refusal(trace))
+
+    def session(self, session: SessionView, unit: Unit) -> list[Result]:
+        """Results of the session metrics."""
+        settings, names = self.settings, self._preparation.names
+
+        def context(threshold: float) -> SessionContext:
+            return SessionContext(threshold, names, settings.weights, settings.extra_signals)
+
+        return self._run(self._session, session, unit, context, None)
+
+    def judges(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
+        return self._judged is not None and self._judged.concerns(trace, attributes)
+
+    def judged(self, trace: Trace, suspicious: bool = False) -> tuple[list[Result], list[Question]]:
+        """The judged metrics: results where no model has to be asked, and questions for all others."""
+        return ([], []) if self._judged is None else self._judged.questions(trace, suspicious)
+
+    def answered(self, question: Question, finding: Finding, spent: Spent | None = None) -> Result:
+        """The result of a question that :meth:`judged` asked."""
+        assert self._judged is not None
+        return self._judged.answered(question, finding, spent)
+
+    def _refusal(self, trace: Trace) -> Unscored | None:
+        return refusal(trace, self.settings.score_fragments)
+
+    def _run(
+        self,
+        metrics: Sequence[Metric[Any, Any]],
+        subject: Any,
+        unit: Unit,
+        context: Callable[[float], Any],
+        refusal: Unscored | None,
+    ) -> list[Result]:
+        results = []
+        concluded = now()
+        for metric in metrics:
+            prepared = self._preparation.of(metric)
+            started = time.perf_counter()
+            finding = ask(metric, subject, context(prepared.threshold), refusal)
+            if finding is not None:
+                elapsed = (time.perf_counter() - started) * 1e3
+                results.append(_result(prepared, unit, finding, elapsed, concluded))
+        return results
+
+
+def _result(prepared: Prepared, unit: Unit, finding: Finding, duration_ms: float, concluded: datetime) -> Result:
+    return Result(
+        id=prepared.identity.of(unit),
+        metric=prepared.metric.name,
+        unit=unit,
+        finding=finding,
+        evaluator=prepared.by,
+        threshold=prepared.threshold,
+        revision=unit.revision,
+        final=True,
+        duration_ms=round(duration_ms, 3),
+        time=concluded,
+    )

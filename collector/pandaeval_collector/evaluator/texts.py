@@ -1,0 +1,44 @@
+"""The vectors of all texts that metrics want, in one batch."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pandaeval_collector.embedding import Embedder
+from pandaeval_collector.embedding.text import embed_texts
+from pandaeval_collector.metric import Texts, TraceMetric
+from pandaeval_otel.model import Trace
+
+_log = logging.getLogger(__package__)
+
+
+def vectors(embedder: Embedder, metrics: Sequence[TraceMetric], traces: Iterable[Trace]) -> Texts:
+    """Those of the texts that ``metrics`` want of ``traces``. If they cannot be had for a single trace, asking for one
+    of them raises."""
+    traces = list(traces)
+    wanted = (
+        text for trace in traces for metric in metrics if metric.texts is not None for text in metric.texts(trace)
+    )
+    try:
+        found = embed_texts(embedder, wanted)
+    except Exception as error:
+        if len(traces) > 1:
+            raise
+        _log.exception("texts could not be embedded")
+        return Texts(_NoRows(error), frozenset(), embedder.id, embedder.bands)
+    return Texts.of(found.rows, found.chunked, embedder.id, embedder.bands)
+
+
+class _NoRows(dict[str, NDArray[np.float32]]):
+    """Stands for vectors that could not be computed."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    def __missing__(self, text: str) -> NDArray[np.float32]:
+        raise self._error

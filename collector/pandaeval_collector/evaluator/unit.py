@@ -1,0 +1,28 @@
+"""What the results of a trace are about."""
+
+from __future__ import annotations
+
+from pandaeval_collector.result import Unit
+from pandaeval_otel.model import Trace
+
+
+def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
+    """The unit of a trace: its evaluated span is the outermost agent's."""
+    root = next((span for span in trace.spans if span.span_id == trace.root_span_id), None)
+    return Unit(
+        level="trace",
+        id=trace.trace_id,
+        trace_id=trace.trace_id,
+        span_id=trace.root_span_id,
+        session_id=trace.session_id,
+        agent=trace.agent,
+        service=trace.service,
+        environment=trace.environment,
+        evidence=evidence or trace.digest,
+        revision=trace.revision,
+        trigger=trace.trigger.value,
+        late_spans=trace.late_spans,
+        response_id=trace.response_id,
+        end_ns=root.end_ns if root is not None else trace.end_ns,
+        sampled=trace.sampled,
+    )
