@@ -19,7 +19,10 @@ def run(*arguments: str, code: int = 0) -> str:
     return outcome.output
 
 
-def test_every_judged_metric_shows_its_question() -> None:
+@pytest.mark.parametrize("columns", ["40", "200"])
+def test_every_judged_metric_shows_its_question(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its very words: no line is broken to fit a window."""
+    monkeypatch.setenv("COLUMNS", columns)
     shown = run()
     for metric in registry().values():
         if metric.kind == "llm":

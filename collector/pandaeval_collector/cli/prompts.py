@@ -49,8 +49,8 @@ def prompts(
         for rubric in rubrics(metric):
             if (rubric.name, rubric.version) not in shown:
                 shown.add((rubric.name, rubric.version))
-                out.print(f"=== {key}: {rubric.name}, version {rubric.version} ===\n")
-                out.print(_text(rubric, filled))
+                out.print(f"=== {key}: {rubric.name}, version {rubric.version} ===\n", soft_wrap=True)
+                out.print(_text(rubric, filled), soft_wrap=True)
 
 
 def rubrics(metric: Metric[Any, Any]) -> Iterator[Rubric[Any]]:
