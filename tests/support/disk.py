@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-import pandaeval_collector.store.store as store_module
+import pandaeval_collector.store.access as access_module
 import pytest
 from pandaeval_collector.store.connection import connect
 
@@ -35,6 +35,6 @@ def failing_disk(monkeypatch: pytest.MonkeyPatch, error: sqlite3.Error | None = 
     """The failures of all stores that are opened from now on; there are none yet."""
     failures: dict[str, int] = {}
     monkeypatch.setattr(
-        store_module, "connect", lambda *args, **options: FailingDisk(connect(*args, **options), failures, error)
+        access_module, "connect", lambda *args, **options: FailingDisk(connect(*args, **options), failures, error)
     )
     return failures

@@ -1,5 +1,7 @@
 """Everything that must survive, in one SQLite file: spans, decisions, results, sessions."""
 
+from pandaeval_collector.store.chunks import StoreFullError
+from pandaeval_collector.store.connection import StoreBusyError
 from pandaeval_collector.store.rows import (
     Chunk,
     Job,
@@ -14,7 +16,7 @@ from pandaeval_collector.store.rows import (
     WriteSet,
 )
 from pandaeval_collector.store.schema import NewerStoreError
-from pandaeval_collector.store.store import Store, StoreBusyError, StoreFullError
+from pandaeval_collector.store.store import Store
 
 __all__ = [
     "Chunk",

@@ -1,0 +1,127 @@
+"""Spans in the store, as they came: until their trace is decided, and for late ones a while longer."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Future
+
+import zstandard
+
+from pandaeval_collector.store import numbers
+from pandaeval_collector.store.access import Access
+from pandaeval_collector.store.packing import Packing
+from pandaeval_collector.store.part import Part
+from pandaeval_collector.store.rows import Chunk
+
+
+class StoreFullError(RuntimeError):
+    """The disk budget (``store.max_bytes``) is used up; refusing is better than dropping what was acknowledged."""
+
+
+class Chunks(Part):
+    """Chunks of traces, within ``max_bytes`` of disk for the whole store."""
+
+    def __init__(self, access: Access, max_bytes: int) -> None:
+        super().__init__(access)
+        self._used_bytes, self._max_bytes = access.used_bytes, max_bytes
+        self._packing = Packing()
+        self._chunk_ids = itertools.count(self._newest_chunk() + 1)
+        self._size = self._used_bytes()
+
+    @property
+    def max_bytes(self) -> int:
+        """The disk budget."""
+        return self._max_bytes
+
+    def size_bytes(self) -> int:
+        """Bytes in use on disk, free pages not counted."""
+        self._size = self._used_bytes()
+        return self._size
+
+    def next_chunk_id(self) -> int:
+        """An id for a chunk; ids grow in order of arrival."""
+        return next(self._chunk_ids)
+
+    def append(self, chunks: Sequence[Chunk], endings: Sequence[str] = ()) -> Future[None]:
+        """Stores chunks, and the ids of sessions that an application ended with them; the future is done when they are
+        committed. Raises :class:`StoreFullError` at once."""
+        self._refuse_when_full()
+
+        def work(connection: sqlite3.Connection) -> None:
+            # Packed here and not by the caller: an event loop is too dear to compress on.
+            rows = [self._row(chunk) for chunk in chunks]
+            self._size += sum(len(row[7]) for row in rows)
+            connection.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            connection.executemany("INSERT OR IGNORE INTO endings VALUES (?)", [(id_,) for id_ in endings])
+
+        return self._writer.submit(work)
+
+    def read_chunks(self, ids: Collection[int]) -> list[tuple[bool, bytes]]:
+        """``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace must not
+        be taken for the whole."""
+        found = self.chunks(ids)
+        return [found[id_] for id_ in sorted(found)]
+
+    def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
+        """The same, each under its id."""
+        reader, unpack = self._reader(), self._packing.unpack
+        found: dict[int, tuple[bool, bytes]] = {}
+        for marks, group in numbers.batched(ids):
+            rows = reader.execute(f"SELECT logs, packed, id, data FROM chunks WHERE id IN ({marks})", group)  # noqa: S608
+            found.update((id_, (bool(logs), unpack(packed, data))) for logs, packed, id_, data in rows)
+        if len(found) < len(set(ids)):
+            raise LookupError(f"{len(set(ids)) - len(found)} of {len(set(ids))} chunks are gone")
+        return found
+
+    def open_chunks(self) -> Iterator[Chunk]:
+        """Chunks of traces that were not decided yet, in order of arrival: what a restart resumes from."""
+        with self._scan() as reader:
+            undecided = reader.execute(
+                """WITH held AS MATERIALIZED (
+                       SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0)
+                   SELECT id, trace_id, logs, items, start_ns, packed, data, session, closes FROM chunks
+                   WHERE id NOT IN held ORDER BY id"""
+            )
+            for id_, trace_id, logs, items, start_ns, packed, data, session, closes in undecided:
+                try:
+                    content = self._packing.unpack(packed, data)
+                except zstandard.ZstdError:  # a start must not fail over it; the trace is given up when it is due
+                    content = b""
+                yield Chunk(id_, trace_id, bool(logs), items, start_ns, content, session, bool(closes))
+
+    def discard(self, ids: Sequence[int]) -> Future[None]:
+        """Drops chunks that brought nothing new to a decided trace."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in ids])
+
+        return self._writer.submit(work)
+
+    def traces_by_start(self) -> Iterator[tuple[bytes, list[int], int, int]]:
+        """Every undecided trace with its chunk ids, bytes and items (copies counted), earliest start first (for files:
+        the order on disk must not matter). Memory does not grow with their number."""
+        with self._scan() as reader:
+            rows = reader.execute(
+                """SELECT trace_id, group_concat(id), sum(size), sum(items),
+                          min(CASE logs WHEN 0 THEN start_ns END) AS start
+                   FROM chunks GROUP BY trace_id ORDER BY start, trace_id"""
+            )
+            for trace_id, ids, size, items, _ in rows:
+                yield trace_id, sorted(int(part) for part in ids.split(",")), size, items
+
+    def _refuse_when_full(self) -> None:
+        if self._size >= self._max_bytes and self.size_bytes() >= self._max_bytes:
+            raise StoreFullError(
+                f"the store holds {self._size >> 20} MiB, its budget store.max_bytes is {self._max_bytes >> 20} MiB"
+            )
+
+    def _row(self, chunk: Chunk) -> tuple[int, bytes, int, int, int, int, int, bytes, str, int]:
+        packed, data = self._packing.pack(chunk.data)
+        size = len(chunk.data)
+        head = (chunk.id, chunk.trace_id, chunk.logs, chunk.items, chunk.start_ns, size, packed, data)
+        return (*head, chunk.session, chunk.closes)
+
+    def _newest_chunk(self) -> int:
+        return int(self._reader().execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()[0])

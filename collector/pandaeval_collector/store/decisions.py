@@ -1,0 +1,103 @@
+"""What was decided: traces, and the results that came of them."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Collection, Iterable
+from concurrent.futures import Future
+
+import orjson
+
+from pandaeval_collector.store import numbers
+from pandaeval_collector.store.access import Access
+from pandaeval_collector.store.changes import apply
+from pandaeval_collector.store.part import Part
+from pandaeval_collector.store.rows import ResultRow, WriteSet, decided
+from pandaeval_collector.store.seen import Seen
+from pandaeval_otel.assembly import Decided
+
+_log = logging.getLogger(__name__)
+
+_RESULT = "id, unit, metric, revision, body, counted, seq"
+
+
+class Decisions(Part):
+    """Decided traces and results; most traces that are new are known to be so without the disk."""
+
+    def __init__(self, access: Access) -> None:
+        super().__init__(access)
+        self._seen = Seen()
+        self._closing = False
+        self._remembering = threading.Thread(target=self._remember, name="pandaeval-seen", daemon=True)
+        self._remembering.start()
+
+    def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
+        """What is remembered of those of the given traces that were decided before."""
+        found: dict[bytes, Decided] = {}
+        reader = self._reader()
+        perhaps = [trace_id for trace_id in trace_ids if trace_id in self._seen]
+        among = numbers.blocks(reader) if perhaps else ""
+        for marks, group in numbers.batched(perhaps):
+            rows = reader.execute(
+                f"""SELECT trace_id, revision, final, known, chunks, size FROM traces
+                    WHERE {numbers.BY_ID.format(marks=marks)}""",  # noqa: S608
+                (among, *group),
+            )
+            found.update((row[0], decided(row[1:])) for row in rows)
+        return found
+
+    def held(self, trace_id: bytes) -> tuple[str, tuple[int, ...]] | None:
+        """The digest of a decided trace and the chunks that are left of it; ``None`` for one that is not decided."""
+        reader = self._reader()
+        number = numbers.of_traces(reader, [trace_id]).get(trace_id)
+        row = reader.execute("SELECT digest, chunks FROM traces WHERE no = ?", (number,)).fetchone()
+        return None if row is None else (str(row[0]), tuple(orjson.loads(row[1])))
+
+    def commit(self, changes: WriteSet) -> Future[list[ResultRow]]:
+        """Applies a decision whole or not at all. The future holds the results that are new, with their ``seq``."""
+        perhaps_known = [row.trace_id for row in changes.traces if row.trace_id in self._seen]
+        self._seen.add(row.trace_id for row in changes.traces)
+        return self._writer.submit(lambda connection: apply(connection, changes, time.time(), perhaps_known))
+
+    def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:
+        """The result that stands for each (unit, metric) of the given units."""
+        found: dict[tuple[str, str], ResultRow] = {}
+        reader = self._reader()
+        for marks, group in numbers.batched(numbers.of_units(reader, units)):
+            rows = reader.execute(
+                f"SELECT {_RESULT} FROM results WHERE about IN ({marks}) ORDER BY seq",  # noqa: S608
+                group,
+            )
+            found.update(((row[1], row[2]), ResultRow(*row)) for row in rows)
+        return found
+
+    def results_after(self, seq: int, limit: int = 1000) -> list[ResultRow]:
+        """Results in order of commitment, from behind a cursor."""
+        rows = self._reader().execute(
+            f"SELECT {_RESULT} FROM results WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608
+            (seq, limit),
+        )
+        return [ResultRow(*row) for row in rows]
+
+    def newest_seq(self) -> int:
+        """The ``seq`` of the newest result; 0 when there is none."""
+        return int(self._reader().execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()[0])
+
+    def _stop_remembering(self) -> None:
+        self._closing = True
+        self._remembering.join()
+
+    def _remember(self) -> None:
+        """Takes the decided traces of earlier lives into the filter: two seconds for a million, beside the work."""
+        try:
+            with self._scan() as reader:
+                rows = reader.execute("SELECT trace_id FROM traces INDEXED BY traces_by_id")
+                while (some := rows.fetchmany(1000)) and not self._closing:
+                    self._seen.add(trace_id for (trace_id,) in some)
+        except sqlite3.Error as error:  # then every new trace is looked up on disk: slower, and as right
+            _log.warning("the ids of decided traces could not be read (%s)", error)
+            return
+        self._seen.complete = not self._closing

@@ -1,0 +1,77 @@
+"""Sessions in the store: the traces that they had, and whether they are scored for good."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Future
+
+from pandaeval_collector.store import numbers
+from pandaeval_collector.store.part import Part
+from pandaeval_collector.store.rows import SessionTraceRow
+
+
+class Sessions(Part):
+    """Sessions by their ids. They come into the store with decisions, but for :meth:`endings`, that come with spans."""
+
+    def session_traces(self, session_id: str, newest: int = -1) -> list[SessionTraceRow]:
+        """What the decided traces of a session left behind, in session order; of the ``newest`` so many, or of all."""
+        rows = self._reader().execute(
+            """SELECT trace_id, start_ns, end_ns, body, answer FROM members
+               WHERE session = (SELECT no FROM sessions WHERE session_id = ?)
+               ORDER BY start_ns DESC, trace_id DESC LIMIT ?""",
+            (session_id, newest),
+        )
+        return [SessionTraceRow(trace_id, session_id, *row) for trace_id, *row in rows][::-1]
+
+    def session_size(self, session_id: str) -> int:
+        """How many decided traces a session has."""
+        counted = self._reader().execute(
+            "SELECT count(*) FROM members WHERE session = (SELECT no FROM sessions WHERE session_id = ?)", (session_id,)
+        )
+        return int(counted.fetchone()[0])
+
+    def session_trace(self, trace_id: bytes) -> SessionTraceRow | None:
+        """What one decided trace left behind for its session."""
+        reader = self._reader()
+        row = reader.execute(
+            """SELECT trace_id, session_id, start_ns, end_ns, body, answer
+               FROM members JOIN sessions ON sessions.no = session WHERE members.no = ?""",
+            (numbers.of_traces(reader, [trace_id]).get(trace_id),),
+        ).fetchone()
+        return None if row is None else SessionTraceRow(*row)
+
+    def session_of(self, trace_ids: Collection[bytes]) -> dict[bytes, str]:
+        """The session that each trace is filed under."""
+        reader = self._reader()
+        found: dict[bytes, str] = {}
+        for marks, group in numbers.batched(numbers.of_traces(reader, trace_ids).values()):
+            found.update(
+                reader.execute(
+                    f"""SELECT trace_id, session_id FROM members JOIN sessions ON sessions.no = session
+                        WHERE members.no IN ({marks})""",  # noqa: S608
+                    group,
+                )
+            )
+        return found
+
+    def open_sessions(self) -> Iterator[str]:
+        """Sessions that were not scored for good yet."""
+        yield from (row[0] for row in self._reader().execute("SELECT session_id FROM sessions WHERE open = 1"))
+
+    def endings(self) -> list[str]:
+        """Sessions that an application ended and that are not scored for good yet."""
+        return [row[0] for row in self._reader().execute("SELECT session_id FROM endings ORDER BY session_id")]
+
+    def forget_endings(self, session_ids: Sequence[str]) -> Future[None]:
+        """They are scored for good."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany("DELETE FROM endings WHERE session_id = ?", [(id_,) for id_ in session_ids])
+
+        return self._writer.submit(work)
+
+    def session_is_open(self, session_id: str) -> bool | None:
+        """Whether a session waits to be scored for good; ``None`` for one that is not known."""
+        row = self._reader().execute("SELECT open FROM sessions WHERE session_id = ?", (session_id,)).fetchone()
+        return None if row is None else bool(row[0])
