@@ -207,3 +207,25 @@ def test_an_old_python() -> None:
         assert done.returncode == 2, done.stderr
         assert f"pandaeval needs Python 3.11 or newer, and this is {version}" in done.stderr
     assert 'requires-python = ">=3.11"' in (_ROOT / "pyproject.toml").read_text()
+
+
+def test_a_place_where_the_demo_cannot_write_is_said_at_once(tmp_path: Path) -> None:
+    for option in ("--keep", "--report"):
+        assert _said("demo", option, tmp_path) == f"{option} {tmp_path}: Is a directory\n"
+
+
+def test_a_judged_metric_without_a_judge_is_not_an_input_without_agents() -> None:
+    said = _said("evaluate", _RECORDING, "--metrics", "coherence,confidence")
+    assert said == "confidence: a judge has to be asked; name one with --model, or set judge.model\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")
+def test_a_full_disk_is_not_a_missed_threshold() -> None:
+    for form in ("json", "table", "html"):
+        assert "No space left on device" in _said("evaluate", _RECORDING, "--format", form, "--output", "/dev/full")
+
+
+def test_an_input_without_requests_is_one_sentence(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.json"
+    empty.write_text("[]")
+    assert _said("evaluate", empty).startswith(f"{empty}: nothing could be read from it")

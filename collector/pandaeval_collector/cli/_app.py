@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from pandaeval_otel.discovery import find
 
 _BROKEN_PIPE = 128 + 13  # as if the signal had ended us
 _INTERRUPTED = 128 + 2
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Commands(TyperGroup):
@@ -41,6 +43,11 @@ class Commands(TyperGroup):
             # The reader, such as `head`, has enough. Without this the interpreter complains when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(_BROKEN_PIPE) from error
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            typer.echo(f"cannot write what was asked for: {error.strerror}; free space and try again", err=True)
+            raise typer.Exit(2) from error
         return result
 
 

@@ -28,6 +28,22 @@ def resolve_config(
     return resolve(path, os.environ, overrides, checks)
 
 
+def check_asked(config: Config, asked: Iterable[str]) -> None:
+    """Raises ``UserError`` for a metric that was asked for by name and needs a judge, when there is none: it would be
+    left out without a word."""
+    from pandaeval_collector.config import MetricNames
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.metric import registry
+
+    if config.judge.model is not None:
+        return
+    kinds = {f"{metric.level}.{metric.name}": metric.kind for metric in registry().values()}
+    names = MetricNames((metric.level, metric.name) for metric in registry().values())
+    judged = [name for name in asked if (keys := names.select(name)) and all(kinds[key] == "llm" for key in keys)]
+    if judged:
+        raise UserError(f"{', '.join(judged)}: a judge has to be asked; name one with --model, or set judge.model")
+
+
 def _check_names(config: Config) -> Iterable[Problem]:
     from pandaeval_collector.config import check_embedder, check_metrics
     from pandaeval_collector.embedding.load import schemes

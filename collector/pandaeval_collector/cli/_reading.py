@@ -44,7 +44,8 @@ def requests(files: Iterable[str]) -> Iterator[Request | BadLine]:
             except UnusableInputError as error:
                 raise UserError(str(error)) from error
             if not good:
+                first = f"{problem}\n" if problem else ""
                 raise UserError(
-                    f"{problem}\n{name}: nothing could be read from it. Expected OTLP/JSON lines (one export request a "
+                    f"{first}{name}: nothing could be read from it. Expected OTLP/JSON lines (one export request a "
                     "line, as the OpenTelemetry Collector's file exporter writes) or length-delimited OTLP protobuf."
                 )

@@ -40,6 +40,9 @@ def collector(
         raise UserError(f"--log-level {log_level}: write debug, info, warning or error")
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(max(level, logging.WARNING))
+    # Read when gRPC is loaded, below. It would put a line of its own into the log when the judge's process is started,
+    # which is a program of its own and needs none of gRPC's care for forks.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         _run(settings)
     except (BindError, StoreBusyError, NewerStoreError) as error:

@@ -45,6 +45,8 @@ def demo(
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.cli._tables import print_summary
 
+    for option, path in (("--keep", keep), ("--report", report)):
+        _check_writable(option, path)
     out = console()
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pandaeval-demo-") as folder:
@@ -64,21 +66,28 @@ def demo(
     out.print(_NEXT)
 
 
+def _check_writable(option: str, path: Path | None) -> None:
+    """Says before the work, not after it, that its outcome cannot be written there. Changes no file."""
+    from pandaeval_collector.errors import UserError
+
+    if path is None:
+        return
+    try:
+        path.open("a").close()
+    except OSError as error:
+        raise UserError(f"{option} {path}: {error.strerror or error}") from error
+
+
 def _write_report(path: Path) -> str:
     """The report of what was sent, made as ``evaluate`` makes it: its results are the collector's, id for id."""
     from pandaeval_collector.cli._report import write_report
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.config import load
-    from pandaeval_collector.errors import UserError
     from pandaeval_collector.filerun import FileRun
     from pandaeval_collector.settings import close_rules, evaluator
 
     config = load(None, {})
-    try:
-        target = path.open("w", encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"--report {path}: {error.strerror or error}") from error
-    with target, FileRun(evaluator(config), close_rules(config)) as run:
+    with path.open("w", encoding="utf-8") as target, FileRun(evaluator(config), close_rules(config)) as run:
         for request in _requests():
             run.add(request)
         return write_report(run, Summary(), target, (), None, made_of="recorded demo sessions")

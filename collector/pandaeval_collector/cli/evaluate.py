@@ -47,7 +47,7 @@ def evaluate(
 
     Leaves with 1 when a configured threshold is missed, with 2 when the input cannot be used.
     """
-    from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.cli._config import check_asked, resolve_config
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._progress import progress
     from pandaeval_collector.cli._reading import requests
@@ -59,6 +59,7 @@ def evaluate(
 
     enabled = [name.strip() for name in metrics.split(",") if name.strip()] if metrics else None
     settings = resolve_config(config, {"metrics.enabled": enabled, "judge.model": model}).config
+    check_asked(settings, enabled or ())
     summary = Summary()
     if format_ is Format.html and output is None:
         output = default_file(sys.stdout.isatty())

@@ -2,8 +2,9 @@
 
 The cosine of the embeddings of a turn's user message and of its answer, clamped to 0..1; of a trace with several turns
 the mean. It does not judge whether the answer is right: it does not see a negation, and an echo of the question
-scores 1. Its scale depends on the embedder, so the default threshold is the embedder's measured best cut where there
-is a table, else 0.5; ``metadata.calibrated`` is the value on a scale of its own (0 off topic, 1 on topic).
+scores 1. A short answer that takes up nothing of the question ("Yes, from 10 to 16.", "4") scores low, right or not.
+Its scale depends on the embedder, so the default threshold is the embedder's measured best cut where there is a table,
+else 0.5; ``metadata.calibrated`` is the value on a scale of its own (0 off topic, 1 on topic).
 
 Source: PandaProbe, trace metrics, *Coherence*.
 """
