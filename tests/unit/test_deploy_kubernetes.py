@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,8 @@ _SETS = {
 }
 _NEEDED = 45
 """Seconds for a stop: docs/operations.md#stopping."""
+_REMARK = 1
+"""Helm's severity of what is neither a warning nor an error."""
 
 
 def _documents(text: str) -> list[dict[str, Any]]:
@@ -63,6 +66,18 @@ def _configured(documents: list[dict[str, Any]], folder: Path) -> Config:
 
 def test_helm_lint() -> None:
     run(program("helm"), "lint", "--strict", CHART)
+
+
+def test_helms_own_library_finds_nothing_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The same check without Helm's program, which no package index has."""
+    helm = pytest.importorskip("helm_sdkpy", reason="pip install --no-deps --ignore-requires-python helm-sdkpy")
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    found = asyncio.run(helm.Lint(helm.Configuration()).run(str(CHART)))
+
+    assert found["TotalChartsLinted"] == 1
+    assert not found["Errors"]
+    assert [each for each in found["Messages"] if each["Severity"] > _REMARK] == []
 
 
 @pytest.mark.parametrize("options", _SETS.values(), ids=_SETS)
