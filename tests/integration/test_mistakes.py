@@ -229,3 +229,11 @@ def test_an_input_without_requests_is_one_sentence(tmp_path: Path) -> None:
     empty = tmp_path / "empty.json"
     empty.write_text("[]")
     assert _said("evaluate", empty).startswith(f"{empty}: nothing could be read from it")
+
+
+def test_results_that_cannot_be_written_are_not_blamed_on_the_store(tmp_path: Path) -> None:
+    ports = {f"PANDAEVAL_SERVER__{door}": "127.0.0.1:0" for door in ("GRPC", "HTTP", "HEALTH")}
+    here = {"PANDAEVAL_DATA": str(tmp_path / "data"), "PANDAEVAL_EXPORTERS__JSONL__PATH": str(tmp_path)}
+    assert (
+        _said("collector", **ports, **here) == f"exporters.jsonl.path: {tmp_path} cannot be written: Is a directory\n"
+    )

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from pandaeval_collector.errors import UserError
 from pandaeval_collector.exporters._protocol import Row, Sent, Surroundings
 
 
@@ -40,8 +41,13 @@ class JsonlExporter:
         self._file: int | None = None
 
     async def open(self, position: str) -> str:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
+        except OSError as error:
+            raise UserError(
+                f"exporters.jsonl.path: {self.path} cannot be written: {error.strerror or error}"
+            ) from error
         length = os.fstat(self._file).st_size
         if position and int(position) < length:
             length = int(position)

@@ -45,6 +45,7 @@ class Ranked:
         held = [*self.rows, *([self.session] if self.session else [])]
         name = self.session.session_id if self.session else self.rows[0].facts["id"]
         failures = sum(result.failed for each in held for result in each.results.values())
+        failures += sum(row.broken for row in self.rows)
         return not any(each.failed for each in held), min(each.badness for each in held), -failures, name
 
 

@@ -48,7 +48,18 @@ class TraceRow(_Judged):
     @property
     def failed(self) -> bool:
         """Whether a result failed, or the run itself did."""
-        return "error" in self.facts or any(result.failed for result in self.results.values())
+        return self.broken or any(result.failed for result in self.results.values())
+
+    @property
+    def broken(self) -> bool:
+        """Whether the run itself ended with an error."""
+        return "error" in self.facts
+
+    @property
+    def badness(self) -> float:
+        """As of any other; a run that broke is as bad as can be, as it is to a session's score."""
+        signals = (r.signal for r in self.results.values() if r.signal is not None)
+        return 0.0 if self.broken else min(signals, default=NO_SCORE)
 
 
 @dataclass(slots=True)

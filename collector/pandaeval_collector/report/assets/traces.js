@@ -8,6 +8,7 @@ const SORTS = {
 };
 
 function rank(trace) {
+  if (trace.error !== undefined) return 0;
   return trace.worst ? trace.worst.signal : 2;
 }
 
