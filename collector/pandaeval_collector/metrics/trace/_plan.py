@@ -1,18 +1,15 @@
-"""The plan that the agent made, asked of a judge once per trace, and what the metrics that rate it have in common."""
+"""The plan that the agent made, asked of a judge once per trace and shared by the metrics that need it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from pydantic import Field
 
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.metric import TraceContext
+from pandaeval_collector.judge.rubric import Rubric, Verdict
 from pandaeval_collector.metrics.trace._facts import NOTHING_TOLD, answered, has_steps, told
-from pandaeval_collector.metrics.trace._task import task_and_outcome
-from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.score import Assumed, Unscored, Why
 from pandaeval_otel.model import Trace
 
 
@@ -47,7 +44,7 @@ For the question what the agent meant to do, its thoughts are evidence.
 NO_PLAN = Assumed("no plan was found in the run", {"plan": []})
 
 
-def before_asking(trace: Trace, context: TraceContext) -> Assumed | Unscored | None:
+def before_asking(trace: Trace) -> Assumed | Unscored | None:
     """What is known without a judge: a plan can only stand in thoughts or calls."""
     if not told(trace):
         return NOTHING_TOLD
@@ -58,28 +55,7 @@ def before_asking(trace: Trace, context: TraceContext) -> Assumed | Unscored | N
     return Unscored(Why.NO_CONTENT, "neither thoughts nor steps nor an answer of the agent were captured")
 
 
-class Rating(Verdict):
-    """What a judge says of a plan. ``score``: 0..1."""
-
-    reason: Reason
-    score: float = Field(ge=0.0, le=1.0, description="Between 0.0 and 1.0, by the guide.")
-
-
-def rated(rubric: Rubric[Rating]) -> Callable[[Trace, Judge], Awaitable[Finding]]:
-    """Asks for the plan, and ``rubric`` about it with the task beside it; a run without a plan is assumed."""
-
-    async def ask(trace: Trace, judge: Judge) -> Finding:
-        plan = await _plan_of(judge)
-        if not plan:
-            return NO_PLAN
-        given = {"plan": plan, "task": (await task_and_outcome(judge)).task}
-        verdict = await judge.ask(rubric, given)
-        return Score(verdict.score, verdict.reason, given)
-
-    return ask
-
-
-async def _plan_of(judge: Judge) -> list[str]:
+async def plan_of(judge: Judge) -> list[str]:
     """The steps of the plan, blank ones left out; empty when there is no plan. Raises
     :class:`~pandaeval_collector.judge.desk.NoVerdictError`."""
     found = await judge.ask(RUBRIC)

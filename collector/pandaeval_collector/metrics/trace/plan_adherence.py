@@ -12,18 +12,23 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pandaeval_collector.judge.rubric import Reason, Rubric
-from pandaeval_collector.metric import Metric
-from pandaeval_collector.metrics.trace._plan import Rating, before_asking, rated
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.metric import Metric, TraceContext
+from pandaeval_collector.metrics.trace._plan import NO_PLAN, before_asking, plan_of
+from pandaeval_collector.metrics.trace._task import task_and_outcome
+from pandaeval_collector.score import Finding, Score
+from pandaeval_otel.model import Trace
 
 
-class Adherence(Rating):
+class Adherence(Verdict):
     """``score``: 0..1, 1 is exactly as planned."""
 
     reason: Reason = Field(description="Which steps were done, skipped, moved or added, in one to three sentences.")
+    score: float = Field(ge=0.0, le=1.0, description="Between 0.0 and 1.0, by the guide.")
 
 
-RUBRIC: Rubric[Rating] = Rubric(
+RUBRIC = Rubric(
     name="plan_adherence",
     version="2",
     text="""
@@ -48,6 +53,19 @@ Guide:
 )
 
 
+def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
+    return before_asking(trace)
+
+
+async def _ask(trace: Trace, judge: Judge) -> Finding | None:
+    plan = await plan_of(judge)
+    if not plan:
+        return NO_PLAN
+    given = {"plan": plan, "task": (await task_and_outcome(judge)).task}
+    verdict = await judge.ask(RUBRIC, given)
+    return Score(verdict.score, verdict.reason, given)
+
+
 METRIC = Metric(
     level="trace",
     name="plan_adherence",
@@ -56,6 +74,6 @@ METRIC = Metric(
     threshold=0.5,
     question="Did the agent do what it had planned?",
     needs="thoughts or tool calls; a judge",
-    evaluate=before_asking,
-    ask=rated(RUBRIC),
+    evaluate=_before_asking,
+    ask=_ask,
 )
