@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import urllib.error
 import urllib.parse
-import urllib.request
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from support.collector import free_ports
-from support.processes import Process
+from support.processes import Process, data_at
 from support.programs import CACHE
 
 BINARY = CACHE / "jaeger" / "jaeger"
 _DEPLOY = Path(__file__).parents[2] / "deploy" / "jaeger"
 
 
-class Jaeger:
+class Jaeger(Process):
     """A context manager: at its end no process is left. ``grpc``: where it takes OTLP; ``url``: its query API."""
 
     def __init__(self, folder: Path) -> None:
@@ -31,16 +28,7 @@ class Jaeger:
         (folder / "config.yaml").write_text(text)
         environ = {"JAEGER_UI_CONFIG": str(_DEPLOY / "ui.json")}
         command = [str(BINARY), "--config", str(folder / "config.yaml")]
-        self._process = Process(command, folder / "jaeger.log", f"{self.url}/api/services", environ)
-
-    def __enter__(self) -> Jaeger:
-        self._process.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.end()
+        super().__init__(command, folder / "jaeger.log", f"{self.url}/api/services", environ)
 
     def spans(self, trace_id: str) -> list[dict[str, Any]]:
         """The spans of a trace as ``/api/traces`` has them; none for a trace that it does not know."""
@@ -62,8 +50,7 @@ class Jaeger:
         return {trace["traceID"] for trace in self._get(f"/api/traces?{asked}")}
 
     def _get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.url}{path}", timeout=10) as response:
-            return json.load(response)["data"]
+        return data_at(f"{self.url}{path}")
 
 
 def tags(item: dict[str, Any]) -> dict[str, Any]:

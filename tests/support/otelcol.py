@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -31,7 +29,7 @@ class Otelcol:
         self._folder = folder
         self.grpc_port, self.http_port, self._prometheus_port = free_ports(3)
         (folder / "config.yaml").write_text(self._config())
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process = Process([BINARY, "--config", folder / "config.yaml"], folder / "otelcol.log")
 
     def __enter__(self) -> Otelcol:
         return self
@@ -39,20 +37,15 @@ class Otelcol:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+        self._process.end()
 
     def start(self) -> None:
         """Starts it; it is ready a moment later."""
-        with (self._folder / "otelcol.log").open("ab") as log:
-            self._process = subprocess.Popen([BINARY, "--config", self._folder / "config.yaml"], stdout=log, stderr=log)
+        self._process.__enter__()
 
     def stop(self) -> None:
         """SIGTERM: it writes what it holds and ends."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(30) == 0, (self._folder / "otelcol.log").read_text()
+        self._process.stop()
 
     def items(self, signal_name: str) -> Iterator[dict[str, Any]]:
         """Every log record, span or metric that it wrote, in order; with its ``resource`` and ``scope``."""
@@ -103,7 +96,7 @@ def _value(value: dict[str, Any]) -> Any:
     return int(held) if kind == "intValue" else held
 
 
-class ConfiguredOtelcol:
+class ConfiguredOtelcol(Process):
     """An OpenTelemetry Collector with one of the configurations of ``deploy/otelcol``, as a context manager. Its ports
     are free ones: ``ports["4317"]`` is where it listens instead of 4317. ``changes``: further replacements of text."""
 
@@ -118,19 +111,7 @@ class ConfiguredOtelcol:
             text = text.replace(was, becomes)
         (folder / name).write_text(text)
         command = [str(BINARY), "--config", str(folder / name), "--config", f"yaml:{_QUIET}"]
-        self._process = Process(command, folder / f"{name}.log", environ=environ)
-
-    def __enter__(self) -> ConfiguredOtelcol:
-        self._process.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.end()
-
-    def log(self) -> str:
-        return self._process.log()
+        super().__init__(command, folder / f"{name}.log", environ=environ)
 
     @property
     def grpc(self) -> str:

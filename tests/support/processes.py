@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 START_S = 60.0
 
@@ -69,6 +70,12 @@ class Process:
             assert self._process.poll() is None, f"{self._command[0]} ended:\n{self.log()}"
             assert time.monotonic() < deadline, f"{self._command[0]} does not become ready:\n{self.log()}"
             time.sleep(0.1)
+
+
+def data_at(url: str) -> Any:
+    """``data`` of the JSON object that a query API answers with."""
+    with urllib.request.urlopen(url, timeout=10) as response:
+        return json.load(response)["data"]
 
 
 def _answers(url: str) -> bool:

@@ -6,13 +6,11 @@ import json
 import shutil
 import time
 import urllib.parse
-import urllib.request
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from support.collector import free_ports
-from support.processes import Process
+from support.processes import Process, data_at
 from support.programs import CACHE
 
 THREE = CACHE / "prometheus" / "prometheus"
@@ -22,7 +20,7 @@ PROMTOOL = str(THREE.parent / "promtool") if THREE.exists() else shutil.which("p
 _CONFIG = "global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}\nscrape_configs: {scraped}\n"
 
 
-class Prometheus:
+class Prometheus(Process):
     """A context manager: at its end no process is left. ``target``: what it scrapes, every ``interval`` as Prometheus
     writes it; ``None``: nothing, it takes OTLP at ``otlp`` instead (Prometheus 3 only)."""
 
@@ -42,16 +40,7 @@ class Prometheus:
             "--log.level=warn",
             *(["--web.enable-otlp-receiver"] if target is None else []),
         ]
-        self._process = Process(command, folder / "prometheus.log", f"{self.url}/-/ready")
-
-    def __enter__(self) -> Prometheus:
-        self._process.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.end()
+        super().__init__(command, folder / "prometheus.log", f"{self.url}/-/ready")
 
     def query(self, expression: str, at: float | None = None) -> list[dict[str, Any]]:
         """The result of an instant query, at a moment if given (Unix seconds)."""
@@ -89,6 +78,4 @@ class Prometheus:
         return {name: found[0] for name, found in self._get("metadata", {}).items()}
 
     def _get(self, what: str, parameters: dict[str, str]) -> Any:
-        address = f"{self.url}/api/v1/{what}?{urllib.parse.urlencode(parameters)}"
-        with urllib.request.urlopen(address, timeout=10) as response:
-            return json.load(response)["data"]
+        return data_at(f"{self.url}/api/v1/{what}?{urllib.parse.urlencode(parameters)}")
