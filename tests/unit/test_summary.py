@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
+from pathlib import Path
 from typing import Any
 
+from pandaeval_collector.cli import app
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._summary import KEEP, Summary
 from pandaeval_collector.cli._tables import print_summary
+from typer.testing import CliRunner
 
 
 def result(trace: int, score: float | None, **facts: Any) -> dict[str, Any]:
@@ -55,3 +59,56 @@ def test_control_characters_are_written_out() -> None:
     assert "\u202e" not in out.getvalue()
     assert "\\x1b[31mred" in out.getvalue()
     assert "[bold]x[/bold]" in out.getvalue()
+
+
+def _stored(number: int, error: str | None) -> str:
+    """A run of two spans without content, as a line of a file; it ended in ``error``, if any."""
+    trace_id = f"{number:032x}"
+    operations = [("invoke_agent", "agent", "", "desk"), ("execute_tool", "tool", "agent", "search")]
+    spans = []
+    for place, (operation, id_, parent, name) in enumerate(operations):
+        kind = "agent" if operation == "invoke_agent" else "tool"
+        attributes = {
+            "gen_ai.operation.name": operation,
+            f"gen_ai.{kind}.name": name,
+            "gen_ai.conversation.id": f"s{number}",
+        }
+        spans.append(
+            {
+                "traceId": trace_id,
+                "spanId": id_.encode().ljust(8).hex(),
+                "parentSpanId": parent.encode().ljust(8).hex() if parent else "",
+                "name": f"{operation} {name}",
+                "startTimeUnixNano": str(10**18 + place),
+                "endTimeUnixNano": str(10**18 + 100 - place),
+                "status": {"code": 2, "message": error} if error and not parent else {},
+                "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()],
+            }
+        )
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
+
+
+def test_a_run_that_broke_stands_above_the_others_and_says_so(tmp_path: Path) -> None:
+    """Its results do not: nothing was captured, and no tool was called in a loop."""
+    recording = tmp_path / "traces.jsonl"
+    recording.write_text("\n".join((_stored(1, None), _stored(2, "connection lost"), _stored(3, None))))
+    done = CliRunner().invoke(app, ["evaluate", str(recording)])
+    assert done.exit_code == 0, done.output
+    sessions, _, rest = done.stdout.partition("Traces, worst first")
+    first_session = sessions.splitlines()[2].split()
+    assert first_session[:4] == ["s2", "desk", "1", "0.00"]
+    assert "run failed: it ended with an error" in sessions.splitlines()[2]
+    header, first, *others = rest.partition("Metrics")[0].strip().splitlines()
+    assert header.split()[-1] == "run"
+    assert first.startswith(f"{2:032x}"[:12])
+    assert first.rstrip().endswith("run failed")
+    assert not any("run failed" in line for line in others)
+
+
+def test_where_no_run_broke_nothing_is_said_of_it() -> None:
+    summary = Summary()
+    summary.add(result(0, 0.0))
+    out = io.StringIO()
+    print_summary(summary, console(file=out))
+    assert "coherence: because" in out.getvalue()
+    assert "run failed" not in out.getvalue()

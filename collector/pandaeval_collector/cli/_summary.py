@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pandaeval_otel.model import Trace
 
 Result = Mapping[str, Any]
 """A result as its JSON object."""
@@ -40,11 +43,14 @@ class TraceRow:
     trace_id: str
     agent: str
     session_id: str | None
+    broken: bool = False
+    """Whether the run ended with an error."""
     cells: dict[str, Cell] = field(default_factory=dict)
 
     @property
     def badness(self) -> float:
-        return min((cell.badness for cell in self.cells.values()), default=2.0)
+        """As of its worst result; a run that broke is as bad as can be, as it is to a session's score."""
+        return 0.0 if self.broken else min((cell.badness for cell in self.cells.values()), default=2.0)
 
 
 @dataclass(slots=True)
@@ -72,6 +78,11 @@ class Summary:
         self._apart: dict[str, list[float]] = {}
         self._rows: dict[str, TraceRow] = {}
         self._sessions: dict[str, SessionRow] = {}
+        self._broken: set[str] = set()
+
+    def runs(self, traces: Iterable[Trace]) -> None:
+        """Takes in which runs ended with an error; their results are silent about it. To be called before they come."""
+        self._broken.update(trace.trace_id for trace in traces if trace.error is not None)
 
     def add(self, result: Result) -> None:
         """Takes one result in. Results of one trace come one after the other."""
@@ -118,10 +129,14 @@ class Summary:
         row = self._rows.get(result["trace_id"])
         if row is None:
             self._forget_the_best()
-            row = self._rows[result["trace_id"]] = TraceRow(result["trace_id"], result["agent"], session_id)
+            broken = result["trace_id"] in self._broken
+            row = self._rows[result["trace_id"]] = TraceRow(result["trace_id"], result["agent"], session_id, broken)
             self.traces += 1
             if session_id is not None:
-                self._sessions.setdefault(session_id, SessionRow(session_id)).traces += 1
+                session = self._sessions.setdefault(session_id, SessionRow(session_id))
+                session.traces += 1
+                if broken:
+                    session.note(_broken(row.agent))
         cell = row.cells[result["metric"]] = _cell(result)
         if session_id is not None:
             self._sessions.setdefault(session_id, SessionRow(session_id)).note(cell)
@@ -129,6 +144,11 @@ class Summary:
     def _forget_the_best(self) -> None:
         if len(self._rows) >= 2 * KEEP:
             self._rows = {row.trace_id: row for row in self.traces_worst_first()[:KEEP]}
+
+
+def _broken(agent: str) -> Cell:
+    """Stands for the end of the run among what was found in a session."""
+    return Cell("run failed", "", agent, "it ended with an error", "", None, 0.0, False)
 
 
 def _cell(result: Result) -> Cell:

@@ -52,11 +52,19 @@ def _session_table(rows: Sequence[SessionRow], out: Console) -> Table:
 
 def _trace_table(rows: Sequence[TraceRow], total: int, out: Console) -> Table:
     names = sorted({name for row in rows for name in row.cells})
-    shown = (
+    columns: tuple[str, ...] = ("trace", "agent", "session", *names)
+    shown: list[tuple[object, ...]] = [
         (row.trace_id[:12], row.agent, row.session_id or "-", *(_cell(row.cells.get(name)) for name in names))
         for row in rows[:MAX_ROWS]
-    )
-    return _more(table(("trace", "agent", "session", *names), shown, on=out, title="Traces, worst first"), total)
+    ]
+    if any(row.broken for row in rows):
+        columns = (*columns, "run")
+        shown = [(*cells, _ending(row)) for cells, row in zip(shown, rows, strict=False)]
+    return _more(table(columns, shown, on=out, title="Traces, worst first"), total)
+
+
+def _ending(row: TraceRow) -> Text:
+    return Text("run failed", style="bold red") if row.broken else Text("")
 
 
 def _metric_table(summary: Summary, out: Console) -> Table:

@@ -13,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from pandaeval_collector.app import Collector, Listening
+    from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.files import Request
 
 _PATIENCE_S = 50.0
@@ -57,6 +58,7 @@ def demo(
         if keep is not None:
             keep.write_bytes(lines)
     summary = Summary()
+    _note_failed_runs(summary)
     for line in lines.splitlines():
         summary.add(orjson.loads(line))
     print_summary(summary, out)
@@ -76,6 +78,16 @@ def _check_writable(option: str, path: Path | None) -> None:
         path.open("a").close()
     except OSError as error:
         raise UserError(f"{option} {path}: {error.strerror or error}") from error
+
+
+def _note_failed_runs(summary: Summary) -> None:
+    """From what was sent: results do not say how a run ended."""
+    from pandaeval_collector.filerun import FileRun
+
+    with FileRun(None) as run:
+        for request in _requests():
+            run.add(request)
+        summary.runs(run.traces())
 
 
 def _write_report(path: Path) -> str:

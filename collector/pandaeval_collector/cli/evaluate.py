@@ -78,7 +78,7 @@ def evaluate(
                 said = write_report(run, summary, target, files, settings.judge.model, on_scored=scored)
             typer.echo(f"{output or 'report'}: {said}", err=True)
         else:
-            for result in run.results():
+            for result in run.results(lambda decision: summary.runs(decision.traces)):
                 summary.add(result.to_dict())
                 if format_ is Format.json:
                     target.write(result.to_json().decode() + "\n")
