@@ -98,7 +98,8 @@ def wait_for_result(
     client_key: str | None = None,
 ) -> Result:
     """Blocks until a trace has a result of ``metric``, and returns the first one. Raises :class:`TimeoutError` after
-    ``timeout`` seconds. In a coroutine use :func:`watch_results` instead: this would hold up its loop."""
+    ``timeout`` seconds, which names metric and trace. In a coroutine use :func:`watch_results` instead: this would hold
+    up its loop."""
 
     async def first() -> Result:
         async with asyncio.timeout(timeout):
@@ -118,7 +119,10 @@ def wait_for_result(
 
     # On a thread of its own: a caller with a running loop (a notebook) can have no second one on the same thread.
     with ThreadPoolExecutor(1, thread_name_prefix="pandaeval-results") as thread:
-        return thread.submit(asyncio.run, first()).result()
+        try:
+            return thread.submit(asyncio.run, first()).result()
+        except TimeoutError as error:
+            raise TimeoutError(f"no result of {metric} for trace {trace_id(trace)} within {timeout:g} s") from error
 
 
 def trace_id(trace: str | int | Span) -> str:

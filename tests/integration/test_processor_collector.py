@@ -157,7 +157,7 @@ class TestResults:
         assert wait_for_result(int(trace_id, 16), "trace.coherence", 30, endpoint=running.grpc) == found
 
     def test_waiting_ends(self, running: CollectorProcess) -> None:
-        with pytest.raises(TimeoutError):
+        with pytest.raises(TimeoutError, match=rf"no result of coherence for trace {1:032x} within 0\.3 s"):
             wait_for_result(1, "coherence", 0.3, endpoint=running.grpc)
 
     async def test_a_session_ends_when_it_is_told_to(self, running: CollectorProcess, tracing: TracerProvider) -> None:
