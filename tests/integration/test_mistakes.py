@@ -147,6 +147,14 @@ class TestJudge:
         assert "coherense: unknown metric; did you mean coherence?" in said
 
 
+def test_a_metric_that_is_none_is_named_by_its_option(tmp_path: Path) -> None:
+    said = _said("evaluate", _RECORDING, "--metrics", "coherense")
+    assert said == "--metrics: coherense: unknown metric; did you mean coherence?\n"
+    path = tmp_path / "config.yaml"
+    path.write_text("metrics:\n  enabled: [coherense]\n")
+    assert "metrics.enabled[0]: coherense: unknown metric" in _said("evaluate", _RECORDING, "--config", path)
+
+
 def test_bad_yaml(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("close:\n  quiet: 10s\n idle: 3m\n")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config, Problem, Resolved
+
+_OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
+"""What people wrote where an override has the key."""
 
 
 def resolve_config(
@@ -18,14 +22,25 @@ def resolve_config(
 
     ``overrides``: options of the command by dotted key; ``None`` values are passed over. ``on_this_machine``: what the
     configuration needs here (secrets, certificates) is demanded too, as a command that uses them should.
-    Raises ``ConfigError`` with every problem.
+    Raises ``ConfigError`` with every problem; those of an override go by the name of its option.
     """
-    from pandaeval_collector.config import check_available, check_machine, resolve
+    from pandaeval_collector.config import ConfigError, check_available, check_machine, resolve
 
     checks = [_check_names, check_available]
     if on_this_machine:
         checks.append(lambda config: check_machine(config, os.environ))
-    return resolve(path, os.environ, overrides, checks)
+    try:
+        return resolve(path, os.environ, overrides, checks)
+    except ConfigError as error:
+        given = {key for key, value in (overrides or {}).items() if value is not None}
+        raise ConfigError(_by_option(problem, given) for problem in error.problems) from error
+
+
+def _by_option(problem: Problem, given: Collection[str]) -> Problem:
+    key = problem.key.partition("[")[0]
+    if key not in given or key not in _OPTIONS:
+        return problem
+    return replace(problem, key=_OPTIONS[key], place=None)
 
 
 def check_asked(config: Config, asked: Iterable[str]) -> None:
