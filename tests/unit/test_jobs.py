@@ -11,8 +11,10 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from pandaeval_collector.cli import app
 from pandaeval_collector.store import Chunk, JobEnd, JobRow, ResultRow, Store, TraceRow, WriteSet, jobs
 from pandaeval_collector.store.schema import MIGRATIONS
+from typer.testing import CliRunner
 
 NOW = 1_800_000_000.0
 
@@ -47,6 +49,18 @@ def test_a_job_is_due_after_its_delay_and_leased_once(store: Store) -> None:
     assert store.jobs.counts() == {"due": 1, "leased": 1}
     assert store.jobs.waiting() == 2
     assert sorted(_leased(store, time.time() + 2000)) == ["later", "now"], "and a lease that ran out is due again"
+
+
+def test_a_store_without_jobs_says_so(store: Store, tmp_path: Path) -> None:
+    def said(*arguments: str) -> str:
+        done = CliRunner().invoke(app, ["jobs", "list", *arguments], env={"PANDAEVAL_DATA": str(tmp_path)})
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    assert said() == "no jobs\n"
+    _add(store, _job("a"))
+    assert "trace.confidence" in said()
+    assert said("--state", "dead") == "no dead jobs\n"
 
 
 def test_the_newest_comes_first(store: Store) -> None:

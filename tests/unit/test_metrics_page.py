@@ -35,6 +35,13 @@ def test_it_tells_of_every_metric_what_it_asks_needs_costs_and_does_not_judge() 
         assert "``" not in section
 
 
+def test_a_metric_is_described_in_plain_words() -> None:
+    for key in registry():
+        outcome = CliRunner().invoke(app, ["metrics", key])
+        assert outcome.exit_code == 0, outcome.output
+        assert "`" not in outcome.output, key
+
+
 def test_every_why_is_explained() -> None:
     table = _page().partition("## Why a result is unscored")[2]
     assert all(f"| `{why.value}` |" in table for why in Why)

@@ -49,6 +49,9 @@ def list_(
 
     with _store(config) as connection:
         found = list(jobs.listed(connection, state.value if state else None, limit))
+    if not found:
+        typer.echo(f"no {state.value} jobs" if state else "no jobs")
+        return
     out = console()
     rows = [(j.id, j.state, j.metric, j.trace_id.hex(), j.attempts, j.why, j.error[:100]) for j in found]
     out.print(table(("id", "state", "metric", "trace", "attempts", "why", "last error"), rows, on=out))

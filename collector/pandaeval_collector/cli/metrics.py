@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -41,7 +42,12 @@ def metrics(
             module = __import__(metric.evaluate.__module__, fromlist=["__doc__"])
             out.print(f"{key}  ({metric.kind}, version {metric.version})")
             out.print(f"threshold {metric.threshold_for(bands):g}, needs {metric.needs}\n")
-            out.print((module.__doc__ or "").strip() + "\n")
+            out.print(_plain(module.__doc__ or "") + "\n")
         return
     rows = ((m.name, m.level, m.kind, f"{m.threshold_for(bands):g}", m.needs, m.question) for m in known.values())
     out.print(table(("name", "level", "kind", "threshold", "needs", "question"), rows, on=out))
+
+
+def _plain(doc: str) -> str:
+    """A docstring without the marks of its markup."""
+    return re.sub(r"(?::\w+:)?`{1,2}~?([^`]+)`{1,2}", r"\1", doc).strip()
