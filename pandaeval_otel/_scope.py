@@ -14,6 +14,7 @@ from typing import Any
 
 import opentelemetry.context as context_api
 from opentelemetry import baggage, trace
+from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.context import Context, create_key
 
 from pandaeval_otel import semconv
@@ -94,6 +95,33 @@ def stamp(span: Any, context: Context) -> Scope | None:
         carried = getattr(parent, CARRIED, None)
         if carried is scope or carried == scope:
             return None
-    for name, value in scope.attributes.items():
-        span.set_attribute(name, value)
+    _write(scope.attributes, span)
     return scope  # type: ignore[no-any-return]
+
+
+def _write(attributes: dict[str, str], span: Any) -> None:
+    """Sets attributes of a starting span. Until it has started nobody else can write on it, and these names and values
+    need no cleaning: where no limit of the SDK is near, its locks and checks, most of what a stamp costs, are left out.
+    """
+    held: Any = getattr(span, "_attributes", None)
+    if type(held) is _PLAIN and held.max_value_len is None:
+        plain = held._dict
+        if held.maxlen is None or len(plain) + len(attributes) <= held.maxlen:
+            plain.update(attributes)
+            return
+    for name, value in attributes.items():
+        span.set_attribute(name, value)
+
+
+def _as_known() -> Any:
+    """The SDK's class of attributes, if it is built as we know it."""
+    probe: Any = BoundedAttributes(maxlen=2, immutable=False)
+    try:
+        probe._dict.update({"known": "yes"})
+        known = probe["known"] == "yes" and probe.maxlen == 2 and probe.max_value_len is None
+    except (AttributeError, KeyError, TypeError):
+        return None
+    return BoundedAttributes if known else None
+
+
+_PLAIN = _as_known()
