@@ -25,7 +25,7 @@ def vectors(embedder: Embedder, metrics: Sequence[TraceMetric], traces: Iterable
     )
     try:
         found = embed_texts(embedder, wanted)
-    except Exception as error:
+    except Exception as error:  # whatever an embedder raises costs the results that need it, and no others
         if len(traces) > 1:
             raise
         _log.exception("texts could not be embedded")
