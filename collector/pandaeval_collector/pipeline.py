@@ -130,7 +130,10 @@ class Pipeline:
         """Finishes the decision at hand and stops. Open traces stay in the store, or are decided as they are."""
         self._stopping = True
         if self._task is not None:
-            await self._task
+            try:
+                await self._task
+            except sqlite3.OperationalError as error:
+                _log.error("the last decision could not be stored (%s); the next start takes it up again", error)
         if decide:
             await self.close_all(Trigger.SHUTDOWN)
         self._worker.shutdown()

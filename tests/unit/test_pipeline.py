@@ -282,6 +282,24 @@ class TestTrouble:
             assert line.telemetry.total("pandaeval.store.errors", "retried") == 4
             assert line.standing() == as_file(traces)
 
+    async def test_it_stops_while_the_disk_fails_and_goes_on_at_the_next_start(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        monkeypatch.setattr(pipeline_module, "_RETRY_S", 0.01)
+        failures = failing_disk(monkeypatch)
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path) as line:
+            await line.send(trace)
+            failures["COMMIT"] = 1_000_000
+            line.now += 3600
+            await until(lambda: line.telemetry.total("pandaeval.store.errors", "retried") > 0)
+            await line.pipeline.stop()
+            assert "the next start takes it up again" in caplog.text
+            failures["COMMIT"] = 0
+            await line.restart()
+            await line.settle()
+            assert line.standing() == as_file([trace])
+
     @pytest.mark.parametrize("statement", ["COMMIT", "BEGIN"])
     async def test_a_sender_is_asked_to_come_back_while_the_disk_fails(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
