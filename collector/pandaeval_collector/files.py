@@ -60,6 +60,10 @@ class Input:
         except (OSError, ValueError):
             return 0
 
+    def close(self) -> None:
+        """Gives it up unread."""
+        self._raw.close()
+
     def requests(self) -> Iterator[Request | BadLine]:
         """Every request, in order; :class:`BadLine` where one cannot be read. Raises :class:`UnusableInputError`."""
         with self._raw:

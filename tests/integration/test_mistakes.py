@@ -179,6 +179,21 @@ class TestUnreadableFile:
         said = _said("evaluate", path)
         assert "nothing could be read from it. Expected OTLP/JSON lines" in said
 
+    def test_beside_others_it_costs_only_itself_and_the_exit_code(self, tmp_path: Path) -> None:
+        path = tmp_path / "notes.txt"
+        path.write_text("hello\n")
+        for command in ("evaluate", "inspect"):
+            alone = _run(command, _RECORDING)
+            both = _run(command, path, _RECORDING)
+            assert (alone.returncode, both.returncode) == (0, 2)
+            assert both.stdout == alone.stdout
+            assert f"{path}: nothing could be read from it" in both.stderr
+
+    def test_a_name_that_is_wrong_is_told_before_anything_is_read(self, tmp_path: Path) -> None:
+        done = _run("evaluate", _RECORDING, tmp_path / "traces.jsonl")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "No such file" in done.stderr
+
     def test_a_configuration_that_is_not_there(self, tmp_path: Path) -> None:
         assert f"{tmp_path / 'config.yaml'}: no such file" in _said("collector", "--config", tmp_path / "config.yaml")
 

@@ -162,8 +162,9 @@ def test_only_packages_of_ours_are_put_down_to_an_extra() -> None:
     assert hint(ImportError("cannot import name")) is None
 
 
-def test_a_reader_that_stops_early_is_no_error() -> None:
-    command = f'"{sys.executable}" -c "$MAIN" config schema --page; echo "code $?" >&2'
+@pytest.mark.parametrize("arguments", ["config schema --page", "metrics"])  # written plainly, and by a console
+def test_a_reader_that_stops_early_is_no_error(arguments: str) -> None:
+    command = f'"{sys.executable}" -c "$MAIN" {arguments}; echo "code $?" >&2'
     environ = {**os.environ, "MAIN": _MAIN, "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "collector")])}
     result = subprocess.run(
         ["/bin/sh", "-c", f"({command}) | (exec true)"], capture_output=True, text=True, env=environ, timeout=60

@@ -64,6 +64,8 @@ def test_thresholds_by_key(thresholds: dict[str, float], expected: dict[str, flo
             {"plan_quality": 2},
             f"plan_quality: {_SEVERAL} trace.plan_quality or trial.plan_quality",
         ),
+        ({"trace.coherence": 70}, "trace.coherence: no result can reach 70: scores of trace.coherence end at 1"),
+        ({"helpfulness": 5.5}, "helpfulness: no result can reach 5.5: scores of turn.helpfulness end at 5"),
         ({"turn.confidence": 1}, "turn.confidence: unknown metric; did you mean trace.confidence?"),
         ({"helpfulnes": 1}, "helpfulnes: unknown metric; did you mean helpfulness?"),
         ({"zzz": 1}, "zzz: unknown metric; `pandaeval metrics` lists them"),

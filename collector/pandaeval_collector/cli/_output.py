@@ -19,9 +19,9 @@ _WIDE = 100_000
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
     """A console that never reads markup in what it prints. Obeys ``NO_COLOR``; without a terminal nothing is cut to
     a width, so that a table keeps one line per row."""
-    from rich.console import Console
+    from pandaeval_collector.cli._console import PipedConsole
 
-    made = Console(stderr=stderr, file=file, highlight=False, markup=False, emoji=False)
+    made = PipedConsole(stderr=stderr, file=file, highlight=False, markup=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _WIDE
     return made

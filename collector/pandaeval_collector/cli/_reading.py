@@ -6,46 +6,92 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from pandaeval_collector.errors import UserError
+from pandaeval_collector.files import BadLine, Input, UnusableInputError
+
 if TYPE_CHECKING:
-    from pandaeval_collector.files import BadLine, Request
+    from pandaeval_collector.files import Request
+
+_EXPECTED = (
+    "Expected OTLP/JSON lines (one export request a line, as the OpenTelemetry Collector's file exporter writes) or "
+    "length-delimited OTLP protobuf."
+)
+
+
+class Inputs:
+    """Every request of every file, once; a bar on stderr while it lasts, if that is a terminal.
+
+    A file that cannot be opened ends the command before any is read, since its name is probably a mistake. One of which
+    nothing can be read does not harm the others: ``unusable`` says why, a sentence for each; if all are like that, the
+    end of the iteration raises ``UserError``.
+    """
+
+    def __init__(self, files: Iterable[str]) -> None:
+        self.unusable: list[str] = []
+        self._files = tuple(files)
+        self._causes: list[str] = []
+
+    def __iter__(self) -> Iterator[Request | BadLine]:
+        for name in self._files:
+            _check(name)
+        progress = Progress(
+            TextColumn("reading {task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[count]} requests"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not sys.stderr.isatty(),
+        )
+        with progress:
+            for name in self._files:
+                yield from self._requests(name, progress)
+        if len(self.unusable) == len(self._files):
+            raise UserError("\n".join([*self._causes, *self.unusable]))
+
+    def leave_if_unusable(self) -> None:
+        """At the end of a command: says which files were left out, and leaves with 2 if any was."""
+        for sentence in self.unusable:
+            typer.echo(sentence, err=True)
+        if self.unusable:
+            raise typer.Exit(2)
+
+    def _requests(self, name: str, progress: Progress) -> Iterator[Request | BadLine]:
+        good = 0
+        cause = ""
+        try:
+            source = Input(name)
+            task = progress.add_task(name, total=source.size or None, count=0)
+            for request in source.requests():
+                if isinstance(request, BadLine):
+                    cause = cause or f"{request.place}: {request.reason}"
+                else:
+                    good += 1
+                yield request
+                progress.update(task, completed=source.read_bytes, count=good)
+        except UnusableInputError as error:
+            self.unusable.append(str(error))
+            return
+        if not good:
+            self._causes += [cause] if cause else []
+            self.unusable.append(f"{name}: nothing could be read from it. {_EXPECTED}")
 
 
 def requests(files: Iterable[str]) -> Iterator[Request | BadLine]:
-    """Every request of every file; a bar on stderr while it lasts, if that is a terminal. Raises ``UserError``."""
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.files import BadLine, Input, UnusableInputError
+    """As :class:`Inputs`, for whoever needs all files: raises ``UserError`` when one of them is of no use."""
+    inputs = Inputs(files)
+    yield from inputs
+    if inputs.unusable:
+        raise UserError("\n".join(inputs.unusable))
 
-    progress = Progress(
-        TextColumn("reading {task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[count]} requests"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    )
-    with progress:
-        for name in files:
-            good = 0
-            problem = ""
-            try:
-                source = Input(name)
-                task = progress.add_task(name, total=source.size or None, count=0)
-                for request in source.requests():
-                    if isinstance(request, BadLine):
-                        problem = problem or f"{request.place}: {request.reason}"
-                    else:
-                        good += 1
-                    yield request
-                    progress.update(task, completed=source.read_bytes, count=good)
-            except UnusableInputError as error:
-                raise UserError(str(error)) from error
-            if not good:
-                first = f"{problem}\n" if problem else ""
-                raise UserError(
-                    f"{first}{name}: nothing could be read from it. Expected OTLP/JSON lines (one export request a "
-                    "line, as the OpenTelemetry Collector's file exporter writes) or length-delimited OTLP protobuf."
-                )
+
+def _check(name: str) -> None:
+    try:
+        if name != "-":
+            Input(name).close()
+    except UnusableInputError as error:
+        raise UserError(str(error)) from error

@@ -45,12 +45,12 @@ def evaluate(
 ) -> None:
     """Score stored traces with the same line that a running collector has.
 
-    Leaves with 1 when a configured threshold is missed, with 2 when the input cannot be used.
+    Leaves with 1 when a configured threshold is missed, with 2 when the input, or a file of it, cannot be used.
     """
     from pandaeval_collector.cli._config import check_asked, resolve_config
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._progress import progress
-    from pandaeval_collector.cli._reading import requests
+    from pandaeval_collector.cli._reading import Inputs
     from pandaeval_collector.cli._report import default_file, write_report
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.cli._tables import print_problems, print_summary
@@ -60,7 +60,7 @@ def evaluate(
     enabled = [name.strip() for name in metrics.split(",") if name.strip()] if metrics else None
     settings = resolve_config(config, {"metrics.enabled": enabled, "judge.model": model}).config
     check_asked(settings, enabled or ())
-    summary = Summary()
+    summary, inputs = Summary(), Inputs(files)
     if format_ is Format.html and output is None:
         output = default_file(sys.stdout.isatty())
     judging = judge(settings)
@@ -71,7 +71,7 @@ def evaluate(
         FileRun(evaluator(settings), close_rules(settings), judging, os.environ, judged) as run,
         _target(output) as target,
     ):
-        for request in requests(files):
+        for request in inputs:
             run.add(request)
         if format_ is Format.html:
             with progress(console(stderr=True), "scoring") as scored:
@@ -90,6 +90,7 @@ def evaluate(
     missed = gate(settings, summary)
     for line in missed:
         typer.echo(line, err=True)
+    inputs.leave_if_unusable()
     if missed:
         raise typer.Exit(1)
 

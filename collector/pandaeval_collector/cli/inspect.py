@@ -36,15 +36,15 @@ def inspect(
     import orjson
 
     from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._reading import requests
+    from pandaeval_collector.cli._reading import Inputs
     from pandaeval_collector.cli._tables import print_problems
     from pandaeval_collector.filerun import FileRun
     from pandaeval_collector.inspection import describe
 
-    out = console()
+    out, inputs = console(), Inputs(files)
     shown = 0
     with FileRun(None) as run:
-        for request in requests(files):
+        for request in inputs:
             run.add(request)
         for trace in run.traces():
             shown += 1
@@ -56,6 +56,7 @@ def inspect(
     sys.stdout.flush()
     if not shown:
         typer.echo("No spans in this input.", err=True)
+    inputs.leave_if_unusable()
 
 
 def _print(out: Console, trace: Trace) -> None:

@@ -110,5 +110,12 @@ def _threshold_problems(thresholds: Mapping[str, float], names: MetricNames) -> 
             yield Problem(key, f"is the name of several metrics; write {' or '.join(found)}")
         elif found[0] in given:
             yield Problem(key, f"sets {found[0]}, which {given[found[0]]} sets already")
+        elif value > (best := _best_score(found[0])):
+            yield Problem(key, f"no result can reach {value:g}: scores of {found[0]} end at {best:g}")
         else:
             given[found[0]] = name
+
+
+def _best_score(key: str) -> float:
+    """The upper end of a metric's scale: that of its level."""
+    return 5.0 if key.startswith("turn.") else 1.0
