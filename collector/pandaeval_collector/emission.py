@@ -9,7 +9,7 @@ import orjson
 from pandaeval_collector.exporters.encode import log_record, said, spans
 from pandaeval_collector.result import Result
 from pandaeval_collector.series import Increment, Labels, increments
-from pandaeval_collector.store import OutboxRow, SeriesRow, WriteSet
+from pandaeval_collector.store import SeriesRow, WriteSet, parcels
 
 
 class Emitter:
@@ -25,9 +25,9 @@ class Emitter:
         histogram before."""
         encoded = [said(result) for result in results] if self._signals else []
         if "logs" in self._signals:
-            changes.outbox.extend(OutboxRow("logs", log_record(each)) for each in encoded)
+            changes.outbox.extend(parcels("logs", [log_record(each) for each in encoded]))
         if "traces" in self._signals:
-            changes.outbox.extend(OutboxRow("traces", span) for span in spans(encoded))
+            changes.outbox.extend(parcels("traces", spans(encoded)))
         changes.series.extend(_row(each) for each in increments(results, counted, self._labels))
         changes.labels.extend(self._labels.take_new())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,8 +13,10 @@ import orjson
 from pandaeval_collector import failpoints
 from pandaeval_collector.exporters import Exporter, Row, Sent
 from pandaeval_collector.outlet import Bell, Standing, finish
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import DamagedError, Store
 from pandaeval_collector.telemetry import Telemetry
+
+_log = logging.getLogger(__name__)
 
 _BATCH = 512
 _POLL_S = 0.5
@@ -88,7 +91,13 @@ class Outbox:
 
     async def _deliver(self) -> bool:
         """One batch; returns whether there was anything."""
-        rows = self._read()(self._cursor.seq, _BATCH)
+        try:
+            rows = self._read()(self._cursor.seq, _BATCH)
+        except DamagedError as error:
+            _log.error("%s: %s", self._exporter.name, error)
+            self._count(Sent(error.items, dropped={"damaged": error.items}))
+            await self._note(_Cursor(error.seq, self._cursor.position))
+            return True
         if not rows:
             return False
         failpoints.reach("before_export")

@@ -118,18 +118,19 @@ class Outlets:
     async def _bound(self) -> None:
         """Drops the oldest of what waits: after a day, beyond a fifth of the disk budget, and before the outbox would
         make the collector refuse spans."""
-        dropped, limit = 1000, 1000
-        while dropped == limit:
+        while True:
             held = await asyncio.to_thread(self._store.outbox_bytes)
             excess = held - _room(held, self._store.size_bytes(), self._store.max_bytes)
-            gone = await asyncio.wrap_future(self._store.drop_unsent(time.time() - _MAX_AGE_S, max(0, excess), limit))
+            before, done = time.time() - _MAX_AGE_S, self._cursors()
+            gone = await asyncio.wrap_future(self._store.drop_unsent(before, max(0, excess), done))
             for (signal, reason), count in gone.items():
                 self._telemetry.add(
                     "pandaeval.exporter.items", "dropped", count, reason, exporter="outbox", signal=signal
                 )
-            if gone:
+            if gone.total():
                 _log.warning("results were dropped before they could be sent: %s", dict(gone))
-            dropped = sum(gone.values())
+            if not gone:
+                return
 
 
 def _room(held: int, size: int, budget: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from pandaeval_collector.exporters._otlp.items import ItemExporter
 from pandaeval_collector.exporters.jsonl import JsonlExporter
 from pandaeval_collector.outbox import Outbox
 from pandaeval_collector.outlets import Outlets, configured, instance_id
-from pandaeval_collector.store import OutboxRow, Store, WriteSet
+from pandaeval_collector.store import OutboxRow, Store, WriteSet, parcels
 from pandaeval_collector.telemetry import Telemetry
 from support.doors import until
 
@@ -32,7 +33,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def put(store: Store, signal: str, rows: int, size: int = 100) -> None:
-    store.commit(WriteSet(outbox=[OutboxRow(signal, bytes(size)) for _ in range(rows)])).result()
+    items = [random.randbytes(size) for _ in range(rows)]
+    store.commit(WriteSet(outbox=[*parcels(signal, items)])).result()
 
 
 def names(store: Store, **environ: str) -> set[str]:

@@ -13,7 +13,6 @@ import pytest
 from pandaeval_collector.store import (
     Chunk,
     NewerStoreError,
-    OutboxRow,
     ResultRow,
     SeriesRow,
     SessionTraceRow,
@@ -22,6 +21,7 @@ from pandaeval_collector.store import (
     StoreFullError,
     TraceRow,
     WriteSet,
+    parcels,
 )
 from pandaeval_collector.store.schema import MIGRATIONS
 
@@ -160,7 +160,7 @@ class TestDecisions:
         changes = WriteSet(
             traces=[TraceRow(T1, 1, False, "", frozenset(), (), 5)],
             results=[result("a")],
-            outbox=[OutboxRow("logs", b"x")],
+            outbox=[*parcels("logs", [b"x"])],
             series=[good, bad],
         )
         assert isinstance(store.commit(changes).exception(10), IndexError)

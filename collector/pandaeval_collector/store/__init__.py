@@ -2,6 +2,8 @@
 
 from pandaeval_collector.store.chunks import StoreFullError
 from pandaeval_collector.store.connection import StoreBusyError
+from pandaeval_collector.store.outgoing import DamagedError
+from pandaeval_collector.store.parcels import Parcel, parcels
 from pandaeval_collector.store.rows import (
     Chunk,
     Job,
@@ -20,11 +22,13 @@ from pandaeval_collector.store.store import Store
 
 __all__ = [
     "Chunk",
+    "DamagedError",
     "Job",
     "JobEnd",
     "JobRow",
     "NewerStoreError",
     "OutboxRow",
+    "Parcel",
     "ResultRow",
     "SeriesRow",
     "SessionTraceRow",
@@ -34,4 +38,5 @@ __all__ = [
     "StoredSeries",
     "TraceRow",
     "WriteSet",
+    "parcels",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 import orjson
 
 from pandaeval_collector.store import jobs, numbers
+from pandaeval_collector.store.parcels import Parcel
 from pandaeval_collector.store.rows import ResultRow, SeriesRow, TraceRow, WriteSet, pack_ids
 
 _VACUUM_PAGES = 256
@@ -39,10 +40,7 @@ def apply(
     jobs.add(connection, changes.jobs, (t.trace_id for t in changes.traces if t.revision > 1), now)
     jobs.end(connection, changes.ended, now)
     connection.executemany("INSERT OR IGNORE INTO labels VALUES (?, ?)", changes.labels)
-    connection.executemany(
-        "INSERT INTO outbox (signal, created_at, body, size) VALUES (?, ?, ?, ?)",
-        [(row.signal, now, row.body, len(row.body)) for row in changes.outbox],
-    )
+    _put_out(connection, changes.outbox, now)
     for added in changes.series:
         _add_to_series(connection, added, now)
     return _insert_results(connection, changes.results, traces, traces.keys() - known.keys(), now)
@@ -172,6 +170,20 @@ def _is_news(connection: sqlite3.Connection, result: ResultRow, about: int, know
     return bool(seq != newest)
 
 
+def _put_out(connection: sqlite3.Connection, parcels: Sequence[Parcel], now: float) -> None:
+    """Each item has a number, and a parcel that of its last one: a cursor may stand inside."""
+    first = _next(connection, "outbox")
+    ends = itertools.accumulate((parcel.items for parcel in parcels), initial=first - 1)
+    next(ends)
+    connection.executemany(
+        "INSERT INTO outbox (seq, signal, created_at, body, size, items) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (seq, each.signal, now, each.packed, len(each.packed), each.items)
+            for seq, each in zip(ends, parcels, strict=True)
+        ],
+    )
+
+
 def _add_to_series(connection: sqlite3.Connection, row: SeriesRow, now: float) -> None:
     key = hashlib.blake2b(f"{row.name}\0{row.attributes}".encode(), digest_size=16).hexdigest()
     found = connection.execute("SELECT count, total, buckets, exemplars FROM series WHERE key = ?", (key,)).fetchone()
@@ -202,18 +214,20 @@ def forget_sent(connection: sqlite3.Connection, signal: str, seq: int, limit: in
 
 
 def drop_unsent(
-    connection: sqlite3.Connection, before: float, excess_bytes: int, limit: int
+    connection: sqlite3.Connection, before: float, excess_bytes: int, done: Mapping[str, int], limit: int
 ) -> Counter[tuple[str, str]]:
     """See :meth:`pandaeval_collector.store.Store.drop_unsent`."""
-    oldest = connection.execute("SELECT seq, signal, created_at, size FROM outbox ORDER BY seq LIMIT ?", (limit,))
+    oldest = connection.execute(
+        "SELECT seq, signal, created_at, size, coalesce(items, 1) FROM outbox ORDER BY seq LIMIT ?", (limit,)
+    )
     dropped: Counter[tuple[str, str]] = Counter()
     last = freed = 0
-    for seq, signal, created_at, size in oldest:
+    for seq, signal, created_at, size, items in oldest:
         reason = "too_old" if created_at < before else "disk_share"
         if reason == "disk_share" and freed >= excess_bytes:
             break
         last, freed = seq, freed + size
-        dropped[signal, reason] += 1
+        dropped[signal, reason] += min(items, max(0, seq - done.get(signal, 0)))
     connection.execute("DELETE FROM outbox WHERE seq <= ?", (last,))
     return dropped
 

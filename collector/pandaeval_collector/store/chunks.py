@@ -11,7 +11,7 @@ import zstandard
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.access import Access
-from pandaeval_collector.store.packing import Packing
+from pandaeval_collector.store.packing import pack, unpack
 from pandaeval_collector.store.part import Part
 from pandaeval_collector.store.rows import Chunk
 
@@ -26,7 +26,6 @@ class Chunks(Part):
     def __init__(self, access: Access, max_bytes: int) -> None:
         super().__init__(access)
         self._used_bytes, self._max_bytes = access.used_bytes, max_bytes
-        self._packing = Packing()
         self._chunk_ids = itertools.count(self._newest_chunk() + 1)
         self._size = self._used_bytes()
 
@@ -66,7 +65,7 @@ class Chunks(Part):
 
     def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
         """The same, each under its id."""
-        reader, unpack = self._reader(), self._packing.unpack
+        reader = self._reader()
         found: dict[int, tuple[bool, bytes]] = {}
         for marks, group in numbers.batched(ids):
             rows = reader.execute(f"SELECT logs, packed, id, data FROM chunks WHERE id IN ({marks})", group)  # noqa: S608
@@ -86,7 +85,7 @@ class Chunks(Part):
             )
             for id_, trace_id, logs, items, start_ns, packed, data, session, closes in undecided:
                 try:
-                    content = self._packing.unpack(packed, data)
+                    content = unpack(packed, data)
                 except zstandard.ZstdError:  # a start must not fail over it; the trace is given up when it is due
                     content = b""
                 yield Chunk(id_, trace_id, bool(logs), items, start_ns, content, session, bool(closes))
@@ -118,7 +117,7 @@ class Chunks(Part):
             )
 
     def _row(self, chunk: Chunk) -> tuple[int, bytes, int, int, int, int, int, bytes, str, int]:
-        packed, data = self._packing.pack(chunk.data)
+        packed, data = pack(chunk.data)
         size = len(chunk.data)
         head = (chunk.id, chunk.trace_id, chunk.logs, chunk.items, chunk.start_ns, size, packed, data)
         return (*head, chunk.session, chunk.closes)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from pandaeval_collector.store.parcels import Parcel
 from pandaeval_otel.assembly import Decided
 
 
@@ -71,7 +72,7 @@ class SessionTraceRow:
 
 @dataclass(slots=True)
 class OutboxRow:
-    """Something to be sent, encoded for good: ``signal`` is ``logs`` or ``traces``, ``body`` one OTLP item."""
+    """Something to be sent: ``signal`` is ``logs`` or ``traces``, ``body`` one OTLP item as it was encoded for good."""
 
     signal: str
     body: bytes
@@ -157,7 +158,7 @@ class WriteSet:
     """Traces that belong to no session any more."""
     touched: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
-    outbox: list[OutboxRow] = field(default_factory=list)
+    outbox: list[Parcel] = field(default_factory=list)
     series: list[SeriesRow] = field(default_factory=list)
     labels: list[tuple[str, str]] = field(default_factory=list)
     jobs: list[JobRow] = field(default_factory=list)

@@ -215,6 +215,13 @@ MIGRATIONS: tuple[str, ...] = (
     -- Sessions that an application ended, until they are scored for good.
     CREATE TABLE endings (session_id TEXT PRIMARY KEY) WITHOUT ROWID;
     """,
+    """
+    -- Many log records or spans in a row: so many `items`, packed, the last of them numbered `seq`. NULL: one alone, as
+    -- it is sent.
+    ALTER TABLE outbox ADD COLUMN items INTEGER;
+    DROP INDEX outbox_by_signal;
+    CREATE INDEX outbox_by_signal ON outbox (signal, seq, size, items);
+    """,
 )
 
 
