@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from pandaeval_collector.series import Labels
 from pandaeval_collector.settings import evaluator, judge, timing
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.understanding import Run
 from pandaeval_collector.watching import Watching
 
 _log = logging.getLogger(__name__)
@@ -103,7 +104,11 @@ class Collector:
         outlets = await self._open_outlets(store)
         line = Line(store, scorer, Emitter(outlets.signals, Labels(store.labels())))
         hints = Hints(config.judge.model is not None)
-        pipeline = Pipeline(store, line, timing(config), self.telemetry, lambda _: wake(), on_traces=hints.look)
+
+        def look(runs: Sequence[Run]) -> None:
+            hints.look(run.lacking for run in runs)
+
+        pipeline = Pipeline(store, line, timing(config), self.telemetry, lambda _: wake(), on_runs=look)
         watching = Watching(store, pipeline)
 
         def wake() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from pandaeval_otel.model import Kind, Text, Trace
 
@@ -44,26 +45,42 @@ CURES: Mapping[str, str] = {
 """How content is switched on, by the name of the instrumentation scope or its beginning (up to a dot)."""
 
 
+@dataclass(slots=True)
+class Lacking:
+    """What keeps a trace of a service from being scored in full. ``content``: how its instrumentation is told to
+    capture content, empty where it did; ``session``: whether it names none."""
+
+    service: str
+    content: str = ""
+    session: bool = False
+
+
+def lacking(trace: Trace) -> Lacking:
+    """What a trace lacks."""
+    content = "" if _has_content(trace) else cure((*_scopes(trace), *trace.dialects))
+    return Lacking(trace.service, content, trace.session_id is None)
+
+
 class Hints:
-    """Looks at decided traces and says each thing once. One thread."""
+    """Hears what decided traces lack and says each thing once. One thread."""
 
     def __init__(self, has_judge: bool) -> None:
         self._has_judge = has_judge
         self._told: set[tuple[str, str]] = set()
 
-    def look(self, traces: Iterable[Trace]) -> None:
+    def look(self, traces: Iterable[Lacking]) -> None:
         """What these traces lack is said in the log, unless it was said before of their service."""
         for trace in traces:
-            if not _has_content(trace):
+            if trace.content:
                 self._tell(
                     trace.service,
                     "content",
                     "the spans of service %r say nothing of what was asked and answered, so most metrics have nothing "
                     "to look at; in that service, %s",
                     trace.service,
-                    cure((*_scopes(trace), *trace.dialects)),
+                    trace.content,
                 )
-            if trace.session_id is None:
+            if trace.session:
                 self._tell(
                     trace.service,
                     "session",

@@ -1,4 +1,5 @@
-"""From due traces to a write set: decode, normalise, score inline, and update the sessions they belong to.
+"""From due traces to a write set: what was understood of each is filed under its session, its results are numbered and
+encoded.
 
 Everything that a decision changes is returned as one :class:`WriteSet`, to be committed as one transaction. The line
 reads the store but never writes. One thread runs it.
@@ -6,23 +7,18 @@ reads the store but never writes. One thread runs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-
-import orjson
 
 from pandaeval_collector.emission import Emitter
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.result import Result
 from pandaeval_collector.score import Why
 from pandaeval_collector.sessions import Sessions
-from pandaeval_collector.store import JobEnd, JobRow, ResultRow, Store, TraceRow, WriteSet
+from pandaeval_collector.store import JobEnd, ResultRow, Store, TraceRow, WriteSet
+from pandaeval_collector.understanding import Run, Understanding, Understood
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace, Trigger
-from pandaeval_otel.normal.evidence import gather
-from pandaeval_otel.normal.trace import Closing, build_trace, is_genai
-
-_READ_BYTES = 4 << 20
 
 
 @dataclass(slots=True)
@@ -31,10 +27,17 @@ class Decision:
 
     changes: WriteSet = field(default_factory=WriteSet)
     results: list[Result] = field(default_factory=list)
-    traces: list[Trace] = field(default_factory=list)
-    not_genai: int = 0
-    unjudged: set[str] = field(default_factory=set)
-    """Traces that no judge is asked about (judge.only)."""
+    runs: list[Run] = field(default_factory=list)
+
+    @property
+    def traces(self) -> list[Trace]:
+        """The agents' traces, where they were understood in this process."""
+        return [run.trace for run in self.runs if run.trace is not None]
+
+    @property
+    def not_genai(self) -> int:
+        """Decided traces without an agent."""
+        return len(self.changes.traces) - len(self.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +54,24 @@ class Line:
     def __init__(self, store: Store, evaluator: Evaluator, emitter: Emitter | None = None) -> None:
         self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
         self._sessions = Sessions(store, evaluator)
+        self.understanding = Understanding(store, evaluator)
+        """What is to be done with traces before they are filed, in this process."""
 
     def decide(self, due: Sequence[DueTrace]) -> Decision:
         """Scores traces and the places in their sessions that they change."""
-        with self._store.snapshot():
-            return self._decide(due)
+        return self.file(due, self.understanding.of(due))
 
-    def _decide(self, due: Sequence[DueTrace]) -> Decision:
+    def file(self, due: Sequence[DueTrace], understood: Sequence[Understood]) -> Decision:
+        """The same, of traces that were understood before; one for each. May be done again for the same ones."""
         decision = Decision()
-        built = [self._build(each, read, decision) for each, read in self._read(due)]
-        traces = sorted((trace for trace in built if trace is not None), key=lambda t: (t.start_ns, t.trace_id))
-        texts = self._evaluator.embed(traces)
-        by_trace = {trace.trace_id: self._evaluator.trace(trace, texts) for trace in traces}
-        pending = {trace.trace_id: self._judge(trace, by_trace[trace.trace_id], decision) for trace in traces}
-        again = self._sessions.file(traces, by_trace, pending, texts, decision.changes)
-        decision.traces = traces
-        results = [result for trace in traces for result in by_trace[trace.trace_id]]
-        first_time = {trace.trace_id for trace in traces if trace.revision == 1}
-        self._add_results([*results, *again], decision, first_time)
+        changes = decision.changes
+        decision.runs = sorted((one.run for one in understood if one.run is not None), key=lambda run: run.member.order)
+        changes.traces = [_row(each, one) for each, one in zip(due, understood, strict=True)]
+        changes.jobs = [job for run in decision.runs for job in run.jobs]
+        with self._store.snapshot():
+            results = self._sessions.file(decision.runs, changes)
+            first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
+            self._add_results(results, decision, first_time)
         return decision
 
     def close_sessions(self, session_ids: Iterable[str], trigger: Callable[[str], Trigger]) -> Decision:
@@ -102,47 +105,6 @@ class Line:
         self._add_results(decision.results, decision)
         return decision
 
-    def _judge(self, trace: Trace, results: list[Result], decision: Decision) -> list[str]:
-        """Adds what judged metrics say without a judge, and jobs for all others. Returns the names of those that the
-        session waits for: a session is judged whole, or nothing of it counts there."""
-        judge = self._evaluator.settings.judge
-        if judge is None or trace.trace_id in decision.unjudged:
-            return []
-        suspicious = trace.error is not None or any(result.success is False for result in results)
-        found, questions = self._evaluator.judged(trace, suspicious)
-        results.extend(found)
-        if questions:
-            body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
-            body["suspicious"] = suspicious
-            decision.changes.jobs.extend(
-                JobRow(each.id, bytes.fromhex(trace.trace_id), each.metric.key, judge.delay, orjson.dumps(body))
-                for each in questions
-            )
-        return [question.metric.name for question in questions if question.choice.in_sample]
-
-    # -- traces --------------------------------------------------------------------------------------------------
-
-    def _read(self, due: Sequence[DueTrace]) -> Iterator[tuple[DueTrace, list[tuple[bool, bytes]]]]:
-        """What is stored of each trace, read for as many at a time as memory is spared for."""
-        for group in _groups(due):
-            chunks = self._store.chunks([id_ for each in group for id_ in each.chunks])
-            for each in group:
-                yield each, [chunks.pop(id_) for id_ in sorted(set(each.chunks))]
-
-    def _build(self, due: DueTrace, read: Iterable[tuple[bool, bytes]], decision: Decision) -> Trace | None:
-        evidence = gather(read)
-        decision.changes.traces.append(
-            TraceRow(due.trace_id, due.revision, due.capped, evidence.digest, due.known, due.chunks, due.size)
-        )
-        trace = build_trace(evidence, Closing(due.trigger, due.revision, due.late_spans))
-        if trace is None or not is_genai(trace):
-            decision.not_genai += 1
-            return None
-        attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
-        if not self._evaluator.judges(trace, attributes):
-            decision.unjudged.add(trace.trace_id)
-        return trace
-
     # -- results -------------------------------------------------------------------------------------------------
 
     def _add_results(
@@ -174,15 +136,5 @@ class Line:
         self._emitter.add(decision.results, counted, decision.changes)
 
 
-def _groups(due: Iterable[DueTrace]) -> Iterator[list[DueTrace]]:
-    """Traces that are small enough to be read together."""
-    group: list[DueTrace] = []
-    size = 0
-    for each in due:
-        if group and size + each.size > _READ_BYTES:
-            yield group
-            group, size = [], 0
-        group.append(each)
-        size += each.size
-    if group:
-        yield group
+def _row(due: DueTrace, understood: Understood) -> TraceRow:
+    return TraceRow(due.trace_id, due.revision, due.capped, understood.digest, due.known, due.chunks, due.size)

@@ -6,19 +6,21 @@ import base64
 import hashlib
 import struct
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.embedding.plain import plain
 from pandaeval_collector.metric import EarlierOutput, Signal, Texts, TraceSummary
+from pandaeval_collector.result import Unit
 from pandaeval_collector.stats.loops import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.stats.similarity import Direction
 from pandaeval_collector.store import SessionTraceRow
-from pandaeval_otel.model import Trace
+from pandaeval_otel.model import Trace, Trigger
 
 _HEAD = struct.Struct("<II")
 
@@ -48,15 +50,14 @@ class Answer:
 
 @dataclass(slots=True)
 class Member:
-    """A trace in its session, from this batch (then with ``trace``) or from the store. ``answer`` is packed, and
-    unpacked only when it is compared. ``changed``: it has to be stored again."""
+    """A trace in its session, new or from the store. ``answer`` is packed, and unpacked only when it is compared.
+    ``changed``: it has to be stored again."""
 
     trace_id: str
     start_ns: int
     end_ns: int
     body: dict[str, Any]
     answer: bytes
-    trace: Trace | None = None
     changed: bool = False
     _spoken: tuple[Direction, frozenset[str]] | None = None
 
@@ -78,14 +79,14 @@ class Member:
         return self.end_ns <= start_ns and body["agent"] == agent and body["embedder"] == embedder
 
 
-def new_member(trace: Trace, texts: Texts, signals: dict[str, dict[str, Any]]) -> Member:
-    """A trace of this batch."""
+def new_member(trace: Trace, texts: Texts) -> Member:
+    """A trace that has not met its session yet; without signals."""
     root = next((span for span in trace.spans if span.span_id == trace.root_span_id), trace.spans[0])
     text = plain(trace.output) if trace.output else ""
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
     words = texts.words(text)
     answer = Answer(trace.output or "", texts.rows[text].tobytes() if points else b"", " ".join(words))
-    body = {
+    body: dict[str, Any] = {
         "agent": trace.agent,
         "service": trace.service,
         "environment": trace.environment,
@@ -100,11 +101,73 @@ def new_member(trace: Trace, texts: Texts, signals: dict[str, dict[str, Any]]) -
         "said": bool(trace.output and trace.output.strip()),
         # By which embedder it can be compared; none where there is nothing to compare.
         "embedder": texts.embedder if points else None,
-        "signals": signals,
+        "signals": {},
         "loop_evidence": "",
     }
     spoken = (texts.direction(text), words) if points else None
-    return Member(trace.trace_id, trace.start_ns, root.end_ns, body, answer.pack(), trace, changed=True, _spoken=spoken)
+    return Member(trace.trace_id, trace.start_ns, root.end_ns, body, answer.pack(), _spoken=spoken)
+
+
+def with_its_signals(member: Member, signals: dict[str, dict[str, Any]]) -> Member:
+    """What is to be stored of a new member, which itself stays as it is: it may have to be filed again."""
+    return replace(member, body={**member.body, "signals": signals}, changed=True)
+
+
+def remembered(member: Member, unit: Unit) -> Trace:
+    """All of a trace that comparing it takes; its spans are not needed."""
+    body = member.body
+    return Trace(
+        trace_id=member.trace_id,
+        spans=(),
+        root_span_id=unit.span_id,
+        agent=unit.agent,
+        service=unit.service,
+        environment=unit.environment,
+        session_id=unit.session_id,
+        output=Answer.unpack(member.answer).text if body["captured"] else None,
+        trigger=Trigger(unit.trigger),
+        digest=body["digest"],
+        revision=unit.revision,
+        late_spans=unit.late_spans,
+        response_id=unit.response_id,
+        sampled=unit.sampled,
+        fragment=body["fragment"],
+    )
+
+
+def own_texts(member: Member, embedder: Embedder, size: int, lost: Exception | None = None) -> Texts:
+    """What comparing asks of its answer. ``size``: that of a vector, for an answer that points nowhere; ``lost``: why
+    it has none."""
+    answer = Answer.unpack(member.answer)
+    text = plain(answer.text)
+    texts = Texts({}, (), embedder.id, embedder.bands, lost)
+    if answer.vector:
+        direction, words = member.spoken()
+        texts.know(text, direction, words)
+    elif lost is None:
+        texts.know(text, Direction(np.zeros(size, np.float32)), frozenset(answer.words.split()))
+    return texts
+
+
+def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
+    """What the results are about when a trace that was decided before is compared again."""
+    body = member.body
+    return Unit(
+        level="trace",
+        id=member.trace_id,
+        trace_id=member.trace_id,
+        span_id=body["span_id"],
+        session_id=session_id,
+        agent=body["agent"],
+        service=body["service"],
+        environment=body["environment"],
+        evidence=evidence,
+        revision=body["revision"],
+        trigger=Trigger.SESSION_CHANGED.value,
+        response_id=body["response_id"],
+        end_ns=member.end_ns,
+        sampled=body["sampled"],
+    )
 
 
 def from_row(row: SessionTraceRow) -> Member:

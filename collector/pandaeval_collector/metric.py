@@ -32,12 +32,14 @@ Threshold = float | Callable[[Bands | None], float]
 class Texts:
     """The vectors of the texts that metrics asked for, computed in one batch for many traces. One thread.
 
-    ``rows[text]``: shape (dim,), float32, length 1 or all zeros. ``chunked``: texts embedded in parts."""
+    ``rows[text]``: shape (dim,), float32, length 1 or all zeros. ``chunked``: texts embedded in parts. ``lost``: why
+    there are no vectors; whoever asks for one is told."""
 
     rows: Mapping[str, NDArray[np.float32]]
     chunked: Collection[str]
     embedder: str
     bands: Bands | None
+    lost: Exception | None = None
     _directions: dict[str, Direction] = field(default_factory=dict)
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -57,8 +59,14 @@ class Texts:
         """Where its vector points; false for a row of zeros. Worked out once for all who ask."""
         found = self._directions.get(text)
         if found is None:
+            if self.lost is not None:
+                raise self.lost
             found = self._directions[text] = Direction(self.rows[text])
         return found
+
+    def know(self, text: str, direction: Direction, words: frozenset[str]) -> None:
+        """Takes what was worked out before."""
+        self._directions[text], self._words[text] = direction, words
 
     def words(self, text: str) -> frozenset[str]:
         """Its content words. Worked out once for all who ask."""
@@ -81,7 +89,8 @@ class EarlierOutput:
 @dataclass(frozen=True, slots=True)
 class TraceContext:
     """What a trace metric may look at besides the trace. ``earlier``: oldest first, for metrics with
-    ``needs_session``; empty for the others."""
+    ``needs_session``; empty for the others. Those see the trace without its spans and messages: it may have been
+    decided long ago."""
 
     texts: Texts
     threshold: float

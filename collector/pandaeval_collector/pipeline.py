@@ -21,9 +21,10 @@ from pandaeval_collector.line import Decision, Line
 from pandaeval_collector.receivers import Accepted, Submitted
 from pandaeval_collector.store import ResultRow, Store, TraceRow, WriteSet
 from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.understanding import Run, Understood
 from pandaeval_collector.upkeep import Upkeep
 from pandaeval_otel.assembly import CloseRules, DueTrace, SessionAssembler, TraceAssembler
-from pandaeval_otel.model import Trace, Trigger
+from pandaeval_otel.model import Trigger
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class Timing:
 
 class Pipeline:
     """Implements :class:`pandaeval_collector.receivers.Ingest`. ``on_results`` is called on the event loop with the
-    new rows of every commit, in order; ``on_traces`` with the agent traces that were decided."""
+    new rows of every commit, in order; ``on_runs`` with the agents' runs that were decided."""
 
     def __init__(
         self,
@@ -60,13 +61,13 @@ class Pipeline:
         telemetry: Telemetry | None = None,
         on_results: Callable[[Sequence[ResultRow]], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        on_traces: Callable[[Sequence[Trace]], None] | None = None,
+        on_runs: Callable[[Sequence[Run]], None] | None = None,
     ) -> None:
         self.timing = timing or Timing()
         self.telemetry = telemetry or Telemetry()
         self._store, self._line, self._clock = store, line, clock
         self._on_results = on_results or (lambda rows: None)
-        self._on_traces = on_traces or (lambda traces: None)
+        self._on_runs = on_runs or (lambda runs: None)
         self._traces = TraceAssembler(self.timing.close)
         self._sessions = SessionAssembler(self.timing.session_idle, self.timing.session_max_age)
         self._awaited = Awaited(store.jobs.pending_in, self.timing.judge_wait)
@@ -197,7 +198,8 @@ class Pipeline:
     async def _decide(self, due: Sequence[DueTrace]) -> None:
         failpoints.reach("before_decide")
         try:
-            await self.settle(lambda: self._line.decide(due))
+            understood = await self._understand(due)
+            await self.settle(lambda: self._line.file(due, understood))
         except Exception as error:
             if self._stopping:
                 raise
@@ -212,6 +214,10 @@ class Pipeline:
             self._intake.decided(each)
             self.telemetry.add("pandaeval.traces", "decided", 1, each.trigger.value)
             self.telemetry.add("pandaeval.items", "decided", each.new_items)
+
+    async def _understand(self, due: Sequence[DueTrace]) -> list[Understood]:
+        loop = asyncio.get_running_loop()
+        return await self._patiently(lambda: loop.run_in_executor(self._worker, self._line.understanding.of, due))
 
     async def _close_sessions(self, sessions: dict[str, Trigger]) -> None:
         self._closing += len(sessions)
@@ -248,15 +254,15 @@ class Pipeline:
         failpoints.reach("after_decision_commit")
         now = self._clock()
         for session_id in decision.changes.touched:
-            if decision.traces:
+            if decision.runs:
                 self._awaited.goes_on(session_id)
             if session_id not in self._awaited:
                 self._sessions.touch(session_id, now)
         try:
             if rows:
                 self._on_results(rows)
-            if decision.traces:
-                self._on_traces(decision.traces)
+            if decision.runs:
+                self._on_runs(decision.runs)
         except Exception:  # noqa: BLE001 - the decision itself is committed, whoever watches
             _log.exception("what watches the results failed")
 

@@ -4,37 +4,43 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from pandaeval_collector.embedding.plain import plain
 from pandaeval_collector.evaluator import PASSING, Evaluator
 from pandaeval_collector.members import (
-    Answer,
     Member,
     comparison_evidence,
     earlier_outputs,
     from_row,
-    new_member,
+    own_texts,
+    remembered,
     suffices,
     summary,
     to_row,
+    unit_again,
+    with_its_signals,
     with_signals,
 )
-from pandaeval_collector.metric import EarlierOutput, SessionView, Texts
+from pandaeval_collector.metric import SessionView
 from pandaeval_collector.result import Result, Unit
 from pandaeval_collector.score import Score, Why
 from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
-from pandaeval_otel.model import Trace, Trigger
+from pandaeval_collector.understanding import Run
+from pandaeval_otel.model import Trigger
 
 _NEAR = 32
 """So many traces of a session are read to place a new one; more where they do not suffice."""
 _LINKED = 128
 _PENDING: dict[str, Any] = {"outcome": "pending", "value": None, "why": None}
 
-ByTrace = Mapping[str, list[Result]]
+
+@dataclass(slots=True)
+class _Filing:
+    """A run that is being filed, with all of its results."""
+
+    run: Run
+    results: list[Result]
 
 
 class Sessions:
@@ -43,31 +49,29 @@ class Sessions:
     def __init__(self, store: Store, evaluator: Evaluator) -> None:
         self._store, self._evaluator = store, evaluator
 
-    def file(
-        self, traces: Sequence[Trace], found: ByTrace, pending: Mapping[str, list[str]], texts: Texts, changes: WriteSet
-    ) -> list[Result]:
-        """Puts traces into their sessions, and compares again every answer whose predecessors changed.
-
-        ``found``: the results of each trace so far; those that come of comparing are added. ``pending``: its metrics
-        whose judge has yet to be asked. Returns new results of traces that were decided before."""
+    def file(self, runs: Sequence[Run], changes: WriteSet) -> list[Result]:
+        """Puts runs into their sessions, and compares again every answer whose predecessors changed. Returns the
+        results of all runs, in their order, those that come of comparing at the end of each; then new results of traces
+        that were decided before."""
+        batch = {run.unit.trace_id: _Filing(run, [*run.results]) for run in runs}
         again: list[Result] = []
-        sessions, left = self._places(traces, changes)
+        sessions, left = self._places(runs, changes)
         for session_id in sorted({*sessions, *left}):
             added = sessions.get(session_id, [])
-            only_new = session_id not in left and all(trace.revision == 1 for trace in added)
+            only_new = session_id not in left and all(run.unit.revision == 1 for run in added)
             first, members = self._near(session_id, added) if only_new else (0, self._all(session_id))
-            ids = {trace.trace_id for trace in added}
+            ids = {run.unit.trace_id for run in added}
             older = {member.trace_id: member.body["signals"] for member in members if member.trace_id in ids}
             # What left this session in this batch is filed elsewhere; what is in it comes back as it is now.
-            members = [member for member in members if member.trace_id not in found]
-            for trace in added:
-                signals = _waiting(pending[trace.trace_id], older.get(trace.trace_id, {}))
-                members.append(new_member(trace, texts, signals | self._signals(found[trace.trace_id])))
+            members = [member for member in members if member.trace_id not in batch]
+            for run in added:
+                signals = _waiting(run.awaited, older.get(run.unit.trace_id, {}))
+                members.append(with_its_signals(run.member, signals | self._signals(run.results)))
             members.sort(key=lambda member: member.order)
-            again.extend(self._compare(session_id, members, first, found, texts))
+            again.extend(self._compare(session_id, members, first, batch))
             changes.session_traces.extend(to_row(member, session_id) for member in members if member.changed)
             changes.touched.add(session_id)
-        return again
+        return [*(result for filing in batch.values() for result in filing.results), *again]
 
     def score(self, session_id: str, trigger: Trigger) -> list[Result]:
         """Results of the session metrics on what is decided so far; none of a session without traces."""
@@ -103,82 +107,59 @@ class Sessions:
         changes.session_traces.extend(rows.values())
         changes.touched.update(row.session_id for row in rows.values())
 
-    def _places(self, traces: Sequence[Trace], changes: WriteSet) -> tuple[dict[str, list[Trace]], set[str]]:
-        """The traces by session, and the sessions that some of them were filed under before and are no more."""
-        before = self._store.session_of([bytes.fromhex(trace.trace_id) for trace in traces if trace.revision > 1])
-        sessions: dict[str, list[Trace]] = {}
+    def _places(self, runs: Sequence[Run], changes: WriteSet) -> tuple[dict[str, list[Run]], set[str]]:
+        """The runs by session, and the sessions that some of them were filed under before and are no more."""
+        before = self._store.session_of([bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1])
+        sessions: dict[str, list[Run]] = {}
         left: set[str] = set()
-        for trace in traces:
-            old = before.get(bytes.fromhex(trace.trace_id)) if before else None
-            if old is not None and old != trace.session_id:
+        for run in runs:
+            unit = run.unit
+            old = before.get(bytes.fromhex(unit.trace_id)) if before else None
+            if old is not None and old != unit.session_id:
                 left.add(old)
-                changes.moved.append(bytes.fromhex(trace.trace_id))
-            if trace.session_id is not None:
-                sessions.setdefault(trace.session_id, []).append(trace)
+                changes.moved.append(bytes.fromhex(unit.trace_id))
+            if unit.session_id is not None:
+                sessions.setdefault(unit.session_id, []).append(run)
         return sessions, left
 
     def _all(self, session_id: str) -> list[Member]:
         return [from_row(row) for row in self._store.session_traces(session_id)]
 
-    def _near(self, session_id: str, added: Sequence[Trace]) -> tuple[int, list[Member]]:
-        """The members of a session that traces which are new to it can be compared with, and the position of the first
+    def _near(self, session_id: str, added: Sequence[Run]) -> tuple[int, list[Member]]:
+        """The members of a session that runs which are new to it can be compared with, and the position of the first
         of them: a session of thousands of traces is not read for each new one."""
         newest = [from_row(row) for row in self._store.session_traces(session_id, _NEAR)]
         if len(newest) < _NEAR:
             return 0, newest
-        agents = {trace.agent for trace in added if (trace.output or "").strip()}
-        if suffices(newest, min(trace.start_ns for trace in added), agents, self._evaluator.embedder.id):
+        agents = {run.unit.agent for run in added if run.member.body["said"]}
+        if suffices(newest, min(run.member.start_ns for run in added), agents, self._evaluator.embedder.id):
             return self._store.session_size(session_id) - _NEAR, newest
         return 0, self._all(session_id)
 
     def _compare(
-        self, session_id: str, members: Sequence[Member], first: int, found: ByTrace, texts: Texts
+        self, session_id: str, members: Sequence[Member], first: int, batch: Mapping[str, _Filing]
     ) -> list[Result]:
         again: list[Result] = []
-        first_new = next((index for index, member in enumerate(members) if member.trace is not None), 0)
+        embedder = self._evaluator.embedder
+        first_new = next((index for index, member in enumerate(members) if member.trace_id in batch), 0)
         for index in range(first_new, len(members)):
             member = members[index]
-            earlier = earlier_outputs(members, index, first, self._evaluator.embedder.id)
+            earlier = earlier_outputs(members, index, first, embedder.id)
             evidence = comparison_evidence(member, earlier, members, first)
-            if member.trace is not None:
-                results = self._evaluator.in_session(member.trace, texts, earlier, evidence)
-                found[member.trace_id].extend(results)
+            filing = batch.get(member.trace_id)
+            if filing is not None:
+                unit, lost, found = replace(filing.run.unit, evidence=evidence), filing.run.lost, filing.results
             elif member.body["loop_evidence"] != evidence:
-                results = self._again(session_id, member, earlier, evidence)
-                again.extend(results)
+                unit, lost, found = unit_again(member, session_id, evidence), None, again
                 member.changed = True
             else:
                 continue
+            texts = own_texts(member, embedder, len(earlier[0].embedding) if earlier else 0, lost)
+            results = self._evaluator.in_session(remembered(member, unit), unit, texts, earlier)
+            found.extend(results)
             member.body["loop_evidence"] = evidence
             member.body["signals"].update(self._signals(results))
         return again
-
-    def _again(
-        self, session_id: str, member: Member, earlier: tuple[EarlierOutput, ...], evidence: str
-    ) -> list[Result]:
-        """Compares a trace that was decided before: its answer is remembered, the trace itself is not needed."""
-        body, answer = member.body, Answer.unpack(member.answer)
-        row = answer.row if answer.vector or not earlier else np.zeros(len(earlier[0].embedding), np.float32)
-        embedder = self._evaluator.embedder
-        texts = Texts({plain(answer.text): row}, frozenset(), embedder.id, embedder.bands)
-        remembered = Trace(
-            trace_id=member.trace_id,
-            spans=(),
-            root_span_id=body["span_id"],
-            agent=body["agent"],
-            service=body["service"],
-            environment=body["environment"],
-            session_id=session_id,
-            output=answer.text if body["captured"] else None,
-            trigger=Trigger.SESSION_CHANGED,
-            digest=body["digest"],
-            revision=body["revision"],
-            response_id=body["response_id"],
-            sampled=body["sampled"],
-            fragment=body["fragment"],
-        )
-        results = self._evaluator.in_session(remembered, texts, earlier, evidence)
-        return [replace(result, unit=replace(result.unit, end_ns=member.end_ns)) for result in results]
 
     def _signals(self, results: Iterable[Result]) -> dict[str, dict[str, Any]]:
         return {result.metric: self._signal(result) for result in results}

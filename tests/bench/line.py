@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandaeval_collector.intake as intake_module
-import pandaeval_collector.line as line_module
+import pandaeval_collector.understanding as understanding_module
 from _stages import Stages
 from _table import table
 from pandaeval_collector.cli.collector import spare_the_garbage_collector
@@ -104,9 +104,9 @@ def _watch(stages: Stages) -> None:
     stages.watch(Store, "append", "store append")
     stages.watch(Writer, "_commit", "commit")
     stages.watch(Store, "chunks", "read")
-    stages.watch(line_module, "gather", "decode")
+    stages.watch(understanding_module, "gather", "decode")
     stages.watch(trace_module, "normalize", "normalise")
-    stages.watch(line_module, "build_trace", "build")
+    stages.watch(understanding_module, "build_trace", "build")
     stages.watch(Evaluator, "embed", "embed")
     for name in ("trace", "in_session", "session"):
         stages.watch(Evaluator, name, "metrics")

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 
 import pytest
-from pandaeval_collector.hints import CURES, Hints, cure
+from pandaeval_collector.hints import CURES, Hints, cure, lacking
 
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolRequest, Trace
 
@@ -17,7 +17,7 @@ GOOD = replace(BARE, input="hello", output="hi", session_id="s")
 
 def told(caplog: pytest.LogCaptureFixture, *traces: Trace, has_judge: bool = True) -> list[str]:
     with caplog.at_level(logging.INFO):
-        Hints(has_judge).look(traces)
+        Hints(has_judge).look(map(lacking, traces))
     assert {record.levelname for record in caplog.records} <= {"WARNING"}
     return [record.message for record in caplog.records]
 

@@ -62,9 +62,9 @@ class Evaluator:
         unit = trace_unit(trace)
         return self._run(self._trace, trace, unit, lambda t: TraceContext(texts, t), self._refusal(trace))
 
-    def in_session(self, trace: Trace, texts: Texts, earlier: tuple[EarlierOutput, ...], evidence: str) -> list[Result]:
-        """Results of the metrics that compare a trace with its session; ``evidence`` covers the traces compared."""
-        unit = trace_unit(trace, evidence)
+    def in_session(self, trace: Trace, unit: Unit, texts: Texts, earlier: tuple[EarlierOutput, ...]) -> list[Result]:
+        """Results of the metrics that compare a trace, which needs no spans for it, with its session; the evidence of
+        ``unit`` covers the traces compared."""
         return self._run(self._in_session, trace, unit, lambda t: TraceContext(texts, t, earlier), self._refusal(trace))
 
     def session(self, session: SessionView, unit: Unit) -> list[Result]:

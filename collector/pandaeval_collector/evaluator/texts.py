@@ -5,9 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.embedding.text import embed_texts
 from pandaeval_collector.metric import Texts, TraceMetric
@@ -29,16 +26,5 @@ def vectors(embedder: Embedder, metrics: Sequence[TraceMetric], traces: Iterable
         if len(traces) > 1:
             raise
         _log.exception("texts could not be embedded")
-        return Texts(_NoRows(error), frozenset(), embedder.id, embedder.bands)
+        return Texts({}, frozenset(), embedder.id, embedder.bands, error)
     return Texts.of(found.rows, found.chunked, embedder.id, embedder.bands)
-
-
-class _NoRows(dict[str, NDArray[np.float32]]):
-    """Stands for vectors that could not be computed."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self._error = error
-
-    def __missing__(self, text: str) -> NDArray[np.float32]:
-        raise self._error

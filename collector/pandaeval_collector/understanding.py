@@ -1,0 +1,144 @@
+"""What a due trace says by itself, before it meets the others of its session: decoded, normalised, scored inline.
+
+Nothing here depends on other traces or on what was decided before, so it may be done in any order, anywhere and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import orjson
+
+from pandaeval_collector.evaluator import Evaluator, trace_unit
+from pandaeval_collector.hints import Lacking, lacking
+from pandaeval_collector.members import Member, new_member
+from pandaeval_collector.metric import Texts
+from pandaeval_collector.result import Result, Unit
+from pandaeval_collector.store import JobRow
+from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.evidence import gather
+from pandaeval_otel.normal.trace import Closing, build_trace, is_genai
+
+_READ_BYTES = 4 << 20
+
+Parts = list[tuple[bool, bytes]]
+"""The chunks of one trace as they are stored: whether they hold logs, and their bytes."""
+
+
+class Chunks(Protocol):
+    """Where chunks are read."""
+
+    def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
+        """``(is_logs, data)`` by id. Raises ``LookupError`` when one of them is gone."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """While it lasts, reads cost less."""
+        ...
+
+
+@dataclass(slots=True)
+class Run:
+    """An agent's trace, as its session and its results need it. ``member``: what it leaves behind for its session, yet
+    without signals. ``results``: those of comparing excepted. ``awaited``: metrics whose judge the session waits for;
+    ``jobs`` ask it. ``lost``: why its texts have no vectors, if they have none. ``trace``: ``None`` where nobody needs
+    the spans. Nobody changes what stands here: it may have to be filed again."""
+
+    unit: Unit
+    member: Member
+    results: list[Result]
+    lacking: Lacking
+    awaited: list[str] = field(default_factory=list)
+    jobs: list[JobRow] = field(default_factory=list)
+    lost: Exception | None = None
+    trace: Trace | None = None
+
+
+@dataclass(slots=True)
+class Understood:
+    """What became of one due trace. ``digest``: of its evidence; ``run``: ``None`` for a trace without an agent."""
+
+    digest: str
+    run: Run | None = None
+
+
+class Understanding:
+    """Reads traces and understands them. One thread."""
+
+    def __init__(self, chunks: Chunks, evaluator: Evaluator) -> None:
+        self._chunks, self._evaluator = chunks, evaluator
+
+    def of(self, due: Sequence[DueTrace]) -> list[Understood]:
+        """What became of each, in the same order. Raises for those that cannot be read."""
+        with self._chunks.snapshot():
+            built = [self._build(each, parts) for each, parts in self._read(due)]
+        texts = self._evaluator.embed([one.trace for one in built if one.trace is not None])
+        return [
+            Understood(one.digest, None if one.trace is None else self._run(one.trace, one.is_judged, texts))
+            for one in built
+        ]
+
+    def _read(self, due: Sequence[DueTrace]) -> Iterator[tuple[DueTrace, Parts]]:
+        """What is stored of each trace, read for as many at a time as memory is spared for."""
+        for group in _groups(due):
+            chunks = self._chunks.chunks([id_ for each in group for id_ in each.chunks])
+            for each in group:
+                yield each, [chunks.pop(id_) for id_ in sorted(set(each.chunks))]
+
+    def _build(self, due: DueTrace, parts: Parts) -> _Built:
+        evidence = gather(parts)
+        trace = build_trace(evidence, Closing(due.trigger, due.revision, due.late_spans))
+        if trace is None or not is_genai(trace):
+            return _Built(evidence.digest)
+        attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
+        return _Built(evidence.digest, trace, self._evaluator.judges(trace, attributes))
+
+    def _run(self, trace: Trace, is_judged: bool, texts: Texts) -> Run:
+        results = self._evaluator.trace(trace, texts)
+        run = Run(trace_unit(trace), new_member(trace, texts), results, lacking(trace), lost=texts.lost, trace=trace)
+        if is_judged:
+            self._ask(trace, run)
+        return run
+
+    def _ask(self, trace: Trace, run: Run) -> None:
+        """Adds what judged metrics say without a judge, and jobs for all others. A session waits for those that are in
+        the sample: it is judged whole, or nothing of it counts there."""
+        judge = self._evaluator.settings.judge
+        if judge is None:
+            return
+        suspicious = trace.error is not None or any(result.success is False for result in run.results)
+        found, questions = self._evaluator.judged(trace, suspicious)
+        run.results.extend(found)
+        if questions:
+            body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
+            body["suspicious"] = suspicious
+            packed, trace_id = orjson.dumps(body), bytes.fromhex(trace.trace_id)
+            run.jobs.extend(JobRow(each.id, trace_id, each.metric.key, judge.delay, packed) for each in questions)
+        run.awaited.extend(question.metric.name for question in questions if question.choice.in_sample)
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A trace that was read; ``trace``: ``None`` without an agent."""
+
+    digest: str
+    trace: Trace | None = None
+    is_judged: bool = False
+
+
+def _groups(due: Iterable[DueTrace]) -> Iterator[list[DueTrace]]:
+    """Traces that are small enough to be read together."""
+    group: list[DueTrace] = []
+    size = 0
+    for each in due:
+        if group and size + each.size > _READ_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(each)
+        size += each.size
+    if group:
+        yield group
