@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from bench import embedding_quality, embedding_set
 from pandaeval_collector.embedding import EmbedderError
+from pandaeval_collector.embedding._wordpiece import words
 from pandaeval_collector.embedding.embedded import BANDS, LONGEST_TEXT, EmbeddedEmbedder
 from pandaeval_collector.embedding.litellm_embedding import BATCH, LiteLlmEmbedder
 from pandaeval_collector.embedding.load import load, schemes
@@ -222,3 +223,20 @@ class TestLiteLlm:
 
         with pytest.raises(EmbedderError, match="'p/m' failed: ConnectionError: refused"):
             LiteLlmEmbedder("p/m", refuse).embed(["a"])
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            ("Don't stop_me NOW, v2.0!", ["don", "t", "stop", "me", "now", "v2", "0"]),
+            ("It’s “fine” – really…\x00ok", ["it", "s", "fine", "really", "ok"]),
+            ("Crème BRÛLÉE, İzmir, \u212a9", ["creme", "brulee", "izmir", "k9"]),
+            ("東京へ2行く", ["東", "京", "へ2", "行", "く"]),
+            ("Žluťoučký—κόσμος", ["zlutoucky", "κοσμος"]),
+            ("½ cup ①", ["½", "cup", "①"]),
+            ("🎉 \u0301 _", []),
+        ],
+    )
+    def test_are_runs_of_letters_and_digits_in_one_spelling(self, text: str, found: list[str]) -> None:
+        assert words(text) == found

@@ -15,9 +15,14 @@ _CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u0900-\u0963\u0966-\u109f"
 _LETTER = rf"(?:(?![{_CJK}])[^\W_]|[{_MARKS}])"
 _TOKEN = re.compile(rf"[{_CJK}]|{_LETTER}+(?:'{_LETTER}+)*")
-# What _TOKEN finds in ASCII, three times as fast; and of two characters and more where there is no apostrophe.
-_ASCII_WORD = re.compile(r"[a-z0-9]{2,}")
+_NO_WORD = re.compile(rf"[^\x00-\x7f\w{_MARKS}{_CJK}]")
+# What _TOKEN finds in an ASCII word that has apostrophes. To the words by way of bytes, in a fifth of the time of an
+# expression: from a character to the same in lower case, or to a blank where it is none of a word.
 _ASCII_TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")
+_IN_WORD = bytes(
+    ord(chr(code).lower() if chr(code).isalnum() or chr(code) == "'" else " ") for code in range(128)
+) + bytes(128)
+_NO_TOKENS = STOPWORDS | frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 _CJK_CHARACTER = re.compile(rf"[{_CJK}]")
 
 
@@ -28,11 +33,22 @@ def content_tokens(text: str) -> frozenset[str]:
     ``'s`` does not), or a single Chinese or kana character. English function words are left out; negations stay
     (see ``STOPWORDS_VERSION``). Empty for a text without any. Takes linear time.
     """
-    if text.isascii():
-        if "'" not in text:
-            return frozenset(_ASCII_WORD.findall(text.lower())) - STOPWORDS
-        found = _ASCII_TOKEN.findall(text.lower())
-        return frozenset(word for word in {word.removesuffix("'s") for word in found} - STOPWORDS if len(word) >= 2)
+    if not text.isascii():
+        text = _folded(text)
+    if not text.isascii():
+        words = (word.removesuffix("'s") for word in _TOKEN.findall(text))
+        return frozenset(
+            word for word in words if (len(word) >= 2 or _CJK_CHARACTER.match(word)) and word not in STOPWORDS
+        )
+    found = set(text.encode().translate(_IN_WORD).decode().split())
+    quoted = {word for word in found if "'" in word}
+    found.difference_update(_NO_TOKENS, quoted)
+    found.update(word.removesuffix("'s") for each in quoted for word in _ASCII_TOKEN.findall(each))
+    return frozenset(found - _NO_TOKENS if quoted else found)
+
+
+def _folded(text: str) -> str:
+    """In one spelling, with blanks for typographic marks and all else that belongs to no word: so that most texts are
+    plain ASCII from here on."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).replace("\u2019", "'")
-    words = (word.removesuffix("'s") for word in _TOKEN.findall(folded))
-    return frozenset(word for word in words if (len(word) >= 2 or _CJK_CHARACTER.match(word)) and word not in STOPWORDS)
+    return _NO_WORD.sub(" ", folded)
