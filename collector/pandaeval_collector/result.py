@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -95,7 +96,12 @@ class Result:
     @property
     def time_ns(self) -> int:
         """When it was concluded, Unix nanoseconds, exact to the microsecond."""
-        return round(self.time.timestamp() * 1e6) * 1000
+        return _nanoseconds(self.time)
+
+    @property
+    def said_at(self) -> str:
+        """The same, RFC 3339."""
+        return _written(self.time)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of a result, in the order in which people read it."""
@@ -134,7 +140,7 @@ class Result:
             "cost_usd": self.cost_usd,
             "tokens": self.tokens,
             "duration_ms": self.duration_ms,
-            "time": self.time.isoformat(),
+            "time": self.said_at,
             **self.extra,
         }
 
@@ -158,6 +164,19 @@ class Identity:
 
 def now() -> datetime:
     return datetime.now(UTC)
+
+
+# Many are concluded at the same time.
+
+
+@lru_cache(maxsize=16)
+def _nanoseconds(time: datetime) -> int:
+    return round(time.timestamp() * 1e6) * 1000
+
+
+@lru_cache(maxsize=16)
+def _written(time: datetime) -> str:
+    return time.isoformat()
 
 
 def _success(finding: Score, threshold: float | None) -> bool | None:

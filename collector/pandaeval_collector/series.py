@@ -144,18 +144,26 @@ def increments(results: Iterable[Result], counted: Collection[str], labels: Labe
             increment = found[key] = Increment(instrument, attributes)
         return increment
 
+    alike: dict[tuple[str | bool | None, ...], tuple[Increment, Increment | None]] = {}
     for result in results:
         unit = result.unit
         about = (result.metric, unit.level, unit.agent, unit.service, unit.environment)
-        verdict = (result.outcome, result.why, _PASSED[result.success])
-        at(EVALUATIONS, labels.named(*about, *verdict)).observe(1.0, result)
-        if result.outcome == "scored" and result.score is not None and result.id not in counted:
-            at(SCORE, labels.named(*about)).observe(result.score, result)
+        key = (*about, result.outcome, result.why, result.success)
+        series = alike.get(key)
+        if series is None:
+            verdict = (result.outcome, result.why, _PASSED[result.success])
+            evaluations = at(EVALUATIONS, labels.named(*about, *verdict))
+            scores = at(SCORE, labels.named(*about)) if result.outcome == "scored" else None
+            series = alike[key] = evaluations, scores
+        evaluations, scores = series
+        evaluations.observe(1.0, result)
+        if scores is not None and result.score is not None and result.id not in counted:
+            scores.observe(result.score, result)
         if result.revision > 1:
             at(REVISIONS, labels.named(result.metric, unit.level, "", unit.service, "")).observe(1.0, result)
         if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
             _observe_judge(result, labels, at)
-    return list(found.values())
+    return [increment for increment in found.values() if increment.count]
 
 
 def _observe_judge(result: Result, labels: Labels, at: Callable[[Instrument, Attributes], Increment]) -> None:

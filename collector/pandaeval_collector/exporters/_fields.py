@@ -28,48 +28,63 @@ def varint(number: int) -> bytes:
     return bytes(encoded)
 
 
-def measured(message: bytes) -> bytes:
-    """An encoded message behind its length."""
-    return varint(len(message)) + message
-
-
 def sized(number: int, data: bytes) -> bytes:
     """A field of bytes or text, or a message; nothing where there is nothing. ``number`` < 16."""
     return bytes((number << 3 | 2,)) + varint(len(data)) + data if data else b""
 
 
-def repeated(number: int, messages: Sequence[bytes]) -> bytes:
-    """A repeated field of encoded messages, each behind its length. ``number`` < 16."""
-    tag = bytes((number << 3 | 2,))
+def measured(message: bytes) -> bytes:
+    """An encoded message behind its length."""
+    return varint(len(message)) + message
+
+
+def tag(number: int) -> bytes:
+    """What stands before a field of bytes or text, or a message. ``number`` < 16."""
+    return bytes((number << 3 | 2,))
+
+
+def repeated(tag: bytes, messages: Sequence[bytes]) -> bytes:
+    """A repeated field of encoded messages, each behind its length."""
     return tag + tag.join(messages) if messages else b""
 
 
 def text_pair(key: str, value: str | None) -> tuple[bytes, ...]:
     """One attribute behind its length; none without a value."""
-    return (_pair(key, sized(1, value.encode())),) if value else ()
+    if not value:
+        return ()
+    text = value.encode()
+    return (_before_text(key, len(text)) + text,)
 
 
 def number_pair(key: str, value: float | None) -> tuple[bytes, ...]:
     """One attribute behind its length; none without a value."""
-    return () if value is None else (_pair(key, b"\x21" + _double(value)),)
+    return () if value is None else (_before_number(key) + _double(value),)
 
 
 def pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
     """Attributes, each behind its length. What has no value is left out; an empty list is a value, an empty text is
     not."""
-    encoded = [
-        KeyValue(key=key, value=_value(value)).SerializeToString()
+    return tuple(
+        measured(KeyValue(key=key, value=_value(value)).SerializeToString())
         for key, value in facts.items()
         if value is not None and value != ""
-    ]
-    return tuple(measured(each) for each in encoded)
+    )
 
 
-def _pair(key: str, value: bytes) -> bytes:
-    return measured(_key(key) + b"\x12" + varint(len(value)) + value)
+@lru_cache(maxsize=4096)
+def _before_text(key: str, size: int) -> bytes:
+    """What stands before so many bytes of text, its length included."""
+    text = b"\x0a" + varint(size)
+    pair = _key(key) + b"\x12" + varint(len(text) + size) + text
+    return varint(len(pair) + size) + pair
 
 
 @lru_cache(maxsize=256)
+def _before_number(key: str) -> bytes:
+    pair = _key(key) + b"\x12\x09\x21"
+    return varint(len(pair) + 8) + pair
+
+
 def _key(key: str) -> bytes:
     encoded: bytes = KeyValue(key=key).SerializeToString()
     return encoded

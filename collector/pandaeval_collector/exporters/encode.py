@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from pandaeval_collector.exporters._fields import fixed64, measured, number_pair, pairs, repeated, sized, text_pair
+from pandaeval_collector.exporters._fields import fixed64, measured, number_pair, pairs, repeated, sized, tag, text_pair
 from pandaeval_collector.result import Result, Unit
 from pandaeval_collector.score import Assumed, Score, Unscored
 
@@ -24,8 +25,9 @@ EVENT_NAME = "gen_ai.evaluation.result"
 _FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error"})
 """Whys that mean the evaluation itself failed: reported as ``error.type``."""
 _SAMPLED, _HAS_IS_REMOTE, _IS_REMOTE = 0x1, 0x100, 0x200
-_LOG_ATTRIBUTES, _SPAN_ATTRIBUTES, _EVENT_ATTRIBUTES, _SPAN_EVENTS, _SPAN_LINKS = 6, 9, 3, 11, 13
-"""Numbers of fields in the messages of ``opentelemetry-proto``."""
+_LOG_ATTRIBUTES, _SPAN_ATTRIBUTES, _EVENT_ATTRIBUTES, _SPAN_EVENTS = tag(6), tag(9), tag(3), tag(11)
+_SPAN_LINKS = 13
+"""Fields in the messages of ``opentelemetry-proto``."""
 _SPAN_NS = 1_000_000
 """Length of an evaluation span: it starts where the evaluated span ends, so that no waterfall is stretched."""
 MAX_TEXT = 2000
@@ -36,24 +38,35 @@ _NOTHING_FAILED = pairs({"pandaeval.failed": []})
 
 @dataclass(slots=True)
 class Said:
-    """A result with its attributes, encoded once for all surfaces: behind their lengths, and so many."""
+    """A result with its attributes, encoded once for all surfaces, as fields of a log record and of a span event;
+    ``own``: those that no other result has, each behind its length."""
 
     result: Result
-    attributes: tuple[bytes, ...]
+    own: tuple[bytes, ...]
+    log: bytes
+    event: bytes
+
+
+class _Alike(NamedTuple):
+    """Attributes that many results have alike, as fields of a log record, of a span event and of a span."""
+
+    log: bytes
+    event: bytes
+    span: bytes
 
 
 def said(result: Result) -> Said:
     """All attributes of a result, ready to be put into a log record, a span or a span event."""
-    return Said(result, (*_own(result), *_verdict(result), *_of_unit(result.unit)))
+    own, verdict, about = _own(result), _verdict(result), _of_unit(result.unit)
+    log = repeated(_LOG_ATTRIBUTES, own) + verdict.log + about.log
+    return Said(result, own, log, repeated(_EVENT_ATTRIBUTES, own) + verdict.event + about.event)
 
 
 def log_record(each: Said) -> bytes:
     """An OTLP ``LogRecord`` in the context of the evaluated span."""
     result, unit = each.result, each.result.unit
-    time_ns = fixed64(result.time_ns)
-    ids = sized(9, bytes.fromhex(unit.trace_id)) + sized(10, bytes.fromhex(unit.span_id))
     alike = _log_alike(result.why in _FAILED, unit.sampled)
-    return b"\x09" + time_ns + b"\x59" + time_ns + ids + alike + repeated(_LOG_ATTRIBUTES, each.attributes)
+    return b"".join((_log_times(result.time_ns), _log_ids(unit.trace_id, unit.span_id), alike, each.log))
 
 
 def spans(results: Iterable[Said]) -> list[bytes]:
@@ -72,19 +85,20 @@ def _inline_span(group: Sequence[Said]) -> bytes:
     scores = [r.score for r in results if r.outcome == "scored" and r.score is not None]
     failed = [r.metric for r in results if r.success is False]
     summary = (
-        *text_pair("pandaeval.evaluated_at", results[0].time.isoformat()),
+        *text_pair("pandaeval.evaluated_at", results[0].said_at),
         *number_pair("pandaeval.score.min", min(scores, default=None)),
         *(pairs({"pandaeval.failed": failed}) if failed else _NOTHING_FAILED),
     )
-    return _span(group, results[0].unit.level, _of_unit(results[0].unit) + summary)
+    return _span(group, results[0].unit.level, _of_unit(results[0].unit).span + repeated(_SPAN_ATTRIBUTES, summary))
 
 
 def _judged_span(each: Said) -> bytes:
-    evaluated_at = text_pair("pandaeval.evaluated_at", each.result.time.isoformat())
-    return _span([each], each.result.metric, each.attributes + evaluated_at)
+    result = each.result
+    own = repeated(_SPAN_ATTRIBUTES, (*each.own, *text_pair("pandaeval.evaluated_at", result.said_at)))
+    return _span([each], result.metric, own + _verdict(result).span + _of_unit(result.unit).span)
 
 
-def _span(group: Sequence[Said], what: str, attributes: tuple[bytes, ...]) -> bytes:
+def _span(group: Sequence[Said], what: str, attributes: bytes) -> bytes:
     unit = group[0].result.unit
     own = hashlib.blake2b(".".join([each.result.id for each in group]).encode(), digest_size=24).digest()
     if unit.level == "session":
@@ -94,15 +108,25 @@ def _span(group: Sequence[Said], what: str, attributes: tuple[bytes, ...]) -> by
     ended = fixed64(unit.end_ns + _SPAN_NS)
     times = b"\x39" + fixed64(unit.end_ns) + b"\x41" + ended
     event_time = b"\x09" + ended + _EVENT_ALIKE
-    events = [measured(event_time + repeated(_EVENT_ATTRIBUTES, each.attributes)) for each in group]
-    attributes_and_events = repeated(_SPAN_ATTRIBUTES, attributes) + repeated(_SPAN_EVENTS, events)
-    return about + sized(2, own[16:]) + times + _span_alike(what, unit.level) + attributes_and_events
+    events = repeated(_SPAN_EVENTS, [measured(event_time + each.event) for each in group])
+    return b"".join((about, sized(2, own[16:]), times, _span_alike(what, unit.level), attributes, events))
 
 
 def _link(target: str) -> bytes:
     trace_id, _, span_id = target.partition(":")
     link = Span.Link(trace_id=bytes.fromhex(trace_id), span_id=bytes.fromhex(span_id), flags=_SAMPLED)
     return sized(_SPAN_LINKS, link.SerializeToString())
+
+
+@lru_cache(maxsize=16)
+def _log_times(time_ns: int) -> bytes:
+    time = fixed64(time_ns)
+    return b"\x09" + time + b"\x59" + time
+
+
+@lru_cache(maxsize=16)
+def _log_ids(trace_id: str, span_id: str) -> bytes:
+    return sized(9, bytes.fromhex(trace_id)) + sized(10, bytes.fromhex(span_id))
 
 
 @lru_cache(maxsize=4)
@@ -127,18 +151,17 @@ def _span_alike(what: str, level: str) -> bytes:
 
 
 def _own(result: Result) -> tuple[bytes, ...]:
-    """What no other result says. ``score.value`` only where something was measured."""
+    """What hardly another result says. ``score.value`` only where something was measured."""
     finding, unit = result.finding, result.unit
     return (
+        *_ids(unit.response_id, unit.session_id),
         *number_pair("gen_ai.evaluation.score.value", finding.value if isinstance(finding, Score) else None),
         *text_pair("gen_ai.evaluation.explanation", _cut(finding.reason)),
-        *text_pair("gen_ai.response.id", unit.response_id),
-        *text_pair("gen_ai.conversation.id", unit.session_id),
         *text_pair("pandaeval.result.id", result.id),
     )
 
 
-def _verdict(result: Result) -> tuple[bytes, ...]:
+def _verdict(result: Result) -> _Alike:
     """What many results say alike: which metric came to which kind of conclusion, and how."""
     finding, by = result.finding, result.evaluator
     coverage = None if isinstance(finding, Assumed) else float(finding.coverage)
@@ -147,11 +170,11 @@ def _verdict(result: Result) -> tuple[bytes, ...]:
     passed = None if isinstance(finding, Unscored) else result.success
     outcome, why, label = result.outcome, result.why, result.label
     kind = (by.kind, by.version, by.model, threshold, result.revision, result.final)
-    return _verdict_pairs(result.metric, *kind, outcome, why, label, passed, coverage, assumed)
+    return _verdict_alike(result.metric, *kind, outcome, why, label, passed, coverage, assumed)
 
 
 @lru_cache(maxsize=4096)
-def _verdict_pairs(
+def _verdict_alike(
     metric: str,
     kind: str,
     version: str,
@@ -165,8 +188,8 @@ def _verdict_pairs(
     passed: bool | None,
     coverage: float | None,
     assumed: float | None,
-) -> tuple[bytes, ...]:
-    return pairs(
+) -> _Alike:
+    return _alike(
         {
             "gen_ai.evaluation.name": metric,
             "gen_ai.evaluation.score.label": label,
@@ -186,16 +209,14 @@ def _verdict_pairs(
     )
 
 
-def _of_unit(unit: Unit) -> tuple[bytes, ...]:
-    """What results of one unit share."""
-    return _unit_pairs(unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
+def _of_unit(unit: Unit) -> _Alike:
+    """What results of many units share."""
+    return _unit_alike(unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
 
 
 @lru_cache(maxsize=4096)
-def _unit_pairs(
-    level: str, service: str, agent: str, environment: str | None, trigger: str, late_spans: int
-) -> tuple[bytes, ...]:
-    return pairs(
+def _unit_alike(level: str, service: str, agent: str, environment: str | None, trigger: str, late_spans: int) -> _Alike:
+    return _alike(
         {
             "pandaeval.level": level,
             "pandaeval.service": service,
@@ -204,6 +225,19 @@ def _unit_pairs(
             "pandaeval.trigger": trigger,
             "pandaeval.late_spans": late_spans,
         }
+    )
+
+
+@lru_cache(maxsize=16)
+def _ids(response_id: str, session_id: str | None) -> tuple[bytes, ...]:
+    """What results of one unit share; they come one after the other."""
+    return *text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id)
+
+
+def _alike(facts: Mapping[str, Any]) -> _Alike:
+    encoded = pairs(facts)
+    return _Alike(
+        repeated(_LOG_ATTRIBUTES, encoded), repeated(_EVENT_ATTRIBUTES, encoded), repeated(_SPAN_ATTRIBUTES, encoded)
     )
 
 
