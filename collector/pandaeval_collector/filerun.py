@@ -8,13 +8,15 @@ matter. Memory does not grow with the input: spans wait on disk.
 from __future__ import annotations
 
 import asyncio
+import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from pandaeval_collector.chains import Forward
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.files import BadLine, Request
 from pandaeval_collector.judge.call import Caller
@@ -23,9 +25,11 @@ from pandaeval_collector.line import Decision, Line
 from pandaeval_collector.result import Result
 from pandaeval_collector.store import Chunk, Store
 from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.understanding import with_session
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.evidence import gather
+from pandaeval_otel.normal.responses import MAY_CONTINUE
 from pandaeval_otel.normal.trace import Closing, build_trace
 from pandaeval_otel.wire import MalformedOtlpError, read_chunk, split_logs, split_traces
 
@@ -122,7 +126,7 @@ class FileRun:
         if self._evaluator is None:
             raise ValueError("results need an evaluator")
         self._flush()
-        line = Line(self._store, self._evaluator)
+        line = Line(self._store, self._evaluator, chains=self._chains())
         touched: set[str] = set()
         for batch in _batches(self._due(), _BATCH):
             decision = line.decide(batch)
@@ -184,10 +188,23 @@ class FileRun:
     def traces(self) -> Iterator[Trace]:
         """Every trace in normal form by start time, unscored; those without agents too."""
         self._flush()
-        for due in self._due():
-            trace = build_trace(gather(self._store.read_chunks(due.chunks)), Closing(due.trigger))
-            if trace is not None:
-                yield trace
+        chains = self._chains()
+        for trace in self._built(self._due()):
+            session = chains.session(trace.session_id, trace.continues, trace.responses)
+            yield trace if session is None or session == trace.session_id else with_session(trace, session)
+
+    def _chains(self) -> Forward:
+        """Which trace goes on from which: read ahead, since the first of a chain does not tell that it is one."""
+        return Forward({trace.continues for trace in self._built(self._due(), MAY_CONTINUE) if trace.continues})
+
+    def _built(self, due: Iterable[DueTrace], holding: re.Pattern[bytes] | None = None) -> Iterator[Trace]:
+        """The traces in normal form; only those that hold something, if that is asked for."""
+        for each in due:
+            chunks = self._store.read_chunks(each.chunks)
+            if holding is None or any(holding.search(data) for _, data in chunks):
+                trace = build_trace(gather(chunks), Closing(each.trigger))
+                if trace is not None:
+                    yield trace
 
     def _flush(self) -> None:
         if self._waiting:

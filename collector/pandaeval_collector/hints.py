@@ -58,7 +58,7 @@ class Lacking:
 def lacking(trace: Trace) -> Lacking:
     """What a trace lacks."""
     content = "" if _has_content(trace) else cure((*_scopes(trace), *trace.dialects))
-    return Lacking(trace.service, content, trace.session_id is None)
+    return Lacking(trace.service, content, trace.session_id is None and not trace.continues)
 
 
 class Hints:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from pandaeval_collector.chains import Chains
 from pandaeval_collector.emission import Emitter
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.result import Result
@@ -51,9 +52,12 @@ class Judgement:
 class Line:
     """The scoring of one store."""
 
-    def __init__(self, store: Store, evaluator: Evaluator, emitter: Emitter | None = None) -> None:
+    def __init__(
+        self, store: Store, evaluator: Evaluator, emitter: Emitter | None = None, chains: Chains | None = None
+    ) -> None:
+        """``chains``: where traces belong that name no session; if not given, the store is asked."""
         self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
-        self._sessions = Sessions(store, evaluator)
+        self._sessions = Sessions(store, evaluator, chains)
         self.understanding = Understanding(store, evaluator)
         """What is to be done with traces before they are filed, in this process."""
 
@@ -69,7 +73,8 @@ class Line:
         changes.traces = [_row(each, one) for each, one in zip(due, understood, strict=True)]
         changes.jobs = [job for run in decision.runs for job in run.jobs]
         with self._store.snapshot():
-            results = self._sessions.file(decision.runs, changes)
+            decision.runs, places = self._sessions.place(decision.runs)
+            results = self._sessions.file(decision.runs, places, changes)
             first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
             self._add_results(results, decision, first_time)
         return decision

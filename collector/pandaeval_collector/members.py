@@ -22,6 +22,10 @@ from pandaeval_collector.stats.similarity import Direction
 from pandaeval_collector.store import SessionTraceRow
 from pandaeval_otel.model import Trace, Trigger
 
+CHAINED = "chained"
+"""In a member's facts: no span names its session, which follows from responses."""
+LINKS = frozenset(("responses", "continues"))
+"""Those facts that a session can follow from; only there if they say something."""
 _HEAD = struct.Struct("<II")
 
 
@@ -104,6 +108,7 @@ def new_member(trace: Trace, texts: Texts) -> Member:
         "signals": {},
         "loop_evidence": "",
     }
+    body |= _links(trace)
     spoken = (texts.direction(text), words) if points else None
     return Member(trace.trace_id, trace.start_ns, root.end_ns, body, answer.pack(), _spoken=spoken)
 
@@ -168,6 +173,12 @@ def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
         end_ns=member.end_ns,
         sampled=body["sampled"],
     )
+
+
+def _links(trace: Trace) -> dict[str, Any]:
+    """What its session follows from where it names none, and what those of others follow from."""
+    links = {"responses": trace.responses, "continues": trace.continues}
+    return {name: value for name, value in links.items() if value}
 
 
 def from_row(row: SessionTraceRow) -> Member:

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pandaeval_collector.chains import Chains, Places, Stored
 from pandaeval_collector.evaluator import PASSING, Evaluator
 from pandaeval_collector.members import (
+    CHAINED,
     Member,
     comparison_evidence,
     earlier_outputs,
@@ -26,7 +28,7 @@ from pandaeval_collector.metric import SessionView
 from pandaeval_collector.result import Result, Unit
 from pandaeval_collector.score import Score, Why
 from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
-from pandaeval_collector.understanding import Run
+from pandaeval_collector.understanding import Run, in_session
 from pandaeval_otel.model import Trigger
 
 _NEAR = 32
@@ -46,31 +48,42 @@ class _Filing:
 class Sessions:
     """The sessions of one store. Reads it and never writes; one thread."""
 
-    def __init__(self, store: Store, evaluator: Evaluator) -> None:
+    def __init__(self, store: Store, evaluator: Evaluator, chains: Chains | None = None) -> None:
         self._store, self._evaluator = store, evaluator
+        self._chains = chains or Stored(store)
 
-    def file(self, runs: Sequence[Run], changes: WriteSet) -> list[Result]:
+    def place(self, runs: Sequence[Run]) -> tuple[list[Run], Places]:
+        """The runs, those that name no session in the one that follows from the responses that they go on from.
+        ``runs``: in order of start."""
+        places = self._chains.place(runs)
+        sessions = places.sessions
+        return [
+            in_session(run, sessions[id_]) if (id_ := run.unit.trace_id) in sessions else run for run in runs
+        ], places
+
+    def file(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> list[Result]:
         """Puts runs into their sessions, and compares again every answer whose predecessors changed. Returns the
         results of all runs, in their order, those that come of comparing at the end of each; then new results of traces
-        that were decided before."""
+        that were decided before. ``places``: of these runs."""
         batch = {run.unit.trace_id: _Filing(run, [*run.results]) for run in runs}
         again: list[Result] = []
-        sessions, left = self._places(runs, changes)
-        for session_id in sorted({*sessions, *left}):
+        sessions, left = self._sessions(runs, places, changes)
+        came = self._came(places, left, changes)
+        elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
+        for session_id in sorted({*sessions, *left, *came}):
             added = sessions.get(session_id, [])
-            only_new = session_id not in left and all(run.unit.revision == 1 for run in added)
+            only_new = session_id not in {*left, *came} and all(run.unit.revision == 1 for run in added)
             first, members = self._near(session_id, added) if only_new else (0, self._all(session_id))
-            ids = {run.unit.trace_id for run in added}
-            older = {member.trace_id: member.body["signals"] for member in members if member.trace_id in ids}
             # What left this session in this batch is filed elsewhere; what is in it comes back as it is now.
-            members = [member for member in members if member.trace_id not in batch]
-            for run in added:
-                signals = _waiting(run.awaited, older.get(run.unit.trace_id, {}))
-                members.append(with_its_signals(run.member, signals | self._signals(run.results)))
+            members = [member for member in members if member.trace_id not in elsewhere]
+            members += [*(self._member(run, places) for run in added), *came.get(session_id, ())]
             members.sort(key=lambda member: member.order)
             again.extend(self._compare(session_id, members, first, batch))
             changes.session_traces.extend(to_row(member, session_id) for member in members if member.changed)
             changes.touched.add(session_id)
+        waiting = [run for run in runs if run.unit.trace_id in places.waiting]
+        changes.session_traces.extend(to_row(self._member(run, places), "") for run in waiting)
+        changes.responses.extend(places.responses)
         return [*(result for filing in batch.values() for result in filing.results), *again]
 
     def score(self, session_id: str, trigger: Trigger) -> list[Result]:
@@ -105,22 +118,45 @@ class Sessions:
             if row is not None:
                 rows[trace_id] = with_signals(row, self._signals([result]))
         changes.session_traces.extend(rows.values())
-        changes.touched.update(row.session_id for row in rows.values())
+        changes.touched.update(row.session_id for row in rows.values() if row.session_id)
 
-    def _places(self, runs: Sequence[Run], changes: WriteSet) -> tuple[dict[str, list[Run]], set[str]]:
+    def _sessions(
+        self, runs: Sequence[Run], places: Places, changes: WriteSet
+    ) -> tuple[dict[str, list[Run]], set[str]]:
         """The runs by session, and the sessions that some of them were filed under before and are no more."""
-        before = self._store.session_of([bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1])
         sessions: dict[str, list[Run]] = {}
         left: set[str] = set()
         for run in runs:
             unit = run.unit
-            old = before.get(bytes.fromhex(unit.trace_id)) if before else None
-            if old is not None and old != unit.session_id:
-                left.add(old)
-                changes.moved.append(bytes.fromhex(unit.trace_id))
+            old = places.before.get(unit.trace_id) if places.before else None
+            if old is not None and old.session_id != (unit.session_id or ""):
+                left.add(old.session_id)
+                changes.moved.append(old.trace_id)
             if unit.session_id is not None:
                 sessions.setdefault(unit.session_id, []).append(run)
-        return sessions, left
+        return sessions, left - {""}
+
+    def _came(self, places: Places, left: set[str], changes: WriteSet) -> dict[str, list[Member]]:
+        """The traces that were decided before and belong elsewhere now, by session; what they ``left`` is added."""
+        came: dict[str, list[Member]] = {}
+        for row, session_id in places.moved:
+            member = from_row(row)
+            member.changed = True
+            if row.session_id:
+                left.add(row.session_id)
+            if session_id is None:
+                member.body.pop(CHAINED, None)
+                changes.session_traces.append(to_row(member, ""))
+            else:
+                member.body[CHAINED] = True
+                came.setdefault(session_id, []).append(member)
+        return came
+
+    def _member(self, run: Run, places: Places) -> Member:
+        """A run as a member of its session, with the signals that are there by now."""
+        before = places.before.get(run.unit.trace_id)
+        older = from_row(before).body["signals"] if before is not None else {}
+        return with_its_signals(run.member, _waiting(run.awaited, older) | self._signals(run.results))
 
     def _all(self, session_id: str) -> list[Member]:
         return [from_row(row) for row in self._store.session_traces(session_id)]
@@ -141,7 +177,7 @@ class Sessions:
     ) -> list[Result]:
         again: list[Result] = []
         embedder = self._evaluator.embedder
-        first_new = next((index for index, member in enumerate(members) if member.trace_id in batch), 0)
+        first_new = next((index for index, member in enumerate(members) if member.changed), 0)
         for index in range(first_new, len(members)):
             member = members[index]
             earlier = earlier_outputs(members, index, first, embedder.id)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import orjson
 
 from pandaeval_collector.evaluator import Evaluator, trace_unit
 from pandaeval_collector.hints import Lacking, lacking
-from pandaeval_collector.members import Member, new_member
+from pandaeval_collector.members import CHAINED, Member, new_member
 from pandaeval_collector.metric import Texts
 from pandaeval_collector.result import Result, Unit
 from pandaeval_collector.store import JobRow
@@ -24,6 +24,7 @@ from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import Closing, build_trace, is_genai
 
 _READ_BYTES = 4 << 20
+_CHAINED = "session told from the responses that its traces go on from: no span names one"
 
 Parts = list[tuple[bool, bytes]]
 """The chunks of one trace as they are stored: whether they hold logs, and their bytes."""
@@ -56,6 +57,23 @@ class Run:
     jobs: list[JobRow] = field(default_factory=list)
     lost: Exception | None = None
     trace: Trace | None = None
+
+
+def in_session(run: Run, session_id: str) -> Run:
+    """The run as part of a session that it does not name itself."""
+    unit = replace(run.unit, session_id=session_id)
+    return replace(
+        run,
+        unit=unit,
+        member=replace(run.member, body={**run.member.body, CHAINED: True}),
+        results=[replace(result, unit=unit) for result in run.results],
+        trace=run.trace and with_session(run.trace, session_id),
+    )
+
+
+def with_session(trace: Trace, session_id: str) -> Trace:
+    """The trace as part of a session that it does not name itself."""
+    return replace(trace, session_id=session_id, notes=(*trace.notes, _CHAINED))
 
 
 @dataclass(slots=True)

@@ -66,6 +66,9 @@ class Trace:
 
     ``spans`` are in start order with duplicates removed. ``complete`` says whether the root was seen to end.
     ``digest`` identifies the evidence: equal spans give an equal digest by every door and in any order.
+    ``responses`` are those that a next turn could go on from, ``continues`` the one that this trace goes on from (see
+    :mod:`pandaeval_otel.normal.responses`); the latter only where no span names a session. Whoever sees the other
+    traces too tells the session from them.
     """
 
     trace_id: str
@@ -99,6 +102,8 @@ class Trace:
     late_spans: int = 0
     sampled: bool = True
     response_id: str = ""
+    responses: tuple[str, ...] = ()
+    continues: str = ""
 
     @property
     def status(self) -> str:

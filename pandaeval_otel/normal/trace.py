@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pandaeval_otel.model import Kind, Reasoning, Span, ToolDefinition, Trace, Trigger, Usage
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.evidence import Evidence
+from pandaeval_otel.normal.responses import exchanged
 from pandaeval_otel.normal.session import session_id, user_id
 from pandaeval_otel.normal.spans import normalize
 from pandaeval_otel.normal.speech import current_turn
@@ -54,6 +55,8 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing) -> Trace:
     output = said.turns[-1].assistant if said.turns else None
     facts = _facts(tree.spans)
     models = facts.models
+    session = session_id(tree)
+    responses, continues = exchanged(facts.exchanges)
     return Trace(
         trace_id=spans[0].trace_id,
         spans=tree.spans,
@@ -62,7 +65,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing) -> Trace:
         agents=tuple(facts.agents),
         service=root.service,
         environment=root.environment or None,
-        session_id=session_id(tree),
+        session_id=session,
         user_id=user_id(tree),
         error=_error(roots or [root], tree, output),
         complete=complete,
@@ -86,6 +89,8 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing) -> Trace:
         late_spans=closing.late_spans,
         sampled=any(span.sampled for span in spans),
         response_id=next((span.response_id for span in reversed(models) if span.response_id), ""),
+        responses=responses,
+        continues=continues if session is None else "",
     )
 
 
@@ -96,6 +101,8 @@ class _Facts:
     models: list[Span] = field(default_factory=list)
     choosers: list[Span] = field(default_factory=list)
     """Spans that state tools."""
+    exchanges: list[Span] = field(default_factory=list)
+    """Spans with a response id, or with that of a previous one."""
     agents: dict[str, None] = field(default_factory=dict)
     dialects: dict[tuple[str, ...], None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -109,6 +116,8 @@ def _facts(spans: Iterable[Span]) -> _Facts:
             facts.models.append(span)
         if span.agent_name:
             facts.agents[span.agent_name] = None
+        if span.response_id or span.previous_response_id:
+            facts.exchanges.append(span)
         if span.tools:
             facts.choosers.append(span)
         facts.dialects[span.dialects] = None

@@ -47,10 +47,12 @@ class Judged:
     def questions(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Results where no model has to be asked, and questions for all others."""
         unit = trace_unit(trace)
+        # Of a conversation that no span names, a turn sees no more than the one before it.
+        whole = trace.continues or trace.session_id or next(reversed(trace.responses), trace.trace_id)
         results: list[Result] = []
         questions: list[Question] = []
         for metric in self._metrics:
-            choice = self._judge.selection.choose(metric.key, trace.session_id or trace.trace_id, suspicious)
+            choice = self._judge.selection.choose(metric.key, whole, suspicious)
             finding = self._before_asking(metric, trace, choice.included)
             question = self._question(metric, unit, choice)
             if finding is None:

@@ -70,6 +70,8 @@ class Packer:
             raise GoneError(str(error)) from error
         if trace is None:
             raise GoneError("there is no trace in its spans")
+        session_of = self._store.session_of([job.trace_id]) if trace.session_id is None and trace.responses else {}
+        trace.session_id = session_of.get(job.trace_id, trace.session_id)
         shown = trace if self._hide is None else redacted(trace, self._hide)
         return Packed(shown, pack(shown, self._secret, self._budget), digest)
 

@@ -4,12 +4,14 @@ from pandaeval_collector.store.chunks import StoreFullError
 from pandaeval_collector.store.connection import StoreBusyError
 from pandaeval_collector.store.outgoing import DamagedError
 from pandaeval_collector.store.parcels import Parcel, parcels
+from pandaeval_collector.store.responses import response_digest
 from pandaeval_collector.store.rows import (
     Chunk,
     Job,
     JobEnd,
     JobRow,
     OutboxRow,
+    ResponseRow,
     ResultRow,
     SeriesRow,
     SessionTraceRow,
@@ -29,6 +31,7 @@ __all__ = [
     "NewerStoreError",
     "OutboxRow",
     "Parcel",
+    "ResponseRow",
     "ResultRow",
     "SeriesRow",
     "SessionTraceRow",
@@ -39,4 +42,5 @@ __all__ = [
     "TraceRow",
     "WriteSet",
     "parcels",
+    "response_digest",
 ]

@@ -12,10 +12,14 @@ import orjson
 
 from pandaeval_collector.store import jobs, numbers
 from pandaeval_collector.store.parcels import Parcel
+from pandaeval_collector.store.responses import BLOCK_BITS
 from pandaeval_collector.store.rows import ResultRow, SeriesRow, TraceRow, WriteSet, pack_ids
 
 _VACUUM_PAGES = 256
 _EXPIRE = (
+    """DELETE FROM members WHERE session = 0 AND no IN
+       (SELECT no FROM traces WHERE size = 0 AND decided_at < ?
+        AND EXISTS (SELECT 1 FROM members WHERE members.no = traces.no AND session = 0) LIMIT ?)""",
     """DELETE FROM members WHERE no IN
        (SELECT members.no FROM sessions JOIN members ON session = sessions.no
         WHERE open = 0 AND touched_at < ? LIMIT ?)""",
@@ -82,13 +86,25 @@ def _apply_sessions(connection: sqlite3.Connection, changes: WriteSet, traces: M
         )
     rows = changes.session_traces
     of_trace = _numbers(connection, [row.trace_id for row in rows], traces, now)
-    of_session = numbers.of_sessions(connection, {row.session_id for row in rows})
+    of_session = numbers.of_sessions(connection, {row.session_id for row in rows if row.session_id})
     connection.executemany(
         "INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
-            (of_trace[m.trace_id], of_session[m.session_id], m.trace_id, m.start_ns, m.end_ns, m.body, m.answer)
+            (
+                of_trace[m.trace_id],
+                of_session[m.session_id] if m.session_id else 0,
+                m.trace_id,
+                m.start_ns,
+                m.end_ns,
+                m.body,
+                m.answer,
+            )
             for m in rows
         ],
+    )
+    connection.executemany(
+        "INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?)",
+        [(no >> BLOCK_BITS, r.continued, r.digest, no) for r in changes.responses if (no := of_trace[r.trace_id])],
     )
 
 
@@ -256,10 +272,21 @@ def forget(
     )
     old = now - retention_s
     expired = [connection.execute(statement, (old, limit)).rowcount for statement in _EXPIRE]
+    expired.append(_forget_responses(connection, limit))
     expired.append(_forget_results(connection, old, limit))
     jobs.forget(connection, old)
     _give_back_pages(connection)
     return max(len(rows), *expired)
+
+
+def _forget_responses(connection: sqlite3.Connection, limit: int) -> int:
+    """A block goes when the last trace of it is gone."""
+    return connection.execute(
+        """DELETE FROM responses WHERE (block, continued, digest, no) IN
+           (SELECT block, continued, digest, no FROM responses
+            WHERE block < coalesce((SELECT min(no) >> ? FROM traces), 1 << 60) LIMIT ?)""",
+        (BLOCK_BITS, limit),
+    ).rowcount
 
 
 def _forget_results(connection: sqlite3.Connection, before: float, limit: int) -> int:

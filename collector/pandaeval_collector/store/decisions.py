@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sqlite3
-import threading
 import time
 from collections.abc import Collection, Iterable
 from concurrent.futures import Future
@@ -15,11 +12,10 @@ from pandaeval_collector.store import numbers
 from pandaeval_collector.store.access import Access
 from pandaeval_collector.store.changes import apply
 from pandaeval_collector.store.part import Part
+from pandaeval_collector.store.responses import Responses
 from pandaeval_collector.store.rows import ResultRow, WriteSet, decided
-from pandaeval_collector.store.seen import Seen
+from pandaeval_collector.store.seen import Remembering, Seen
 from pandaeval_otel.assembly import Decided
-
-_log = logging.getLogger(__name__)
 
 _RESULT = "id, unit, metric, revision, body, counted, seq"
 
@@ -30,9 +26,8 @@ class Decisions(Part):
     def __init__(self, access: Access) -> None:
         super().__init__(access)
         self._seen = Seen()
-        self._closing = False
-        self._remembering = threading.Thread(target=self._remember, name="pandaeval-seen", daemon=True)
-        self._remembering.start()
+        self._remembering = Remembering(self._seen, self._scan, "SELECT trace_id FROM traces INDEXED BY traces_by_id")
+        self.responses = Responses(access)
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
         """What is remembered of those of the given traces that were decided before."""
@@ -60,6 +55,7 @@ class Decisions(Part):
         """Applies a decision whole or not at all. The future holds the results that are new, with their ``seq``."""
         perhaps_known = [row.trace_id for row in changes.traces if row.trace_id in self._seen]
         self._seen.add(row.trace_id for row in changes.traces)
+        self.responses.note(changes.responses)
         return self._writer.submit(lambda connection: apply(connection, changes, time.time(), perhaps_known))
 
     def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:
@@ -87,17 +83,5 @@ class Decisions(Part):
         return int(self._reader().execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()[0])
 
     def _stop_remembering(self) -> None:
-        self._closing = True
-        self._remembering.join()
-
-    def _remember(self) -> None:
-        """Takes the decided traces of earlier lives into the filter: two seconds for a million, beside the work."""
-        try:
-            with self._scan() as reader:
-                rows = reader.execute("SELECT trace_id FROM traces INDEXED BY traces_by_id")
-                while (some := rows.fetchmany(1000)) and not self._closing:
-                    self._seen.add(trace_id for (trace_id,) in some)
-        except sqlite3.Error as error:  # then every new trace is looked up on disk: slower, and as right
-            _log.warning("the ids of decided traces could not be read (%s)", error)
-            return
-        self._seen.complete = not self._closing
+        self._remembering.stop()
+        self.responses.stop()

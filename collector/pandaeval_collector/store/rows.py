@@ -59,8 +59,8 @@ class ResultRow:
 
 @dataclass(slots=True)
 class SessionTraceRow:
-    """What a decided trace leaves behind for its session: ``body``, facts as a JSON object, and ``answer``, what is
-    seldom needed of it."""
+    """What a decided trace leaves behind for its session, or for one that it may come into (``session_id`` is empty
+    then): ``body``, facts as a JSON object, and ``answer``, what is seldom needed of it."""
 
     trace_id: bytes
     session_id: str
@@ -68,6 +68,15 @@ class SessionTraceRow:
     end_ns: int
     body: bytes
     answer: bytes = b""
+
+
+@dataclass(slots=True)
+class ResponseRow:
+    """A decided trace gave a response of a model, or goes on from it (``continued``)."""
+
+    trace_id: bytes
+    digest: bytes
+    continued: bool
 
 
 @dataclass(slots=True)
@@ -154,6 +163,7 @@ class WriteSet:
     traces: list[TraceRow] = field(default_factory=list)
     results: list[ResultRow] = field(default_factory=list)
     session_traces: list[SessionTraceRow] = field(default_factory=list)
+    responses: list[ResponseRow] = field(default_factory=list)
     moved: list[bytes] = field(default_factory=list)
     """Traces that belong to no session any more."""
     touched: set[str] = field(default_factory=set)

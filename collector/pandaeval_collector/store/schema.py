@@ -222,6 +222,18 @@ MIGRATIONS: tuple[str, ...] = (
     DROP INDEX outbox_by_signal;
     CREATE INDEX outbox_by_signal ON outbox (signal, seq, size, items);
     """,
+    """
+    -- Which responses of models a trace gave (continued = 0) and which one it goes on from (1), by digests of their
+    -- ids. `no` is that of the trace, `block` its upper bits. Such a trace has a row in `members` even while it
+    -- belongs to no session (session = 0).
+    CREATE TABLE responses (
+        block INTEGER NOT NULL,
+        continued INTEGER NOT NULL,
+        digest BLOB NOT NULL,
+        no INTEGER NOT NULL,
+        PRIMARY KEY (block, continued, digest, no)
+    ) WITHOUT ROWID;
+    """,
 )
 
 

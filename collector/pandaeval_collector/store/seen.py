@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from threading import Lock
+
+_log = logging.getLogger(__name__)
 
 _BITS = 26
 _MASK = (1 << _BITS) - 1
@@ -33,3 +39,30 @@ class Seen:
         hashed = hash(id_)
         one, two = hashed & _MASK, hashed >> 32 & _MASK
         return bool(self._bits[one >> 3] >> (one & 7) & 1 and self._bits[two >> 3] >> (two & 7) & 1)
+
+
+class Remembering:
+    """Takes the ids of earlier lives into a filter: two seconds for a million, beside the work."""
+
+    def __init__(self, seen: Seen, scan: Callable[[], AbstractContextManager[sqlite3.Connection]], ids: str) -> None:
+        """``ids``: the query for them."""
+        self._seen, self._scan, self._ids = seen, scan, ids
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="pandaeval-seen", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Waits until nothing is read any more."""
+        self._closing = True
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            with self._scan() as reader:
+                rows = reader.execute(self._ids)
+                while (some := rows.fetchmany(1000)) and not self._closing:
+                    self._seen.add(id_ for (id_,) in some)
+        except sqlite3.Error as error:  # then every new one is looked up on disk: slower, and as right
+            _log.warning("the ids of decided traces could not be read (%s)", error)
+            return
+        self._seen.complete = not self._closing

@@ -33,13 +33,20 @@ class Sessions(Part):
 
     def session_trace(self, trace_id: bytes) -> SessionTraceRow | None:
         """What one decided trace left behind for its session."""
+        return self.left_behind([trace_id]).get(trace_id)
+
+    def left_behind(self, trace_ids: Collection[bytes]) -> dict[bytes, SessionTraceRow]:
+        """What decided traces left behind for their sessions, or for one that they may come into."""
         reader = self._reader()
-        row = reader.execute(
-            """SELECT trace_id, session_id, start_ns, end_ns, body, answer
-               FROM members JOIN sessions ON sessions.no = session WHERE members.no = ?""",
-            (numbers.of_traces(reader, [trace_id]).get(trace_id),),
-        ).fetchone()
-        return None if row is None else SessionTraceRow(*row)
+        found: dict[bytes, SessionTraceRow] = {}
+        for marks, group in numbers.batched(numbers.of_traces(reader, trace_ids).values()):
+            rows = reader.execute(
+                f"""SELECT trace_id, coalesce(session_id, ''), start_ns, end_ns, body, answer
+                    FROM members LEFT JOIN sessions ON sessions.no = session WHERE members.no IN ({marks})""",  # noqa: S608
+                group,
+            )
+            found.update((row[0], SessionTraceRow(*row)) for row in rows)
+        return found
 
     def session_of(self, trace_ids: Collection[bytes]) -> dict[bytes, str]:
         """The session that each trace is filed under."""

@@ -19,7 +19,8 @@ from pandaeval_otel.model import Trace
 
 
 def _texts(trace: Trace) -> list[str]:
-    return [plain(trace.output)] if trace.output and trace.session_id else []
+    # A trace without a session is compared once another one goes on from its response.
+    return [plain(trace.output)] if trace.output and (trace.session_id or trace.responses) else []
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:

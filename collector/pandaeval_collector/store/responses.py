@@ -1,0 +1,68 @@
+"""Which decided traces gave a response of a model, and which go on from it: conversations that name no session."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable
+
+import orjson
+
+from pandaeval_collector.store import numbers
+from pandaeval_collector.store.access import Access
+from pandaeval_collector.store.part import Part
+from pandaeval_collector.store.rows import ResponseRow, SessionTraceRow
+from pandaeval_collector.store.seen import Remembering, Seen
+
+BLOCK_BITS = 15
+"""Rows lie in blocks of so many trace numbers, each in order of digests: new ones go to a few pages at the end, and a
+response is looked for once per block."""
+
+
+class Responses(Part):
+    """Digests of response ids; most that nobody else knows are known to be so without the disk."""
+
+    def __init__(self, access: Access) -> None:
+        super().__init__(access)
+        self._seen = Seen()
+        self._remembering = Remembering(self._seen, self._scan, "SELECT digest FROM responses")
+
+    def giving(self, response_ids: Collection[str]) -> list[SessionTraceRow]:
+        """What those decided traces left behind that gave one of these responses; perhaps a few others too."""
+        return self._traces(response_ids, continued=False)
+
+    def continuing(self, response_ids: Collection[str]) -> list[SessionTraceRow]:
+        """What those left behind that go on from one of these responses; perhaps a few others too."""
+        return self._traces(response_ids, continued=True)
+
+    def note(self, rows: Iterable[ResponseRow]) -> None:
+        """These are being committed."""
+        self._seen.add(row.digest for row in rows)
+
+    def stop(self) -> None:
+        """Waits until nothing is read any more."""
+        self._remembering.stop()
+
+    def _traces(self, response_ids: Collection[str], continued: bool) -> list[SessionTraceRow]:
+        perhaps = [found for found in map(response_digest, response_ids) if found in self._seen]
+        if not perhaps:
+            return []
+        reader = self._reader()
+        first, last = reader.execute(
+            "SELECT (SELECT min(block) FROM responses), (SELECT max(block) FROM responses)"
+        ).fetchone()
+        blocks = orjson.dumps([] if last is None else [*range(first, last + 1)]).decode()
+        rows: dict[bytes, SessionTraceRow] = {}
+        for marks, group in numbers.batched(perhaps):
+            found = reader.execute(
+                f"""SELECT members.trace_id, coalesce(session_id, ''), start_ns, end_ns, body, answer
+                    FROM responses JOIN members USING (no) LEFT JOIN sessions ON sessions.no = session
+                    WHERE block IN (SELECT value FROM json_each(?)) AND continued = ? AND digest IN ({marks})""",  # noqa: S608
+                (blocks, continued, *group),
+            )
+            rows.update((row[0], SessionTraceRow(*row)) for row in found)
+        return list(rows.values())
+
+
+def response_digest(response_id: str) -> bytes:
+    """What a response is found by. Two responses of one digest do no harm: who asks looks at the ids as well."""
+    return hashlib.blake2b(response_id.encode(errors="surrogatepass"), digest_size=8).digest()

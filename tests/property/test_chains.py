@@ -1,0 +1,174 @@
+"""In whatever order the turns of conversations are decided, in parts or whole, and wherever the program is started
+again: in the end every trace is in the session that it is in when all of them are read at once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from pandaeval_collector.evaluator import Evaluator, Settings
+from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.files import Request
+from pandaeval_collector.line import Line
+from pandaeval_collector.store import Chunk, Store
+from support.chained import turn
+from support.embedder import WordEmbedder
+from support.line import Standing, as_file, ids_and_scores
+from support.made_traces import MadeTrace
+
+from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.model import Trigger
+from pandaeval_otel.wire import read_chunk, split_traces
+
+IDS = [*(f"resp_{number}" for number in range(4)), "f7d0-11"]
+Part = tuple[MadeTrace, tuple[Span, ...]]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One trace, as the oracle sees it."""
+
+    number: int
+    start: int
+    gives: tuple[str, ...]
+    continues: str
+    session: str | None
+
+    def made(self) -> MadeTrace:
+        return turn(self.number, self.gives, self.continues, self.session, self.start)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[Turn]:
+    """Chains, forks, loops, several that gave the same response, predecessors that were never seen, clocks that are
+    off, and traces that name their sessions in between."""
+    found = []
+    for number in range(1, draw(st.integers(1, 7)) + 1):
+        gives = draw(st.lists(st.sampled_from(IDS), max_size=2, unique=True))
+        continues = draw(st.sampled_from(["", *IDS]))
+        session = draw(st.sampled_from([None, None, None, "named", "other"]))
+        found.append(Turn(number, draw(st.integers(0, 9)), tuple(gives), continues, session))
+    return found
+
+
+@st.composite
+def deliveries(draw: st.DrawFn) -> tuple[list[Turn], list[list[Part]], list[bool]]:
+    """Turns; their parts in order of decision, batch by batch; and before which batches there is a restart."""
+    turns = draw(conversations())
+    parts: list[Part] = []
+    for made in (each.made() for each in turns):
+        cut = draw(st.sampled_from([0, 0, *range(1, len(made.spans))]))
+        parts += [(made, made.spans[:cut]), (made, made.spans)] if cut else [(made, made.spans)]
+    order = draw(st.permutations(range(len(parts))))
+    parts = [parts[at] for at in order]
+    batches: list[list[Part]] = []
+    for made, spans in parts:
+        if any(made is other and len(more) > len(spans) for batch in batches for other, more in batch):
+            continue  # a part that came before the rest of it only
+        if not batches or draw(st.booleans()) or any(made is other for other, _ in batches[-1]):
+            batches.append([])
+        batches[-1].append((made, spans))
+    return turns, batches, draw(st.lists(st.booleans(), min_size=len(batches), max_size=len(batches)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(deliveries())
+@example(([], [], []))
+def test_any_order_gives_what_reading_all_gives(found: tuple[list[Turn], list[list[Part]], list[bool]]) -> None:
+    turns, batches, restarts = found
+    expected = oracle(turns)
+    whole = [each.made() for each in turns]
+    assert as_read(whole) == expected
+    with tempfile.TemporaryDirectory() as folder:
+        placed, standing = decided(Path(folder), batches, restarts)
+    assert placed == {number: session for number, session in expected.items() if session is not None}
+    of_file = as_file(whole)
+    assert {key: standing.get(key) for key in of_file} == of_file
+    left = {key for key in standing if key not in of_file}
+    assert all(metric == "loop_detection" or unit.startswith("resp_") for unit, metric in left)
+
+
+def oracle(turns: Sequence[Turn]) -> dict[int, str | None]:
+    """The rule, word for word."""
+    found: dict[int, str | None] = {}
+    by_order = sorted(turns, key=lambda each: (each.start, each.number))
+    nameless = [each for each in turns if each.session is None]
+    follows = {each.continues for each in nameless if each.continues not in each.gives} - {""}
+    for each in by_order:
+        goes_on = each.continues if each.continues not in each.gives else ""
+        left = gave(each)
+        earlier = [other for other in by_order[: by_order.index(each)] if goes_on in gave(other)]
+        if each.session is not None:
+            found[each.number] = each.session
+        elif goes_on:
+            found[each.number] = found[earlier[0].number] if earlier else goes_on
+        else:
+            found[each.number] = left[-1] if follows.intersection(left) else None
+    return found
+
+
+def gave(each: Turn) -> list[str]:
+    """What can be gone on from: other providers' ids only of a call that goes on from one itself."""
+    kept = [id_ for at, id_ in enumerate(each.gives) if id_.startswith("resp_") or (each.continues and at == 0)]
+    return [id_ for id_ in kept if id_ != each.continues]
+
+
+def as_read(whole: Sequence[MadeTrace]) -> dict[int, str | None]:
+    """What ``inspect`` shows of a file."""
+    with FileRun(None) as run:
+        for trace in whole:
+            run.add(Request(False, trace.request().SerializeToString()))
+        return {int(trace.trace_id, 16): trace.session_id for trace in run.traces()}
+
+
+def decided(
+    folder: Path, batches: Sequence[Sequence[Part]], restarts: Sequence[bool]
+) -> tuple[dict[int, str], Standing]:
+    """The sessions of the traces, and what stands, after the parts were decided batch by batch."""
+    store = Store(folder, "off")
+    evaluator = Evaluator(WordEmbedder(), Settings())
+    held: dict[bytes, list[int]] = {}
+    results = []
+    for batch, restart in zip(batches, restarts, strict=True):
+        if restart:
+            store.close()
+            store = Store(folder, "off")
+        due = [arrived(store, made, spans, held) for made, spans in batch]
+        decision = Line(store, evaluator).decide(due)
+        store.commit(decision.changes).result()
+        results += decision.results
+    line = Line(store, evaluator)
+    closing = line.close_sessions(sorted(store.open_sessions()), lambda _: Trigger.IDLE)
+    results += closing.results
+    placed = store.session_of(list(held))
+    store.close()
+    return {int.from_bytes(id_, "big"): name for id_, name in placed.items()}, ids_and_scores(
+        [each.to_dict() for each in results]
+    )
+
+
+def arrived(store: Store, made: MadeTrace, spans: Sequence[Span], held: dict[bytes, list[int]]) -> DueTrace:
+    """A trace to be decided, perhaps again: its spans are stored."""
+    [fragment] = split_traces(made.request(spans).SerializeToString()).fragments
+    chunk = Chunk(store.next_chunk_id(), made.trace_id, False, len(fragment.items), fragment.start_ns, fragment.chunk)
+    store.append([chunk]).result()
+    chunks = held.setdefault(made.trace_id, [])
+    chunks.append(chunk.id)
+    known = frozenset(item.id for item in read_chunk(fragment.chunk, False))
+    return DueTrace(
+        made.trace_id,
+        Trigger.ROOT_ENDED,
+        True,
+        False,
+        tuple(chunks),
+        known,
+        len(known),
+        0,
+        len(fragment.chunk),
+        len(chunks),
+    )
