@@ -44,15 +44,16 @@ class Responses(Part):
 
     def _traces(self, response_ids: Collection[str], continued: bool) -> list[SessionTraceRow]:
         perhaps = [found for found in map(response_digest, response_ids) if found in self._seen]
-        if not perhaps:
-            return []
+        return self._read(perhaps, continued) if perhaps else []
+
+    def _read(self, digests: Collection[bytes], continued: bool) -> list[SessionTraceRow]:
         reader = self._reader()
         first, last = reader.execute(
             "SELECT (SELECT min(block) FROM responses), (SELECT max(block) FROM responses)"
         ).fetchone()
         blocks = orjson.dumps([] if last is None else [*range(first, last + 1)]).decode()
         rows: dict[bytes, SessionTraceRow] = {}
-        for marks, group in numbers.batched(perhaps):
+        for marks, group in numbers.batched(digests):
             found = reader.execute(
                 f"""SELECT members.trace_id, coalesce(session_id, ''), start_ns, end_ns, body, answer
                     FROM responses JOIN members USING (no) LEFT JOIN sessions ON sessions.no = session
