@@ -2,7 +2,8 @@
 
 ``http://127.0.0.1:PORT/SCENARIO/v1`` is the base URL: the first path segment chooses the script. Served are OpenAI's
 ``chat/completions`` (also streamed), ``responses``, ``embeddings`` and ``models``, Anthropic's ``messages`` and
-Gemini's ``generateContent``. What is answered depends on the request alone.
+Gemini's ``generateContent``. What is answered depends on the request alone, and for ``responses`` on those that it goes
+on from (``previous_response_id``).
 
     python tests/support/model_server.py --port 8080 [--scripts MODULE:NAME]
 """
@@ -48,6 +49,7 @@ class ModelServer:
         self.scripts = scripts
         self.latency_s = latency_s
         self.requests: list[tuple[str, str, dict[str, Any]]] = []
+        self.histories: dict[str, list[Any]] = {}
         self._http = _Http(("127.0.0.1", port), _Handler)
         self._http.owner = self
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
@@ -98,6 +100,8 @@ class _Handler(BaseHTTPRequestHandler):
         wire, script = WIRES.get(route), owner.scripts.get(scenario)
         if wire is None or script is None:
             return self._fault(wire or chat, Fault(404, f"No such route: {self.path}", "invalid_request_error"))
+        if wire is responses:
+            body = responses.with_history(body, owner.histories)
         return self._answer(wire, script, body, streamed=bool(body.get("stream")) or route.startswith("stream"))
 
     def _answer(self, wire: Wire, script: Script, body: dict[str, Any], *, streamed: bool) -> None:
@@ -106,6 +110,8 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(reply, Fault):
             return self._fault(wire, reply)
         response = wire.render(reply, conversation, Ids(conversation.digest()))
+        if wire is responses:
+            cast(_Http, self.server).owner.histories[response["id"]] = [*body["input"], *response["output"]]
         return self._events(wire.stream(response)) if streamed else self._json(200, response)
 
     def _fault(self, wire: Wire, fault: Fault) -> None:

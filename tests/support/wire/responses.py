@@ -1,4 +1,4 @@
-"""OpenAI responses, not streamed, without server-side state: the whole input has to be in the request."""
+"""OpenAI responses, in two events where they are streamed. The history is in the request, or kept by the server."""
 
 from __future__ import annotations
 
@@ -14,10 +14,19 @@ __all__ = ["fault", "parse", "render", "stream"]
 
 def parse(body: Mapping[str, Any]) -> Conversation:
     """The conversation in a request body; its input is a string or a list of items."""
-    given = body.get("input", [])
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
-    messages = [message for message in map(_message, items) if message]
+    messages = [message for message in map(_message, _items(body)) if message]
     return conversation(body.get("model", ""), messages, [t.get("name", "") for t in body.get("tools") or ()])
+
+
+def with_history(body: Mapping[str, Any], histories: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """The body as if all that went before were in its input. ``histories``: input and output, by response id."""
+    before = histories.get(body.get("previous_response_id") or "", [])
+    return {**body, "input": [*before, *_items(body)]}
+
+
+def _items(body: Mapping[str, Any]) -> list[Any]:
+    given = body.get("input", [])
+    return [{"role": "user", "content": given}] if isinstance(given, str) else given
 
 
 def _message(item: Mapping[str, Any]) -> Message | None:
