@@ -6,12 +6,11 @@ import base64
 import hashlib
 import struct
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.embedding.plain import plain
@@ -47,10 +46,6 @@ class Answer:
         words = self.words.encode()
         return _HEAD.pack(len(self.vector), len(words)) + self.vector + words + self.text.encode()
 
-    @property
-    def row(self) -> NDArray[np.float32]:
-        return np.frombuffer(self.vector, dtype=np.float32)
-
 
 @dataclass(slots=True)
 class Member:
@@ -73,14 +68,31 @@ class Member:
     def spoken(self) -> tuple[Direction, frozenset[str]]:
         """Where its answer points, and the words of it."""
         if self._spoken is None:
-            answer = Answer.unpack(self.answer)
-            self._spoken = Direction(answer.row), frozenset(answer.words.split())
+            speak([self])
+            assert self._spoken is not None
         return self._spoken
+
+    @property
+    def text(self) -> str:
+        """What it said at its end."""
+        return self.answer[_HEAD.size + sum(_HEAD.unpack_from(self.answer)) :].decode()
 
     def precedes(self, agent: str, start_ns: int, embedder: str) -> bool:
         """Whether its answer can be compared with that of a trace of ``agent`` that begins at ``start_ns``."""
         body = self.body
         return self.end_ns <= start_ns and body["agent"] == agent and body["embedder"] == embedder
+
+
+def speak(members: Sequence[Member]) -> None:
+    """Has members ready for :meth:`Member.spoken`: together, since numpy takes as long for a few rows as for one. Their
+    answers were embedded alike."""
+    silent = [member for member in members if member._spoken is None]
+    if not silent:
+        return
+    answers = [Answer.unpack(member.answer) for member in silent]
+    rows = np.frombuffer(b"".join([answer.vector for answer in answers]), np.float32).reshape(len(answers), -1)
+    for member, answer, direction in zip(silent, answers, Direction.of_rows(rows), strict=True):
+        member._spoken = direction, frozenset(answer.words.split())
 
 
 def new_member(trace: Trace, texts: Texts) -> Member:
@@ -115,7 +127,8 @@ def new_member(trace: Trace, texts: Texts) -> Member:
 
 def with_its_signals(member: Member, signals: dict[str, dict[str, Any]]) -> Member:
     """What is to be stored of a new member, which itself stays as it is: it may have to be filed again."""
-    return replace(member, body={**member.body, "signals": signals}, changed=True)
+    body = {**member.body, "signals": signals}
+    return Member(member.trace_id, member.start_ns, member.end_ns, body, member.answer, True, member._spoken)
 
 
 def remembered(member: Member, unit: Unit) -> Trace:
@@ -129,7 +142,7 @@ def remembered(member: Member, unit: Unit) -> Trace:
         service=unit.service,
         environment=unit.environment,
         session_id=unit.session_id,
-        output=Answer.unpack(member.answer).text if body["captured"] else None,
+        output=member.text if body["captured"] else None,
         trigger=Trigger(unit.trigger),
         digest=body["digest"],
         revision=unit.revision,
@@ -143,14 +156,13 @@ def remembered(member: Member, unit: Unit) -> Trace:
 def own_texts(member: Member, embedder: Embedder, size: int, lost: Exception | None = None) -> Texts:
     """What comparing asks of its answer. ``size``: that of a vector, for an answer that points nowhere; ``lost``: why
     it has none."""
-    answer = Answer.unpack(member.answer)
-    text = plain(answer.text)
+    text = plain(member.text)
     texts = Texts({}, (), embedder.id, embedder.bands, lost)
-    if answer.vector:
-        direction, words = member.spoken()
-        texts.know(text, direction, words)
+    if member.body["embedder"] is not None:
+        texts.know(text, *member.spoken())
     elif lost is None:
-        texts.know(text, Direction(np.zeros(size, np.float32)), frozenset(answer.words.split()))
+        words = Answer.unpack(member.answer).words
+        texts.know(text, Direction(np.zeros(size, np.float32)), frozenset(words.split()))
     return texts
 
 
@@ -210,14 +222,15 @@ def earlier_outputs(members: Sequence[Member], index: int, first: int, embedder:
     member = members[index]
     if not member.body["said"]:
         return ()
-    found: list[EarlierOutput] = []
+    agent, start_ns = member.body["agent"], member.start_ns
+    found: list[int] = []
     for position in range(index - 1, -1, -1):
-        other = members[position]
-        if other.precedes(member.body["agent"], member.start_ns, embedder):
-            found.append(EarlierOutput(other.trace_id, first + position, *other.spoken()))
+        if members[position].precedes(agent, start_ns, embedder):
+            found.insert(0, position)
             if len(found) == WINDOW:
                 break
-    return tuple(reversed(found))
+    speak([members[position] for position in found])
+    return tuple(EarlierOutput(members[at].trace_id, first + at, *members[at].spoken()) for at in found)
 
 
 def suffices(newest: Sequence[Member], start_ns: int, agents: Collection[str], embedder: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_collector.chains import Chains, Places, Stored
@@ -184,7 +184,8 @@ class Sessions:
             evidence = comparison_evidence(member, earlier, members, first)
             filing = batch.get(member.trace_id)
             if filing is not None:
-                unit, lost, found = replace(filing.run.unit, evidence=evidence), filing.run.lost, filing.results
+                run = filing.run
+                unit, lost, found = run.unit.with_evidence(evidence), run.lost, filing.results
             elif member.body["loop_evidence"] != evidence:
                 unit, lost, found = unit_again(member, session_id, evidence), None, again
                 member.changed = True

@@ -65,14 +65,14 @@ def loop_detection(current: Any, previous: Sequence[Any], window: int = DEFAULT_
 def _parts(output: Any) -> tuple[Vector, Set[str]]:
     embedding: Vector
     tokens: Collection[str]
-    if isinstance(output, Mapping):
-        embedding, tokens = output["embedding"], output["tokens"]
+    if isinstance(output, tuple | list) and len(output) == 2:
+        embedding, tokens = output
     elif hasattr(output, "embedding") and hasattr(output, "tokens"):
         embedding, tokens = output.embedding, output.tokens
-    elif isinstance(output, tuple | list) and len(output) == 2:
-        embedding, tokens = output
+    elif isinstance(output, Mapping):
+        embedding, tokens = output["embedding"], output["tokens"]
     else:
         raise TypeError(f"an output has an embedding and tokens; {type(output).__name__} has not")
     if isinstance(tokens, str):
         raise TypeError("tokens are a collection of words, not one string")
-    return embedding, frozenset(tokens)
+    return embedding, tokens if isinstance(tokens, frozenset) else frozenset(tokens)
