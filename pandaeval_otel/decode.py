@@ -9,7 +9,6 @@ from typing import Any
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
-from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from pandaeval_otel.raw import RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
 from pandaeval_otel.skeleton import Spans
@@ -18,7 +17,6 @@ from pandaeval_otel.wire import hash_and_strip
 MAX_VALUE_CHARS = 1 << 20
 """Longer strings are cut here, with the length that they had: nothing that we compute needs more."""
 
-_UNSET = Status()
 _STRING = 0x0A
 """First byte of an ``AnyValue`` that is a string: field number and wire type."""
 _SHORT = 40
@@ -29,12 +27,13 @@ _KNOWN_LIMIT = 4096
 
 def decode_spans(chunk: bytes) -> Iterator[tuple[RawSpan, bytes]]:
     """Each span of an OTLP trace request, with the hash of its content."""
+    ids: dict[bytes, str] = {}
     for resourced in Spans.FromString(chunk).resourced:
         resource = _resource(resourced.resource)
         for scoped in resourced.scoped:
             scope = _scope(scoped.scope)
             for span in scoped.spans:
-                yield _span(span, resource, scope), hash_and_strip(span)
+                yield _span(span, resource, scope, ids), hash_and_strip(span)
 
 
 @lru_cache(maxsize=64)  # spans of one process come with the same one, again and again
@@ -58,24 +57,33 @@ def decode_logs(chunk: bytes) -> Iterator[tuple[RawLog, bytes]]:
                 yield _log(record, resource, scope), hash_and_strip(record)
 
 
-def _span(span: Any, resource: Resource, scope: Scope) -> RawSpan:
-    parent = span.parent_span_id
+def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str]) -> RawSpan:
+    """``ids``: hex of the ids that neighbours share, the trace's and their parent's."""
+    trace, parent = span.trace_id, span.parent_span_id
+    trace_id, parent_id = ids.get(trace), ids.get(parent)
+    if trace_id is None:
+        trace_id = ids[trace] = trace.hex()
+    if parent_id is None:
+        parent_id = ids[parent] = parent.hex() if parent.strip(b"\0") else ""
+    code, message = 0, ""
+    if span.HasField("status"):
+        status = span.status
+        code, message = status.code, status.message
     events, links = span.events, span.links
-    status = span.status if span.HasField("status") else _UNSET
     # By position, in the order of the fields: as keywords they would take several times as long.
     return RawSpan(
-        span.trace_id.hex(),
+        trace_id,
         span.span_id.hex(),
-        parent.hex() if parent.strip(b"\0") else "",
+        parent_id,
         span.name,
         span.kind,
         span.start_time_unix_nano,
         span.end_time_unix_nano,
-        status.code,
-        status.message,
+        code,
+        message,
         _values(span.attributes),
-        tuple(RawEvent(e.name, e.time_unix_nano, _values(e.attributes)) for e in events) if events else (),
-        tuple(RawLink(link.trace_id.hex(), link.span_id.hex()) for link in links) if links else (),
+        tuple([RawEvent(e.name, e.time_unix_nano, _values(e.attributes)) for e in events]) if events else (),
+        tuple([RawLink(link.trace_id.hex(), link.span_id.hex()) for link in links]) if links else (),
         resource,
         scope,
         span.flags,
@@ -104,35 +112,39 @@ def _values(encoded: Mapping[str, bytes]) -> dict[str, Any]:
     known = _KNOWN.get
     for key in encoded:
         data = encoded[key]
-        found = known(data) if len(data) <= _SHORT else None
-        decoded[key] = _value(data) if found is None else found
+        if len(data) <= _SHORT:
+            found = known(data)
+            decoded[key] = _short(data) if found is None else found
+        elif data[0] == _STRING and data[1] >= 0x80 > data[2] and len(data) == (data[1] & 0x7F | data[2] << 7) + 3:
+            # One string and nothing else, as nearly all are: its length in two bytes (a varint), then itself.
+            decoded[key] = data[3:].decode()
+        else:
+            decoded[key] = _long(data)
     return decoded
 
 
-def _value(data: bytes) -> Any:
-    """One encoded value; a string, as nearly all are that were not seen before, without a message."""
-    size = len(data)
-    if size > 3 and data[0] == _STRING:
-        # One string and nothing else: its length in one or two bytes (a varint), then itself.
-        length = data[1]
-        if length < 0x80:
-            if size == length + 2:
-                text = data[2:].decode()
-                return _remembered(data, text) if size <= _SHORT else text
-        elif data[2] < 0x80 and size == (length & 0x7F | data[2] << 7) + 3:
-            return data[3:].decode()
-    found = value(AnyValue.FromString(data))
-    return _remembered(data, found) if size <= _SHORT and type(found) in _SCALARS else found
-
-
-_SCALARS = frozenset({str, int, float, bool})
-
-
-def _remembered(data: bytes, found: Any) -> Any:
+def _short(data: bytes) -> Any:
+    """One encoded value, remembered where it is a scalar."""
+    if len(data) > 3 and data[0] == _STRING and len(data) == data[1] + 2:
+        found: Any = data[2:].decode()
+    else:
+        found = value(AnyValue.FromString(data))
+        if type(found) not in _SCALARS:
+            return found
     if len(_KNOWN) >= _KNOWN_LIMIT:
         _KNOWN.clear()
     _KNOWN[data] = found
     return found
+
+
+def _long(data: bytes) -> Any:
+    """One encoded value; a string without a message where its length takes one byte, too."""
+    if data[0] == _STRING and data[1] < 0x80 and len(data) == data[1] + 2:
+        return data[2:].decode()
+    return value(AnyValue.FromString(data))
+
+
+_SCALARS = frozenset({str, int, float, bool})
 
 
 def attributes(pairs: Iterable[Any]) -> dict[str, Any]:

@@ -30,22 +30,44 @@ _OURS = frozenset(ROLES.values())
 CLASS_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool", "chat": ""}
 ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function_call_output": "tool"}
 _WRAPPED = {"content", "message", "finish_reason", "role"}
+_SELDOM = frozenset(
+    {
+        *("kwargs", "data", "additional_kwargs", "response_metadata", "reasoning_content", "thinking"),
+        *("toolCalls", "function_call", "finishReason", "stop_reason", "stopReason"),
+    }
+)
+"""Members that few messages have: one look tells that a message has none of them."""
 
 
 def message_of(item: dict[str, Any], role: str) -> Message:
     """One message from a dictionary that holds its role and content."""
     if type(item.get("parts")) is list:
         return otel_message(item, role)
+    if _SELDOM.isdisjoint(item):
+        return _common_message(item, role)
     item = _unwrapped(item)
     role = role_of(item, role)
     thoughts = (item.get("reasoning_content"), item.get("thinking"))
     parts: list[Part] = [Reasoning(thought) for thought in thoughts if type(thought) is str and thought]
     parts += _content_parts(item, role)
     calls = item.get("tool_calls") or _member(item, "additional_kwargs", "tool_calls") or item.get("toolCalls")
-    parts += [request_of(call) for call in _list(calls) if type(call) is dict]
+    parts += _requests(calls)
     if type(item.get("function_call")) is dict:
         parts.append(request_of(item["function_call"]))
     return Message(true_role(role, parts), tuple(parts), finish_reason_of(item))
+
+
+def _common_message(item: dict[str, Any], role: str) -> Message:
+    """As :func:`message_of`, of one that has no members but those that most have."""
+    role = role_of(item, role)
+    parts = _content_parts(item, role)
+    if "tool_calls" in item:
+        parts += _requests(item["tool_calls"])
+    return Message(true_role(role, parts), tuple(parts), identifier(item.get("finish_reason")))
+
+
+def _requests(calls: Any) -> list[Part]:
+    return [request_of(call) for call in _list(calls) if type(call) is dict] if calls else []
 
 
 def otel_message(item: dict[str, Any], role: str) -> Message:
@@ -99,7 +121,11 @@ def _content_parts(item: dict[str, Any], role: str) -> list[Part]:
     kind = item.get("type")
     if type(kind) is str and kind in ITEM_ROLES:
         return [part_of(item)]
-    content = first(item, ("content", "text", "message"))
+    content = item.get("content")
+    if content is None:
+        content = first(item, ("text", "message"))
+    if type(content) is str and role != "tool":
+        return [text_part(content)]
     if type(content) is dict and "type" not in content and not content.keys() - _WRAPPED:
         content = blocks_of(first(content, ("content", "message")))
     if role == "tool":

@@ -8,7 +8,6 @@ around them; each as JSON text (also encoded twice, or cut short) or already str
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 from pandaeval_otel.dialects._message import (
@@ -24,7 +23,8 @@ from pandaeval_otel.dialects._message import (
 from pandaeval_otel.dialects._parts import part_of, text_part
 from pandaeval_otel.dialects._recent import Grown, Recent
 from pandaeval_otel.dialects._salvage import salvage, starts_like_json, without_cut_values
-from pandaeval_otel.dialects._values import hidden, is_prose, parsed
+from pandaeval_otel.dialects._todays import json_array, todays_messages
+from pandaeval_otel.dialects._values import hidden, is_prose, parsed, too_deep
 from pandaeval_otel.model import NOT_CAPTURED, Message, OtherPart, Part, Text
 
 __all__ = ["Messages", "message_of", "messages_of", "read_messages", "role_of", "system_text"]
@@ -56,39 +56,37 @@ def _read_given(text: str) -> tuple[Messages | None, bool]:
     grown = _CONVERSATIONS.split(text)
     if grown is not None:
         before, rest = grown
-        new, cut = _structure(rest)
-        added = None if cut else _todays(new, "user")
+        new = json_array(rest)
+        added = None if new is None else todays_messages(new, "user")
         if added:
             _CONVERSATIONS.keep(text, (*before, *added))
             return (*before, *added), False
-    value, cut = _structure(text)
-    found = None if cut else _todays(value, "user")
+    items = json_array(text)
+    found = None if items is None else todays_messages(items, "user")
     if not found:
-        return _understood(value, cut, "user")
+        return _read_otherwise(text, items, "user")
     if not _tells(found):
         return None, False
     _CONVERSATIONS.keep(text, found)
     return found, False
 
 
-def _todays(items: Any, role: str) -> Messages | None:
-    """The messages of a list in which each is in today's form and stands for itself; ``None`` for all others."""
-    if type(items) is not list:
-        return None
-    found = []
-    for item in items:
-        if type(item) is not dict or type(item.get("parts")) is not list or "role" not in item:
-            return None
-        found.append(otel_message(item, role))
-    return tuple(found)
+def _read_made(text: str) -> tuple[Messages | None, bool]:
+    items = json_array(text)
+    found = None if items is None else todays_messages(items, "assistant")
+    if not found:
+        return _read_otherwise(text, items, "assistant")
+    return (found if _tells(found) else None), False
+
+
+def _read_otherwise(text: str, items: list[Any] | None, role: str) -> tuple[Messages | None, bool]:
+    """``items``: the array that ``text`` spells, if it does."""
+    return _read(text if items is None or too_deep(items) else items, role)
 
 
 def _read(value: Any, role: str) -> tuple[Messages | None, bool]:
     value, cut = _structure(value)
-    found = None if cut else _todays(value, role)
-    if not found:
-        return _understood(value, cut, role)
-    return (found if _tells(found) else None), False
+    return _understood(value, cut, role)
 
 
 def _understood(value: Any, cut: bool, role: str) -> tuple[Messages | None, bool]:
@@ -203,5 +201,5 @@ def _is_langchain_pair(value: list[Any] | tuple[Any, ...]) -> bool:
 
 
 _CONVERSATIONS: Grown[Messages] = Grown()
-_READ = {"user": Recent(_read_given), "assistant": Recent(partial(_read, role="assistant"))}
+_READ = {"user": Recent(_read_given), "assistant": Recent(_read_made)}
 _SYSTEM = Recent(_system_text)

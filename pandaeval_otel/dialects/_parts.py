@@ -17,8 +17,9 @@ _TEXT_KEYS = ("content", "text", "refusal")
 _REASONING_KEYS = ("content", "text", "thinking", "reasoning", "reasoningText", "summary")
 _NAME_KEYS = ("name", "toolName", "tool_name")
 _CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id")
-_TODAYS_REQUEST = frozenset({"type", "id", "name", "arguments"})
-"""What most requests consist of."""
+_OTHER_CALL_IDS = frozenset(_CALL_ID_KEYS) - {"id"}
+_REQUEST_MEMBERS, _RESPONSE_MEMBERS = 4, 3
+"""Of most requests: type, id, name and arguments; of most responses: type, id and response."""
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters", "server_tool_call")
 _OUTPUT_TYPES = frozenset({"json", "text", "content", "error-text", "error-json"})
 _OUTPUT_KEYS = frozenset({"type", "value", "providerOptions"})
@@ -55,8 +56,6 @@ def _is_known(block: dict[str, Any]) -> bool:
 def part_of(block: dict[str, Any]) -> Part:
     """The part that ``block`` describes."""
     kind = block.get("type") or block.get("kind")  # "kind": pydantic-ai's first format
-    if kind == "text" and len(block) == 2 and type(text := block.get("content")) is str:  # most parts are just this
-        return Text(text) if len(text) > LONGEST_PLACEHOLDER else text_part(text)
     if type(kind) is str:
         reader = _BY_TYPE.get(kind) or _BY_TYPE.get(kind.lower().replace("-", "_"))
         return reader(block) if reader else media_of(block, kind) or OtherPart(kind, _rest(block))
@@ -75,8 +74,10 @@ def text_part(value: Any) -> Part:
 
 def request_of(call: dict[str, Any]) -> ToolRequest:
     """A tool request, with the name and arguments on the block itself or in its ``function`` member."""
-    if call.keys() == _TODAYS_REQUEST and type(call["arguments"]) is dict:
-        return ToolRequest(identifier(call["name"]), call["arguments"], identifier(call["id"]))
+    if len(call) == _REQUEST_MEMBERS and "id" in call and "name" in call and "type" in call:
+        arguments = call.get("arguments")
+        if type(arguments) is dict:
+            return ToolRequest(identifier(call["name"]), arguments, identifier(call["id"]))
     inner = call.get("function")
     source = inner if type(inner) is dict else call
     name = source.get("name") or first(source, _NAME_KEYS) or first(call, _NAME_KEYS)
@@ -87,17 +88,25 @@ def request_of(call: dict[str, Any]) -> ToolRequest:
         arguments = first(source, _ARGUMENT_KEYS)
     if type(arguments) is not dict:
         arguments = None if hidden(arguments) else parsed(arguments)
-    return ToolRequest(identifier(name), arguments, identifier(first(call, _CALL_ID_KEYS)))
+    return ToolRequest(identifier(name), arguments, _call_id(call))
+
+
+def _call_id(block: dict[str, Any]) -> str:
+    if _OTHER_CALL_IDS.isdisjoint(block):
+        return identifier(block.get("id"))
+    return identifier(first(block, _CALL_ID_KEYS))
 
 
 def response_of(block: dict[str, Any]) -> Part:
     """A tool response; :data:`NOT_CAPTURED` where not even the id of the call is known."""
+    if len(block) == _RESPONSE_MEMBERS and "response" in block and "id" in block and "type" in block:
+        return ToolResponse(result_value(block["response"]), identifier(block["id"]))
     result = first(block, _RESULT_KEYS)
     origin = block.get("origin")  # Haystack: the call that is answered
     if type(origin) is dict:
         block = {**origin, **block}
-    call_id = identifier(first(block, _CALL_ID_KEYS))
-    if hidden(result) and not any(key in block for key in _RESULT_KEYS) and not call_id:
+    call_id = _call_id(block)
+    if not call_id and hidden(result) and not any(key in block for key in _RESULT_KEYS):
         return NOT_CAPTURED
     return ToolResponse(result_value(result), call_id, identifier(first(block, _NAME_KEYS)))
 
@@ -105,8 +114,8 @@ def response_of(block: dict[str, Any]) -> Part:
 def result_value(value: Any) -> Any:
     """A tool's result without its wrapping: text blocks become their text, JSON text becomes the structure."""
     value = parsed(value)
-    if hidden(value):
-        return None
+    if type(value) is str or value is None:
+        return None if hidden(value) else value
     if isinstance(value, (list, tuple)) and value and all(type(item) is dict for item in value):
         if all(_is_text_block(item) for item in value):
             return parsed("\n".join(_flat(first(item, _TEXT_KEYS)) for item in value))

@@ -123,12 +123,12 @@ def too_deep(value: Any) -> bool:
     for _ in range(MAX_DEPTH):
         if not level:
             return False
-        level = [
-            item
-            for container in level
-            for item in (container.values() if type(container) is dict else container)
-            if type(item) in _CONTAINERS
-        ]
+        inner: list[Any] = []  # loops, as a comprehension would set up a frame for every level
+        for container in level:
+            for item in container.values() if type(container) is dict else container:
+                if type(item) is not str and type(item) in _CONTAINERS:
+                    inner.append(item)  # noqa: PERF401
+        level = inner
     return bool(level)
 
 

@@ -53,20 +53,33 @@ class Tree:
         self._cut: set[str] = set()
         self._below: dict[str, list[Span]] = {}
         self._position: dict[str, int] = {}
+        below: dict[str, _Place] = {}
+        tied = False
+        last: Span | None = None
         for span in ordered:
+            tied = tied or (last is not None and last.start_ns == span.start_ns)
+            last = span
             parent = by_id.get(span.parent_id)
             if parent is None:
                 self.tops.append(span)
                 places[span.span_id] = _Place(agent=span.agent_name)
                 continue
-            children.setdefault(parent.span_id, []).append(span)
-            place = places.get(parent.span_id)
-            if place is not None:
-                places[span.span_id] = _inherited(parent, place, span)
+            outer = parent.span_id
+            children.setdefault(outer, []).append(span)
+            if outer not in places:
+                continue
+            # Most children of a span have the same place: only an agent's name makes another one.
+            place = None if span.agent_name else below.get(outer)
+            if place is None:
+                place = _inherited(parent, places[outer], span)
+                if not span.agent_name:
+                    below[outer] = place
+            places[span.span_id] = place
         if len(places) < len(ordered):
             for span in ordered:
-                self._settle(span)
-        if len({span.start_ns for span in ordered}) < len(ordered):
+                if span.span_id not in places:
+                    self._settle(span)
+        if tied:
             ordered.sort(key=lambda span: (span.start_ns, places[span.span_id].depth, span.span_id))
         self.spans = tuple(ordered)
         self.roots = self._find_roots()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pandaeval_otel.dialects._messages import messages_of, read_messages, system_text
+from pandaeval_otel.dialects._values import MAX_DEPTH
 from pandaeval_otel.model import (
     NOT_CAPTURED,
     Media,
@@ -427,3 +428,27 @@ def test_system_text(value: Any) -> None:
 @pytest.mark.parametrize("value", [None, "", "[]", "<elided>", "{}", [{"type": "text"}]])
 def test_no_system_text(value: Any) -> None:
     assert system_text(value) is None
+
+
+def _nested(depth: int) -> Any:
+    value: Any = "x"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("fits", [True, False])
+@pytest.mark.parametrize("place", ["arguments", "part", "member", "role"])
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_list_that_is_nested_too_deep_is_not_read_wherever_it_is_deep(role: str, place: str, fits: bool) -> None:
+    above = {"arguments": 4, "part": 3, "member": 2, "role": 2}[place]
+    deep = _nested(MAX_DEPTH - above + (not fits))
+    call: Any = {"type": "tool_call", "id": "c9", "name": "get_weather", "arguments": {}}
+    item: dict[str, Any] = {"role": role, "parts": [call]}
+    if place == "arguments":
+        call["arguments"] = deep
+    elif place == "part":
+        item["parts"].append(deep)
+    else:
+        item[place] = deep
+    assert (messages_of(json.dumps([item, item]), role) is not None) == fits
