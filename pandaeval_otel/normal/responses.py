@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pandaeval_otel.model import Span
 from pandaeval_otel.normal.session import MAX_ID_CHARS
 
-MAX_GIVEN = 8
+MAX_GIVEN = 4
 MAY_CONTINUE = re.compile(
     rb'previous_response\.id|previous_response_id"\s*:\s*"|conversation\.id.{1,8}?resp_', re.DOTALL
 )

@@ -89,7 +89,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing) -> Trace:
         late_spans=closing.late_spans,
         sampled=any(span.sampled for span in spans),
         response_id=next((span.response_id for span in reversed(models) if span.response_id), ""),
-        responses=responses,
+        responses=responses if session is None else responses[-1:],
         continues=continues if session is None else "",
     )
 

@@ -115,7 +115,8 @@ def oracle(turns: Sequence[Turn]) -> dict[int, str | None]:
 def gave(each: Turn) -> list[str]:
     """What can be gone on from: other providers' ids only of a call that goes on from one itself."""
     kept = [id_ for at, id_ in enumerate(each.gives) if id_.startswith("resp_") or (each.continues and at == 0)]
-    return [id_ for id_ in kept if id_ != each.continues]
+    left = [id_ for id_ in kept if id_ != each.continues]
+    return left if each.session is None else left[-1:]
 
 
 def as_read(whole: Sequence[MadeTrace]) -> dict[int, str | None]:

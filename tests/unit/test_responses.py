@@ -93,7 +93,8 @@ def test_what_names_its_session_goes_on_from_nothing() -> None:
     spans = Spans()
     agent = spans.agent(session_ids=((2, "chat"),))
     spans.llm(agent, response_id="resp_2", previous_response_id="resp_1")
-    assert links(spans) == (("resp_2",), "")
+    spans.llm(agent, response_id="resp_3", previous_response_id="resp_0")
+    assert links(spans) == (("resp_3",), "")
 
 
 def test_the_judges_of_somebody_else_are_no_part_of_it() -> None:
