@@ -8,7 +8,6 @@ matter. Memory does not grow with the input: spans wait on disk.
 from __future__ import annotations
 
 import asyncio
-import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +28,7 @@ from pandaeval_collector.understanding import with_session
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.evidence import gather
-from pandaeval_otel.normal.responses import MAY_CONTINUE
+from pandaeval_otel.normal.responses import may_continue
 from pandaeval_otel.normal.trace import Closing, build_trace
 from pandaeval_otel.wire import MalformedOtlpError, read_chunk, split_logs, split_traces
 
@@ -77,6 +76,8 @@ class FileRun:
         self._judge, self._environ = judge, environ or {}
         self._on_judged = on_judged or (lambda done, total: None)
         self._waiting: list[Chunk] = []
+        self._continuing: set[bytes] = set()
+        """Traces that may go on from others."""
 
     def __enter__(self) -> FileRun:
         return self
@@ -111,6 +112,8 @@ class FileRun:
                 fragment.chunk,
             )
             self._waiting.append(chunk)
+            if may_continue(fragment.chunk):
+                self._continuing.add(fragment.trace_id)
         if len(self._waiting) >= _BATCH:
             self._flush()
 
@@ -195,16 +198,17 @@ class FileRun:
 
     def _chains(self) -> Forward:
         """Which trace goes on from which: read ahead, since the first of a chain does not tell that it is one."""
-        return Forward({trace.continues for trace in self._built(self._due(), MAY_CONTINUE) if trace.continues})
+        some = (
+            self._built(each for each in self._due() if each.trace_id in self._continuing) if self._continuing else ()
+        )
+        return Forward({trace.continues for trace in some if trace.continues})
 
-    def _built(self, due: Iterable[DueTrace], holding: re.Pattern[bytes] | None = None) -> Iterator[Trace]:
-        """The traces in normal form; only those that hold something, if that is asked for."""
+    def _built(self, due: Iterable[DueTrace]) -> Iterator[Trace]:
+        """The traces in normal form."""
         for each in due:
-            chunks = self._store.read_chunks(each.chunks)
-            if holding is None or any(holding.search(data) for _, data in chunks):
-                trace = build_trace(gather(chunks), Closing(each.trigger))
-                if trace is not None:
-                    yield trace
+            trace = build_trace(gather(self._store.read_chunks(each.chunks)), Closing(each.trigger))
+            if trace is not None:
+                yield trace
 
     def _flush(self) -> None:
         if self._waiting:

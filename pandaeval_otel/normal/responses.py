@@ -10,11 +10,8 @@ from pandaeval_otel.model import Span
 from pandaeval_otel.normal.session import MAX_ID_CHARS
 
 MAX_GIVEN = 4
-MAY_CONTINUE = re.compile(
-    rb'previous_response\.id|previous_response_id"\s*:\s*"|conversation\.id.{1,8}?resp_', re.DOTALL
-)
-"""Found in the spans' bytes of every trace that goes on from a response of another one."""
 _KEPT = "resp_"
+_CONTINUES = re.compile(rb'previous_response\.id|previous_response_id"\s*:\s*"|conversation\.id.{1,8}?resp_', re.DOTALL)
 
 
 def exchanged(spans: Sequence[Span]) -> tuple[tuple[str, ...], str]:
@@ -33,6 +30,13 @@ def exchanged(spans: Sequence[Span]) -> tuple[tuple[str, ...], str]:
     left = dict.fromkeys(id_ for id_ in kept if id_ not in answered and _whole(id_))
     continues = next((id_ for id_ in previous if id_ not in own and _whole(id_)), "")
     return tuple(left)[:MAX_GIVEN][::-1], continues
+
+
+def may_continue(spans: bytes) -> bool:
+    """Whether a trace with these spans, as they came, may go on from a response of another trace; all that do are among
+    those that may."""
+    # To search for two texts first takes a quarter of the time, and most spans have neither.
+    return (b"previous_response" in spans or b"resp_" in spans) and _CONTINUES.search(spans) is not None
 
 
 def _whole(id_: str) -> bool:

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.files import Request
 from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.judging import Runner
+from pandaeval_collector.line import Decision, Line
 from pandaeval_collector.store import Store, response_digest
 from pandaeval_collector.store.responses import BLOCK_BITS, Responses
 from pandaeval_collector.store.schema import MIGRATIONS
+from pandaeval_collector.telemetry import Telemetry
 from support.chained import turn
 from support.embedder import WordEmbedder
+from support.judged import ScriptedConfidence, stored
 from support.line import RunningLine, as_file
 from support.made_traces import Composer, MadeTrace
 
-from pandaeval_otel.model import Trace
+from pandaeval_otel.model import Trace, Trigger
 
 QUIET = 11.0
 ONE = turn(1, ["resp_1"])
@@ -295,6 +301,27 @@ class TestJudged:
             one, two = inspected([first, turn(2, ["resp_x"], f"resp_{number}")])
             found.add((sampled(inspected([first])[0]), sampled(one), sampled(two)))
         assert found == {(True, True, True), (False, False, False)}
+
+    async def test_what_a_judge_says_of_a_first_turn_counts_in_its_session(self, tmp_path: Path) -> None:
+        """Though it stood alone when it was asked about."""
+        store, metrics = Store(tmp_path, "off"), {"trace.confidence", "session.agent_consistency"}
+        evaluator = Evaluator(WordEmbedder(), Settings(metrics, judge=JudgeSettings("m", delay=0.0)))
+        line = Line(store, evaluator)
+
+        async def settle(decide: Callable[[], Decision]) -> None:
+            store.commit(decide().changes).result()
+
+        for each in (ONE, TWO):
+            store.commit(line.decide([stored(store, each)]).changes).result()
+            await Runner(store, line, evaluator, ScriptedConfidence(), settle, Telemetry()).drain()
+        said = [orjson.loads(row.body) for row in store.results_after(0)]
+        assert [(each["metric"], each["session_id"]) for each in said] == [
+            ("confidence", None),
+            ("confidence", "resp_1"),
+        ]
+        [whole] = line.close_sessions(["resp_1"], lambda _: Trigger.IDLE).results
+        store.close()
+        assert (whole.outcome, whole.to_dict()["coverage"]) == ("scored", 1.0)
 
 
 def inspected(turns: list[MadeTrace]) -> list[Trace]:

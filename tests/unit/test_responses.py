@@ -10,7 +10,7 @@ from support.chained import turn
 
 from pandaeval_otel.model import Kind, Trace
 from pandaeval_otel.normal.evidence import gather
-from pandaeval_otel.normal.responses import MAX_GIVEN, MAY_CONTINUE
+from pandaeval_otel.normal.responses import MAX_GIVEN, may_continue
 from pandaeval_otel.normal.trace import Closing, build_trace, trace_of
 from pandaeval_otel.wire import split_traces
 from tests.support.builders import Spans
@@ -132,8 +132,9 @@ def test_in_every_dialect_and_it_shows_in_the_bytes(attributes: dict[str, Any], 
             held.string_value = value
     found = built(made.request().SerializeToString())
     assert found.continues == continues
-    if continues:
-        assert MAY_CONTINUE.search(made.request().SerializeToString())
+    assert may_continue(made.request().SerializeToString()) is bool(
+        continues or "previous_response.id" in str(attributes)
+    )
 
 
 @pytest.mark.parametrize("value", [["resp_1"], {"id": "resp_1"}, True, 0.5])
