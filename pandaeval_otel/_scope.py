@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import opentelemetry.context as context_api
@@ -47,16 +46,18 @@ class Scope:
     case: str = ""
     trial: str = ""
 
-    @cached_property
-    def attributes(self) -> dict[str, str]:
-        """What is stamped on spans; also the names under which it travels as baggage."""
+    attributes: dict[str, str] = field(init=False, compare=False, repr=False)
+    """What is stamped on spans; also the names under which it travels as baggage. Made at once and not on demand: no
+    span waits for it, nor for a lock that a thread held while it made it and that a forked child inherits as it is."""
+
+    def __post_init__(self) -> None:
         named = (
             (semconv.PANDAEVAL_SESSION_ID, self.session),
             (semconv.PANDAEVAL_USER_ID, self.user),
             (semconv.PANDAEVAL_CASE_ID, self.case),
             (semconv.PANDAEVAL_TRIAL, self.trial),
         )
-        return {name: value for name, value in named if value}
+        object.__setattr__(self, "attributes", {name: value for name, value in named if value})
 
 
 NOTHING = Scope()
@@ -71,12 +72,12 @@ def scope_in(context: Context) -> Scope:
 
 def _completed(scope: Scope, context: Context) -> Scope:
     entries = baggage.get_all(context)
-    found: dict[str, str] = {}
-    for field, names in _FROM_BAGGAGE:
-        if not getattr(scope, field):
+    found: dict[str, Any] = {}
+    for said, names in _FROM_BAGGAGE:
+        if not getattr(scope, said):
             value = next((entries[name] for name in names if entries.get(name)), None)
             if value is not None:
-                found[field] = str(value)
+                found[said] = str(value)
     return replace(scope, **found) if found else scope
 
 
@@ -95,22 +96,19 @@ def stamp(span: Any, context: Context) -> Scope | None:
         carried = getattr(parent, CARRIED, None)
         if carried is scope or carried == scope:
             return None
-    _write(scope.attributes, span)
-    return scope  # type: ignore[no-any-return]
-
-
-def _write(attributes: dict[str, str], span: Any) -> None:
-    """Sets attributes of a starting span. Until it has started nobody else can write on it, and these names and values
-    need no cleaning: where no limit of the SDK is near, its locks and checks, most of what a stamp costs, are left out.
-    """
+    # Until it has started nobody else can write on it, and these names and values need no cleaning: where no limit of
+    # the SDK is near, its locks and checks, most of what a stamp costs, are left out.
     held: Any = getattr(span, "_attributes", None)
-    if type(held) is _PLAIN and held.max_value_len is None:
-        plain = held._dict
-        if held.maxlen is None or len(plain) + len(attributes) <= held.maxlen:
-            plain.update(attributes)
-            return
-    for name, value in attributes.items():
-        span.set_attribute(name, value)
+    if (
+        type(held) is _PLAIN
+        and held.max_value_len is None
+        and (held.maxlen is None or len(held._dict) < held.maxlen - 3)
+    ):
+        held._dict.update(scope.attributes)
+    else:
+        for name, value in scope.attributes.items():
+            span.set_attribute(name, value)
+    return scope  # type: ignore[no-any-return]
 
 
 def _as_known() -> Any:

@@ -76,7 +76,8 @@ class Using:
     decorated functions may run anywhere."""
 
     def __init__(self, propagate: bool, **said: str) -> None:
-        self._said, self._propagate = said, propagate
+        self._said: dict[str, Any] = {**said}
+        self._propagate = propagate
         self._tokens: list[Token[Context]] = []
 
     def __enter__(self) -> Using:

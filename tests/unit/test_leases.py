@@ -1,12 +1,14 @@
-"""A fork while another thread is in the midst of a shutdown: the child's books balance, and its threads end."""
+"""A fork while another thread is in the midst of a shutdown, or of a span that is stamped: the child's books balance,
+its threads end, and nothing waits for a lock that the thread left behind."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
@@ -14,7 +16,8 @@ import pytest
 from opentelemetry.sdk._logs import LoggerProvider
 from support.processors import Recording, emit, processor, provider
 
-from pandaeval_otel import PandaEvalLogProcessor
+from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_session
+from pandaeval_otel._scope import Scope, stamp
 from pandaeval_otel.forwarder import Forwarder
 from pandaeval_otel.handover import Handover
 from pandaeval_otel.leases import Lease, _is_last
@@ -22,7 +25,9 @@ from pandaeval_otel.leases import Lease, _is_last
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
 NOWHERE = "127.0.0.1:1"
-_WATCHED: list[Any] = [Handover.shutdown, Lease.end, _is_last, Forwarder.shutdown, Forwarder._close]
+CHILD_S = 30
+_SHUTDOWN: list[Any] = [Handover.shutdown, Lease.end, _is_last, Forwarder.shutdown, Forwarder._close]
+_STAMPING: list[Any] = [PandaEvalSpanProcessor.on_start, stamp, Scope.__post_init__]
 
 
 class Application:
@@ -37,32 +42,35 @@ class Application:
 
     def play(self) -> None:
         """A span, and an event in it."""
-        span = self.tracing.get_tracer("t").start_span("root")
+        with using_session("s"):
+            span = self.tracing.get_tracer("t").start_span("root")
         emit(self.logging, span, {"said": "this"})
         span.end()
 
 
-def line_by_line(application: Application) -> Iterator[str]:
-    """Shuts its tracing down on another thread, which stands still before each line of ours that it passes."""
-    codes: set[CodeType] = {function.__code__ for function in _WATCHED}
+def line_by_line(run: Callable[[], Any], watched: list[Any]) -> Iterator[str]:
+    """Runs it on another thread, which stands still before each line that it passes of what is watched, and of all that
+    is called from there."""
+    codes: set[CodeType] = {function.__code__ for function in watched}
     places: list[str] = []
     stands, goes = threading.Semaphore(0), threading.Semaphore(0)
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
-        if frame.f_code not in codes:
+        caller = frame.f_back
+        if frame.f_code not in codes and not (caller is not None and caller.f_code in codes):
             return None
         places.append(f"{frame.f_code.co_qualname}:{frame.f_lineno} {event}")
         stands.release()
         goes.acquire()
         return trace
 
-    def shut_down() -> None:
+    def traced() -> None:
         sys.settrace(trace)
-        application.tracing.shutdown()
+        run()
         sys.settrace(None)
         stands.release()
 
-    thread = threading.Thread(target=shut_down)
+    thread = threading.Thread(target=traced)
     thread.start()
     stands.acquire()
     while places:  # at its end there is none
@@ -89,22 +97,36 @@ def in_child(application: Application) -> int:
     return 0
 
 
+def failures(application: Application, run: Callable[[], Any], watched: list[Any]) -> list[str]:
+    """Where a child went wrong that was forked there."""
+    failed, seen = [], 0
+    for place in line_by_line(run, watched):
+        seen += 1
+        pid = os.fork()
+        if pid == 0:
+            sys.settrace(None)
+            signal.alarm(CHILD_S)
+            os._exit(in_child(application))
+        if os.waitpid(pid, 0)[1]:
+            failed.append(place)
+    assert seen > 10
+    return failed
+
+
 @pytest.mark.parametrize("last", [False, True], ids=["shared", "last"])
 def test_a_fork_at_any_line_of_a_shutdown(last: bool) -> None:
     application = Application()
     application.play()
     if last:
         application.logging.shutdown()
-    failed, seen = [], 0
-    for place in line_by_line(application):
-        seen += 1
-        pid = os.fork()
-        if pid == 0:
-            sys.settrace(None)
-            os._exit(in_child(application))
-        if os.waitpid(pid, 0)[1]:
-            failed.append(place)
+    assert failures(application, application.tracing.shutdown, _SHUTDOWN) == []
     application.logging.shutdown()
-    assert seen > 10
-    assert failed == []
+    assert application.telemetry.balance() == 0
+
+
+def test_a_fork_at_any_line_of_a_stamp() -> None:
+    application = Application()
+    assert failures(application, application.play, _STAMPING) == []
+    application.tracing.shutdown()
+    application.logging.shutdown()
     assert application.telemetry.balance() == 0
