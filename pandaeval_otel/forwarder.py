@@ -25,7 +25,6 @@ _WAKE_AT = 2
 """The worker is woken before its time when one part in so many of the queue is used. Not earlier: a worker that runs
 beside the application costs it more than the spans that wait."""
 _LATE_S = 0.5
-_PAUSE_S = 0.5
 
 
 class Forwarder:
@@ -40,7 +39,7 @@ class Forwarder:
         me = ref(self)  # whoever reads gauges must not keep it alive
         self._telemetry.watch(QUEUE, lambda: len(found.inbox) if (found := me()) else 0)
         self._telemetry.watch(HELD, lambda: found.worker.collecting.held_bytes if (found := me()) else 0)
-        self._telemetry.watch(BUFFERED, lambda: found.worker.submission.buffered_bytes if (found := me()) else 0)
+        self._telemetry.watch(BUFFERED, lambda: found.worker.submission.buffer.size if (found := me()) else 0)
 
     def _begin(self, inherited: tuple[int, ...] = ()) -> None:
         """Everything that a process has for itself; again in a forked child."""
@@ -114,9 +113,9 @@ class Forwarder:
         finally:
             self._starting.release()
 
-    def before_fork(self) -> None:
-        """On the forking thread."""
-        self.worker.submission.pause(_PAUSE_S)
+    def before_fork(self, timeout: float) -> float:
+        """On the forking thread, which waits at most ``timeout`` seconds here. Returns how many more it should wait."""
+        return self.worker.submission.pause(timeout)
 
     def after_fork_in_parent(self) -> None:
         """On the forking thread."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from weakref import WeakSet, finalize
 
 from pandaeval_otel.context import SESSION_LISTENERS
 from pandaeval_otel.forwarder import Forwarder
 from pandaeval_otel.settings import Settings
+
+_PAUSE_S = 0.5
+"""How long a fork waits for workers that are in the midst of talking to their collectors."""
 
 _lock = threading.RLock()  # a collected processor gives its lease back in the midst of anything
 _by_settings: dict[Settings, Forwarder] = {}
@@ -70,8 +74,8 @@ def _is_last(forwarder: Forwarder) -> bool:
 
 
 def _before_fork() -> None:
-    for forwarder in list(_everyone):
-        forwarder.before_fork()
+    deadline = time.monotonic() + _PAUSE_S
+    time.sleep(max((each.before_fork(max(0.0, deadline - time.monotonic())) for each in list(_everyone)), default=0.0))
 
 
 def _after_fork_in_parent() -> None:

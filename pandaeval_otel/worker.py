@@ -113,7 +113,7 @@ class Worker:
         for flush in flushes:
             if flush.up_to is None:
                 self._put(self.collecting.flush(flush.shutting))
-                flush.up_to, flush.lost = self.submission.newest, self.submission.lost
+                flush.up_to, flush.lost = self.submission.buffer.newest, self.submission.buffer.lost
         self.submission.step(hurry=bool(flushes))
         for flush in flushes:
             self._settle(flush, now)
@@ -133,12 +133,12 @@ class Worker:
 
     def _put(self, parts: list[Part]) -> None:
         for part in parts:
-            self.submission.put(part)
+            self.submission.buffer.put(part)
 
     def _settle(self, flush: Flush, now: float) -> None:
-        settled = flush.up_to is not None and self.submission.settled >= flush.up_to
+        settled = flush.up_to is not None and self.submission.buffer.settled >= flush.up_to
         if settled or now >= flush.deadline:
-            flush.ok = settled and self.submission.lost == flush.lost
+            flush.ok = settled and self.submission.buffer.lost == flush.lost
             if flush.shutting:
                 self.submission.give_up("shutdown")
             self._flushes.remove(flush)

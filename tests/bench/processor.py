@@ -28,8 +28,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.trace import Tracer
 
 from pandaeval_otel import PandaEvalSpanProcessor, using_session
+from pandaeval_otel.buffer import Buffer
 from pandaeval_otel.collecting import Part
-from pandaeval_otel.submission import Submission
 
 CONTENT = "What people ask and agents answer. " * 158  # 5.5 KB, twice per span
 ATTRIBUTES = {f"gen_ai.attribute.{number}": f"value {number}" for number in range(18)}
@@ -43,7 +43,7 @@ class _Discard(SpanExporter):
         return SpanExportResult.SUCCESS
 
 
-class _Discarding(Submission):
+class _Discarding(Buffer):
     def put(self, part: Part) -> None:
         """Nothing."""
 
@@ -74,8 +74,7 @@ def ours() -> PandaEvalSpanProcessor:
     processor = PandaEvalSpanProcessor()
     forwarder = processor._forwarder
     assert forwarder is not None
-    forwarder._make_submission = _Discarding
-    forwarder.worker.submission = _Discarding(forwarder.settings, forwarder._count, forwarder.worker.wake.set)
+    forwarder.worker.submission.buffer = _Discarding(0, forwarder._count)
     return processor
 
 

@@ -25,6 +25,7 @@ from pandaeval_otel._proto.trace_service_pb2 import (
     SubmitTracesRequest,
     SubmitTracesResponse,
 )
+from pandaeval_otel.buffer import Buffer
 from pandaeval_otel.submission import Submission
 
 try:  # before 1.35 or so the SDK had a class of its own
@@ -132,7 +133,7 @@ def processor(endpoint: str, telemetry: Recording, **options: Any) -> PandaEvalS
     return PandaEvalSpanProcessor(endpoint, telemetry=telemetry, **{"shutdown_timeout": 5.0, **options})
 
 
-class _Witness(Submission):
+class _Witness(Buffer):
     taken: set[str]
 
     def _tell(self, waiting: Any, outcome: str, reason: str = "") -> None:
@@ -146,8 +147,15 @@ def witness(processor: PandaEvalSpanProcessor) -> set[str]:
     taken: set[str] = set()
     forwarder = processor._forwarder
     assert forwarder is not None
-    forwarder._make_submission = type("Witness", (_Witness,), {"taken": taken})
-    forwarder.worker.submission.__class__ = forwarder._make_submission
+    witness = type("Witness", (_Witness,), {"taken": taken})
+
+    def watched(*arguments: Any) -> Submission:
+        submission = Submission(*arguments)
+        submission.buffer.__class__ = witness
+        return submission
+
+    forwarder._make_submission = watched
+    forwarder.worker.submission.buffer.__class__ = witness
     return taken
 
 
