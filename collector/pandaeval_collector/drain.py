@@ -24,12 +24,19 @@ async def drain(
 ) -> int:
     """Sends the chunks of undecided traces as OTLP/gRPC to another collector; returns how many it took over. Those are
     removed from this store; the rest stays for a next start. Stops at the first failure and after ``patience_s``
-    seconds: a stop must not hang on a peer that is down. ``token``: the peer's. ``certificate``: file with the
-    authority to trust where the endpoint is ``https://``."""
+    seconds: a stop must neither hang on a peer that is down nor fail. ``token``: the peer's. ``certificate``: file with
+    the authority to trust where the endpoint is ``https://``."""
+    try:
+        peer = _channel(endpoint, certificate)
+    except OSError as error:
+        _log.warning(
+            "store.drain_certificate %s cannot be read (%s); open traces stay here", certificate, error.strerror
+        )
+        return 0
     sent = 0
     deadline = asyncio.get_running_loop().time() + patience_s
     headers = () if token is None else (("authorization", f"Bearer {token}"),)
-    async with _channel(endpoint, certificate) as channel:
+    async with peer as channel:
         for chunk in store.open_chunks():
             if asyncio.get_running_loop().time() > deadline:
                 _log.warning("handing over to %s takes too long; the rest stays here", endpoint)
@@ -37,7 +44,9 @@ async def drain(
             try:
                 await _hand_over(channel, chunk, headers)
             except grpc.aio.AioRpcError as error:
-                _log.warning("%s does not take over (%s); the rest stays here", endpoint, error.details())
+                _log.warning(
+                    "%s does not take over (%s)%s; the rest stays here", endpoint, error.details(), _cure(error)
+                )
                 break
             await asyncio.wrap_future(store.discard([chunk.id]))
             sent += 1
@@ -47,6 +56,17 @@ async def drain(
 
 async def _hand_over(channel: grpc.aio.Channel, chunk: Chunk, headers: tuple[tuple[str, str], ...]) -> None:
     await channel.unary_unary(_METHODS[chunk.logs], None, None)(chunk.data, timeout=_CALL_S, metadata=headers)
+
+
+def _cure(error: grpc.aio.AioRpcError) -> str:
+    details = (error.details() or "").upper()
+    if "CERTIFICATE_VERIFY_FAILED" in details:
+        return ": set store.drain_certificate to the file of its authority"
+    if "WRONG_VERSION_NUMBER" in details or "WRONG VERSION NUMBER" in details:
+        return ": it does not speak TLS there, write http:// in store.drain_to"
+    if "SOCKET CLOSED" in details or "CONNECTION RESET" in details or "ENDPOINT CLOSING" in details:
+        return ": if it speaks TLS, write https:// in store.drain_to; client certificates it must not demand"
+    return ""
 
 
 def _channel(endpoint: str, certificate: str | None) -> grpc.aio.Channel:

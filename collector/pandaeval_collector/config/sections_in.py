@@ -109,7 +109,7 @@ class Store(Section):
     drain_to: Endpoint | None = Field(
         default=None,
         description="OTLP/gRPC endpoint of the collector that takes over, for on_shutdown: forward; https:// for TLS. "
-        "It is shown the token of server.token_env.",
+        "It is shown the token of server.token_env, and must not demand a client certificate.",
     )
     drain_certificate: FilePath | None = Field(
         default=None,
