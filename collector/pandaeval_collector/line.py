@@ -71,9 +71,9 @@ class Line:
         changes = decision.changes
         decision.runs = sorted((one.run for one in understood if one.run is not None), key=lambda run: run.member.order)
         changes.traces = [_row(each, one) for each, one in zip(due, understood, strict=True)]
-        changes.jobs = [job for run in decision.runs for job in run.jobs]
         with self._store.snapshot():
             decision.runs, places = self._sessions.place(decision.runs)
+            changes.jobs = [job for run in decision.runs for job in run.jobs]
             results = self._sessions.file(decision.runs, places, changes)
             first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
             self._add_results(results, decision, first_time)

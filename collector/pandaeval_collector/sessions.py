@@ -56,9 +56,9 @@ class Sessions:
         """The runs, those that name no session in the one that follows from the responses that they go on from.
         ``runs``: in order of start."""
         places = self._chains.place(runs)
-        sessions = places.sessions
+        sessions, evaluator = places.sessions, self._evaluator
         return [
-            in_session(run, sessions[id_]) if (id_ := run.unit.trace_id) in sessions else run for run in runs
+            in_session(run, sessions[id_], evaluator) if (id_ := run.unit.trace_id) in sessions else run for run in runs
         ], places
 
     def file(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> list[Result]:

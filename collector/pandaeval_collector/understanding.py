@@ -45,7 +45,8 @@ class Chunks(Protocol):
 @dataclass(slots=True)
 class Run:
     """An agent's trace, as its session and its results need it. ``member``: what it leaves behind for its session, yet
-    without signals. ``results``: those of comparing excepted. ``awaited``: metrics whose judge the session waits for;
+    without signals. ``is_judged``: whether traces like it are at all; ``suspicious``: whether it looks as if it had
+    failed. ``results``: those of comparing excepted. ``awaited``: metrics whose judge the session waits for;
     ``jobs`` ask it. ``lost``: why its texts have no vectors, if they have none. ``trace``: ``None`` where nobody needs
     the spans. Nobody changes what stands here: it may have to be filed again."""
 
@@ -57,16 +58,26 @@ class Run:
     jobs: list[JobRow] = field(default_factory=list)
     lost: Exception | None = None
     trace: Trace | None = None
+    is_judged: bool = False
+    suspicious: bool = False
 
 
-def in_session(run: Run, session_id: str) -> Run:
-    """The run as part of a session that it does not name itself."""
+def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
+    """The run as part of a session that it does not name itself: it is judged if that is."""
     unit = replace(run.unit, session_id=session_id)
+    results = [replace(result, unit=unit) for result in run.results]
+    jobs, awaited = run.jobs, run.awaited
+    if run.is_judged:
+        results, choices = evaluator.drawn(results, unit, run.suspicious)
+        jobs = [job for job in jobs if choices[job.metric].included]
+        awaited = [name for name in awaited if choices[f"{unit.level}.{name}"].in_sample]
     return replace(
         run,
         unit=unit,
         member=replace(run.member, body={**run.member.body, CHAINED: True}),
-        results=[replace(result, unit=unit) for result in run.results],
+        results=results,
+        jobs=jobs,
+        awaited=awaited,
         trace=run.trace and with_session(run.trace, session_id),
     )
 
@@ -128,7 +139,8 @@ class Understanding:
         judge = self._evaluator.settings.judge
         if judge is None:
             return
-        suspicious = trace.error is not None or any(result.success is False for result in run.results)
+        run.is_judged = True
+        run.suspicious = suspicious = trace.error is not None or any(result.success is False for result in run.results)
         found, questions = self._evaluator.judged(trace, suspicious)
         run.results.extend(found)
         if questions:

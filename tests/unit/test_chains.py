@@ -287,20 +287,34 @@ class TestFiles:
 
 
 class TestJudged:
-    def test_the_first_two_turns_are_in_one_sample(self) -> None:
-        """Whether or not the first is known to be the first of a conversation."""
-        half = JudgeSettings("m", selection=Selection(share=0.5))
-        evaluator = Evaluator(WordEmbedder(), Settings(judge=half))
-
-        def sampled(trace: Trace) -> bool:
-            return bool(evaluator.judged(trace)[1])
-
+    @pytest.mark.parametrize("when", ["always", "suspicious"])
+    def test_a_conversation_is_judged_whole_or_not_at_all(self, tmp_path: Path, when: Any) -> None:
+        """By what is stored and by the file, turn by turn."""
+        half = JudgeSettings("m", selection=Selection(share=0.5, when=when))
+        evaluator = Evaluator(WordEmbedder(), Settings({"trace.confidence"}, judge=half))
+        store = Store(tmp_path, "off")
+        line = Line(store, evaluator)
         found = set()
-        for number in range(20):
-            first = turn(1, [f"resp_{number}"])
-            one, two = inspected([first, turn(2, ["resp_x"], f"resp_{number}")])
-            found.add((sampled(inspected([first])[0]), sampled(one), sampled(two)))
-        assert found == {(True, True, True), (False, False, False)}
+        for number in range(1, 13):
+            names = ["", *(f"resp_{number}_{at}" for at in range(4))]
+            turns = [turn(10 * number + at, [names[at + 1]], names[at]) for at in range(4)]
+            asked = []
+            for each in turns:
+                decision = line.decide([stored(store, each)])
+                store.commit(decision.changes).result()
+                asked.append(len(decision.changes.jobs))
+            signals = {
+                orjson.loads(row.body)["signals"]["confidence"]["outcome"] for row in store.session_traces(names[1])
+            }
+            found.add((*asked, *signals))
+            with FileRun(evaluator) as run:
+                for each in turns:
+                    run.add(Request(False, each.request().SerializeToString()))
+                decided: list[Decision] = []
+                list(run.results(decided.append))
+            assert sum(len(decision.changes.jobs) for decision in decided) == sum(asked)
+        store.close()
+        assert found == {(1, 1, 1, 1, "pending"), (0, 0, 0, 0, "unscored")}
 
     async def test_what_a_judge_says_of_a_first_turn_counts_in_its_session(self, tmp_path: Path) -> None:
         """Though it stood alone when it was asked about."""

@@ -19,6 +19,7 @@ from pandaeval_collector.evaluator.settings import Settings
 from pandaeval_collector.evaluator.texts import vectors
 from pandaeval_collector.evaluator.unit import trace_unit
 from pandaeval_collector.judge.desk import Spent
+from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.metric import (
     EarlierOutput,
     Metric,
@@ -83,6 +84,10 @@ class Evaluator:
     def judged(self, trace: Trace, suspicious: bool = False) -> tuple[list[Result], list[Question]]:
         """The judged metrics: results where no model has to be asked, and questions for all others."""
         return ([], []) if self._judged is None else self._judged.questions(trace, suspicious)
+
+    def drawn(self, results: Sequence[Result], unit: Unit, suspicious: bool) -> tuple[list[Result], dict[str, Choice]]:
+        """See :meth:`Judged.drawn`."""
+        return ([*results], {}) if self._judged is None else self._judged.drawn(results, unit, suspicious)
 
     def answered(self, question: Question, finding: Finding, spent: Spent | None = None) -> Result:
         """The result of a question that :meth:`judged` asked."""

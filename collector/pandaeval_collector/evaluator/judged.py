@@ -20,6 +20,7 @@ from pandaeval_otel.model import Trace
 
 PASSING = frozenset({Why.JUDGE_FAILED, Why.TIMEOUT, Why.OVER_BUDGET, Why.INVALID_VERDICT, Why.METRIC_ERROR})
 """Whys that another try may take away."""
+_NOT_SAMPLED = Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,10 @@ class Judged:
     def questions(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Results where no model has to be asked, and questions for all others."""
         unit = trace_unit(trace)
-        # Of a conversation that no span names, a turn sees no more than the one before it.
-        whole = trace.continues or trace.session_id or next(reversed(trace.responses), trace.trace_id)
         results: list[Result] = []
         questions: list[Question] = []
         for metric in self._metrics:
-            choice = self._judge.selection.choose(metric.key, whole, suspicious)
+            choice = self._choice(metric, trace, suspicious)
             finding = self._before_asking(metric, trace, choice.included)
             question = self._question(metric, unit, choice)
             if finding is None:
@@ -61,6 +60,33 @@ class Judged:
                 results.append(self.answered(question, finding))
         return results, questions
 
+    def drawn(self, results: Sequence[Result], unit: Unit, suspicious: bool) -> tuple[list[Result], dict[str, Choice]]:
+        """The same questions for a trace that was asked about before its session was known, which ``unit`` names: the
+        results that were given without asking, and the choices by metric key. Those not chosen are ``not_sampled``."""
+        choices = {m.key: self._judge.selection.choose(m.key, unit.session_id or "", suspicious) for m in self._metrics}
+        found = [self._again(result, choices.get(f"{unit.level}.{result.metric}")) for result in results]
+        given = {result.metric for result in results}
+        left_out = [m for m in self._metrics if not choices[m.key].included and m.name not in given]
+        return [*found, *(self._not_sampled(m, unit, choices[m.key]) for m in left_out)], choices
+
+    def _again(self, result: Result, choice: Choice | None) -> Result:
+        if choice is None:
+            return result
+        if not choice.included:
+            metric = next(metric for metric in self._metrics if metric.name == result.metric)
+            return self._not_sampled(metric, result.unit, choice)
+        return replace(result, finding=_chosen(result.finding, choice))
+
+    def _not_sampled(self, metric: TraceMetric, unit: Unit, choice: Choice) -> Result:
+        return self.answered(self._question(metric, unit, choice), _NOT_SAMPLED)
+
+    def _choice(self, metric: TraceMetric, trace: Trace, suspicious: bool) -> Choice:
+        """A turn of a conversation that no span names is drawn with its session, once that is known."""
+        if trace.session_id is None and trace.continues:
+            return Choice()
+        whole = trace.session_id or next(reversed(trace.responses), trace.trace_id)
+        return self._judge.selection.choose(metric.key, whole, suspicious)
+
     def answered(self, question: Question, finding: Finding, spent: Spent | None = None) -> Result:
         """The result of a question. What the provider or the budget kept from being answered has an id of its own, so
         that an answer at a later try is a new result."""
@@ -68,12 +94,11 @@ class Judged:
         if isinstance(finding, Unscored) and finding.why in PASSING:
             depends = {**self._preparation.depends_on(metric, question.threshold), "why": finding.why.value}
             id_ = Identity(metric.key, metric.version, question.model, depends).of(question.unit)
-        chosen = {"inclusion_probability": question.choice.probability, "in_sample": question.choice.in_sample}
         return Result(
             id=id_,
             metric=metric.name,
             unit=question.unit,
-            finding=replace(finding, metadata={**finding.metadata, **chosen}),
+            finding=_chosen(finding, question.choice),
             evaluator=By(metric.kind, metric.version, spent.model or question.model),
             threshold=question.threshold,
             revision=question.unit.revision,
@@ -86,7 +111,7 @@ class Judged:
 
     def _before_asking(self, metric: TraceMetric, trace: Trace, sampled: bool) -> Finding | None:
         if not sampled:
-            return Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
+            return _NOT_SAMPLED
         refused = refusal(trace, self._preparation.settings.score_fragments)
         if refused is None and trace.forced:
             refused = Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
@@ -100,3 +125,8 @@ class Judged:
         prepared = self._preparation.of(metric)
         model = self._judge.model_of(metric.key)
         return Question(prepared.identity.of(unit), metric, unit, model, prepared.threshold, choice)
+
+
+def _chosen(finding: Finding, choice: Choice) -> Finding:
+    chosen = {"inclusion_probability": choice.probability, "in_sample": choice.in_sample}
+    return replace(finding, metadata={**finding.metadata, **chosen})
