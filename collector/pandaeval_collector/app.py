@@ -32,11 +32,12 @@ from pandaeval_collector.receivers.results_grpc import ResultsHandler
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.receivers.submit_grpc import SubmitHandler
 from pandaeval_collector.series import Labels
-from pandaeval_collector.settings import evaluator, judge, timing
+from pandaeval_collector.settings import evaluator, judge, timing, workers
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_collector.understanding import Run
 from pandaeval_collector.watching import Watching
+from pandaeval_collector.workers import Setup, Workers
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +109,10 @@ class Collector:
         def look(runs: Sequence[Run]) -> None:
             hints.look(run.lacking for run in runs)
 
-        pipeline = Pipeline(store, line, timing(config), self.telemetry, lambda _: wake(), on_runs=look)
+        understands = await self._start_workers(scorer)
+        pipeline = Pipeline(
+            store, line, timing(config), self.telemetry, lambda _: wake(), on_runs=look, understands=understands
+        )
         watching = Watching(store, pipeline)
 
         def wake() -> None:
@@ -154,6 +158,17 @@ class Collector:
         self._admission.draining = False
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc_address, http_address, health_address)
+
+    async def _start_workers(self, scorer: Evaluator) -> Workers | None:
+        number, config = workers(self._config), self._config
+        if not number:
+            return None
+        level = logging.getLogger().getEffectiveLevel()
+        setup = Setup(Path(config.store.path), config.embedding.model, scorer.settings, level)
+        pool = Workers(number, setup, self._environ, self.telemetry)
+        self._parts.push_async_callback(pool.close)
+        await pool.start()
+        return pool
 
     async def _start_judge(self, store: Store, line: Line, scorer: Evaluator, pipeline: Pipeline) -> None:
         configured = judge(self._config)

@@ -6,7 +6,7 @@ seconds. Several are separated by commas. Not set, a fail point costs one look a
 
 The points, in the order in which a span meets them: ``after_decode`` ``before_commit`` ``after_commit`` ``after_ack``
 ``before_decide`` ``after_decide`` ``after_decision_commit`` ``before_export`` ``after_export``; ``during_resume`` at
-each chunk that a start takes up again.
+each chunk that a start takes up again; ``in_worker`` when a process of the line has understood a batch, and kills that.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ POINTS = (
     "before_export",
     "after_export",
     "during_resume",
+    "in_worker",
 )
 _HANDED_OVER_S = 0.005
 

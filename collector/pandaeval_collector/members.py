@@ -77,6 +77,10 @@ class Member:
         """What it said at its end."""
         return self.answer[_HEAD.size + sum(_HEAD.unpack_from(self.answer)) :].decode()
 
+    def without_vectors(self) -> Member:
+        """The same, with nothing that can be worked out again."""
+        return Member(self.trace_id, self.start_ns, self.end_ns, self.body, self.answer, self.changed)
+
     def precedes(self, agent: str, start_ns: int, embedder: str) -> bool:
         """Whether its answer can be compared with that of a trace of ``agent`` that begins at ``start_ns``."""
         body = self.body
@@ -93,6 +97,23 @@ def speak(members: Sequence[Member]) -> None:
     rows = np.frombuffer(b"".join([answer.vector for answer in answers]), np.float32).reshape(len(answers), -1)
     for member, answer, direction in zip(silent, answers, Direction.of_rows(rows), strict=True):
         member._spoken = direction, frozenset(answer.words.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Why the texts of a trace have no vectors: an error that can be passed on to another process."""
+
+    kind: str
+    text: str
+
+    @classmethod
+    def of(cls, error: Exception | None) -> Lost | None:
+        return None if error is None else cls(type(error).__name__, str(error))
+
+    def error(self) -> Exception:
+        """One that reads like it."""
+        made: Exception = type(self.kind, (Exception,), {})(self.text)
+        return made
 
 
 def new_member(trace: Trace, texts: Texts) -> Member:
@@ -153,11 +174,11 @@ def remembered(member: Member, unit: Unit) -> Trace:
     )
 
 
-def own_texts(member: Member, embedder: Embedder, size: int, lost: Exception | None = None) -> Texts:
+def own_texts(member: Member, embedder: Embedder, size: int, lost: Lost | None = None) -> Texts:
     """What comparing asks of its answer. ``size``: that of a vector, for an answer that points nowhere; ``lost``: why
     it has none."""
     text = plain(member.text)
-    texts = Texts({}, (), embedder.id, embedder.bands, lost)
+    texts = Texts({}, (), embedder.id, embedder.bands, None if lost is None else lost.error())
     if member.body["embedder"] is not None:
         texts.know(text, *member.spoken())
     elif lost is None:

@@ -1,6 +1,7 @@
 """The straight line of a running collector: take in, store, acknowledge; decide what is due; commit; hand on.
 
-One event loop owns the assemblers, so they have no locks; scoring runs on one worker thread; SQLite writes on another.
+One event loop owns the assemblers, so they have no locks; scoring runs on one worker thread (and in processes of its
+own, with ``line.workers``); SQLite writes on another.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from pandaeval_collector import failpoints
+from pandaeval_collector.ahead import Ahead, Batch, Here
 from pandaeval_collector.awaited import Awaited
 from pandaeval_collector.intake import Intake
 from pandaeval_collector.line import Decision, Line
 from pandaeval_collector.receivers import Accepted, Submitted
 from pandaeval_collector.store import ResultRow, Store, TraceRow, WriteSet
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_collector.understanding import Run, Understood
+from pandaeval_collector.understanding import NotUnderstoodError, Run, Understands
 from pandaeval_collector.upkeep import Upkeep
 from pandaeval_otel.assembly import CloseRules, DueTrace, SessionAssembler, TraceAssembler
 from pandaeval_otel.model import Trigger
@@ -51,7 +54,8 @@ class Timing:
 
 class Pipeline:
     """Implements :class:`pandaeval_collector.receivers.Ingest`. ``on_results`` is called on the event loop with the
-    new rows of every commit, in order; ``on_runs`` with the agents' runs that were decided."""
+    new rows of every commit, in order; ``on_runs`` with the agents' runs that were decided. ``understands``: ``None``
+    has the line itself do it."""
 
     def __init__(
         self,
@@ -62,6 +66,7 @@ class Pipeline:
         on_results: Callable[[Sequence[ResultRow]], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         on_runs: Callable[[Sequence[Run]], None] | None = None,
+        understands: Understands | None = None,
     ) -> None:
         self.timing = timing or Timing()
         self.telemetry = telemetry or Telemetry()
@@ -77,6 +82,7 @@ class Pipeline:
         timing = self.timing
         self._tidying = Upkeep(store, timing.late_window, timing.retention, self.telemetry, self._traces.reopened)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-line")
+        self._ahead = Ahead(understands or Here(line.understanding), self._patiently)
         self._task: asyncio.Task[None] | None = None
         self._settling = asyncio.Lock()
         self._stopping = False
@@ -130,21 +136,31 @@ class Pipeline:
     async def stop(self, decide: bool = False) -> None:
         """Finishes the decision at hand and stops. Open traces stay in the store, or are decided as they are."""
         self._stopping = True
+        self._ahead.stop()
         if self._task is not None:
             try:
                 await self._task
-            except sqlite3.OperationalError as error:
+            except (sqlite3.OperationalError, NotUnderstoodError) as error:
                 _log.error("the last decision could not be stored (%s); the next start takes it up again", error)
         if decide:
             await self.close_all(Trigger.SHUTDOWN)
+        await self._ahead.drop()
         self._worker.shutdown()
 
     async def close_all(self, trigger: Trigger) -> None:
         """Decides every open trace, then every open session."""
-        while due := self._traces.take_all(trigger, _BATCH):
-            await self._decide(due)
+        await self.decide_all(trigger)
         open_sessions = [*self._sessions.take_all(trigger), *self._awaited.take_all(trigger)]
         await self._close_sessions({session.session_id: trigger for session in open_sessions})
+
+    async def decide_all(self, trigger: Trigger) -> None:
+        """Decides every open trace."""
+        while True:
+            self._ahead.fill(lambda: self._traces.take_all(trigger, _BATCH))
+            batch = self._ahead.next()
+            if batch is None:
+                return
+            await self._decide(batch)
 
     async def session_now(self, session_id: str) -> list[bytes]:
         """The results that a session would have if it ended now, as JSON objects; none of them is stored."""
@@ -172,9 +188,10 @@ class Pipeline:
         upkeep_at = self._clock() + self.timing.upkeep
         while not self._stopping:
             now = self._clock()
-            due = self._traces.take_due(now, _BATCH)
+            self._ahead.fill(partial(self._traces.take_due, now, _BATCH))
+            batch = self._ahead.next()
             try:
-                await self._settle_due(due, now)
+                await self._settle_due(batch, now)
                 if now >= upkeep_at:
                     upkeep_at = now + self.timing.upkeep
                     await self._tidying.run()
@@ -182,42 +199,41 @@ class Pipeline:
                 if self._stopping:
                     raise
                 # The last resort: what was taken out just now is in the store, and taken up again at the next start.
-                _log.exception("%d traces or a session could not be dealt with before the next start", len(due))
+                number = len(batch.due) if batch is not None else 0
+                _log.exception("%d traces or a session could not be dealt with before the next start", number)
                 self.telemetry.add("pandaeval.store.errors", "left")
             self.rounds += 1
-            if not due:
+            if batch is None:
                 await asyncio.sleep(_TICK_S)
 
-    async def _settle_due(self, due: Sequence[DueTrace], now: float) -> None:
-        if due:
-            await self._decide(due)
+    async def _settle_due(self, batch: Batch | None, now: float) -> None:
+        if batch is not None:
+            await self._decide(batch)
         sessions = self._awaited.ready(self._sessions.take_due(now), now)
         if sessions:
             await self._close_sessions({session.session_id: session.trigger for session in sessions})
 
-    async def _decide(self, due: Sequence[DueTrace]) -> None:
+    async def _decide(self, batch: Batch) -> None:
         failpoints.reach("before_decide")
+        due = batch.due
         try:
-            understood = await self._understand(due)
-            await self.settle(lambda: self._line.file(due, understood))
+            understood = await batch.ready
+            await self.settle(lambda: self._line.file(due, understood()))
         except Exception as error:
             if self._stopping:
                 raise
             if len(due) > 1:
                 for each in due:
-                    await self._decide([each])
+                    await self._decide(self._ahead.begin([each]))
                 return
             _log.exception("trace %s could not be decided", due[0].trace_id.hex())
             await self.settle(lambda: _given_up(due[0]))
-            self.telemetry.add("pandaeval.traces", "failed", 1, type(error).__name__)
+            kind = error.kind if isinstance(error, NotUnderstoodError) else type(error).__name__
+            self.telemetry.add("pandaeval.traces", "failed", 1, kind)
         for each in due:
             self._intake.decided(each)
             self.telemetry.add("pandaeval.traces", "decided", 1, each.trigger.value)
             self.telemetry.add("pandaeval.items", "decided", each.new_items)
-
-    async def _understand(self, due: Sequence[DueTrace]) -> list[Understood]:
-        loop = asyncio.get_running_loop()
-        return await self._patiently(lambda: loop.run_in_executor(self._worker, self._line.understanding.of, due))
 
     async def _close_sessions(self, sessions: dict[str, Trigger]) -> None:
         self._closing += len(sessions)

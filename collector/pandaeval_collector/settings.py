@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.config import Config, enabled_metrics, judge_models, judge_samples, metric_thresholds
+from pandaeval_collector.cores import usable_cores
 from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.metric import registry
@@ -13,6 +14,9 @@ from pandaeval_otel.assembly import CloseRules
 if TYPE_CHECKING:
     from pandaeval_collector.judging import JudgeConfig
     from pandaeval_collector.pipeline import Timing
+
+MOST_WORKERS = 4
+"""More would wait for the one process that files what they understood."""
 
 
 def evaluator(config: Config) -> Evaluator:
@@ -79,6 +83,15 @@ def judge(config: Config) -> JudgeConfig | None:
         given.canaries,
         given.canary_interval,
     )
+
+
+def workers(config: Config) -> int:
+    """How many processes understand traces for the line; 0: the collector's own does it."""
+    wanted = config.line.workers
+    if wanted != "auto":
+        return wanted
+    cores = usable_cores()
+    return min(cores, MOST_WORKERS) if cores > 1 else 0
 
 
 def close_rules(config: Config) -> CloseRules:

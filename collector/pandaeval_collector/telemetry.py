@@ -21,6 +21,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument("pandaeval.items", "counter", "{item}", "Spans and log records taken up again or decided"),
         Instrument("pandaeval.traces", "counter", "{trace}", "Traces decided, by why they were closed"),
         Instrument("pandaeval.sessions", "counter", "{session}", "Sessions that could not be scored"),
+        Instrument("pandaeval.workers", "counter", "{process}", "Processes of the line, started and ended"),
         Instrument("pandaeval.jobs", "counter", "{job}", "Judge jobs, by what became of them"),
         Instrument("pandaeval.requests", "counter", "{request}", "Requests received, by answer and door"),
         Instrument("pandaeval.exporter.items", "counter", "{item}", "Results sent or dropped, by exporter and signal"),
@@ -28,7 +29,12 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument("pandaeval.traces.open", "gauge", "{trace}", "Traces that are not decided yet"),
         Instrument("pandaeval.queue.size", "gauge", "{item}", "Work that waits, by queue"),
         Instrument("pandaeval.store.size", "gauge", "By", "Bytes in use in the store's file"),
-        Instrument("pandaeval.memory", "gauge", "By", "Resident memory of the collector's process, the judge's apart"),
+        Instrument(
+            "pandaeval.memory",
+            "gauge",
+            "By",
+            "Resident memory of the collector's own process, not of its others",
+        ),
         Instrument("pandaeval.judge.retests", "counter", "{retest}", "Questions put twice, by what came of it"),
         Instrument(
             "pandaeval.judge.agreement",

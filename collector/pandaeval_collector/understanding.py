@@ -5,7 +5,7 @@ Nothing here depends on other traces or on what was decided before, so it may be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -14,7 +14,7 @@ import orjson
 
 from pandaeval_collector.evaluator import Evaluator, trace_unit
 from pandaeval_collector.hints import Lacking, lacking
-from pandaeval_collector.members import CHAINED, Member, new_member
+from pandaeval_collector.members import CHAINED, Lost, Member, new_member
 from pandaeval_collector.metric import Texts
 from pandaeval_collector.result import Result, Unit
 from pandaeval_collector.store import JobRow
@@ -42,6 +42,14 @@ class Chunks(Protocol):
         ...
 
 
+class NotUnderstoodError(Exception):
+    """Traces that could not be understood elsewhere; ``kind`` is the name of the error that was met there."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
 @dataclass(slots=True)
 class Run:
     """An agent's trace, as its session and its results need it. ``member``: what it leaves behind for its session, yet
@@ -56,7 +64,7 @@ class Run:
     lacking: Lacking
     awaited: list[str] = field(default_factory=list)
     jobs: list[JobRow] = field(default_factory=list)
-    lost: Exception | None = None
+    lost: Lost | None = None
     trace: Trace | None = None
     is_judged: bool = False
     suspicious: bool = False
@@ -94,6 +102,31 @@ class Understood:
     digest: str
     run: Run | None = None
 
+    def without_spans(self) -> Understood:
+        """As it goes to another process."""
+        if self.run is None:
+            return self
+        return Understood(self.digest, replace(self.run, trace=None, member=self.run.member.without_vectors()))
+
+
+Ready = Callable[[], Sequence[Understood]]
+"""What was understood, on the line's own thread. Raises what :meth:`Understanding.of` raises, and
+:class:`NotUnderstoodError`."""
+
+
+class Understands(Protocol):
+    """Who understands due traces for a line. ``room``: so many batches at a time are enough to do."""
+
+    room: int
+
+    async def of(self, due: Sequence[DueTrace]) -> Ready:
+        """Returns when it is only a small step to what became of each. Raises like :data:`Ready`."""
+        ...
+
+    def stop(self) -> None:
+        """From now on nothing is waited for that may never come."""
+        ...
+
 
 class Understanding:
     """Reads traces and understands them. One thread."""
@@ -128,7 +161,9 @@ class Understanding:
 
     def _run(self, trace: Trace, is_judged: bool, texts: Texts) -> Run:
         results = self._evaluator.trace(trace, texts)
-        run = Run(trace_unit(trace), new_member(trace, texts), results, lacking(trace), lost=texts.lost, trace=trace)
+        run = Run(
+            trace_unit(trace), new_member(trace, texts), results, lacking(trace), lost=Lost.of(texts.lost), trace=trace
+        )
         if is_judged:
             self._ask(trace, run)
         return run

@@ -45,13 +45,21 @@ class Server:
         return time.monotonic() - self.started_at
 
     def cpu_s(self) -> float:
-        """CPU time used so far, all threads and children that have ended."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(map(int, fields[11:15])) / _TICKS
+        """CPU time used so far by the server and the processes that it started."""
+        return self.own_cpu_s() + sum(_cpu_s(child) for child in self.children())
 
-    def memory(self, field: str = "VmRSS") -> int:
-        """Bytes; ``VmHWM`` is the most there ever were."""
-        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+    def own_cpu_s(self) -> float:
+        """The same of the process itself, all threads and children that have ended."""
+        return _cpu_s(self.process.pid)
+
+    def children(self) -> list[int]:
+        """Processes that it started and that run."""
+        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
+        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+    def memory(self, field: str = "VmRSS", pid: int | None = None) -> int:
+        """Bytes; ``VmHWM`` is the most there ever were. ``pid``: of one of its children."""
+        for line in Path(f"/proc/{pid or self.process.pid}/status").read_text().splitlines():
             if line.startswith(f"{field}:"):
                 return int(line.split()[1]) << 10
         raise KeyError(field)
@@ -127,6 +135,11 @@ def rotel_program() -> str | None:
         return named
     found = list(Path(sys.prefix).glob("lib/python*/site-packages/rotel/rotel-agent"))
     return str(found[0]) if found else None
+
+
+def _cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / _TICKS
 
 
 @contextlib.contextmanager

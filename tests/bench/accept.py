@@ -6,6 +6,7 @@ nowhere and stores nothing; name its program in ``ROTEL`` or install it beside. 
 that the server used: what it would do if it never had to wait for its core, or for the disk.
 
     python tests/bench/accept.py [--quick] [--rounds 5] [--spans 120000]
+    python tests/bench/accept.py --only scaling --workers 0 1 2
 """
 
 from __future__ import annotations
@@ -155,6 +156,74 @@ def _until_decided(load: Load, core: int | None) -> tuple[float, float, Sent]:
         return sent.spans / wall, sent.spans / cpu, sent
 
 
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """One round of accept and line on all cores. Seconds of CPU time of the collector's own process, of its workers and
+    of the load; bytes of resident memory of the first and of the largest worker."""
+
+    spans: int
+    wall_s: float
+    own_s: float
+    workers_s: float
+    load_s: float
+    own_memory: int
+    worker_memory: int
+
+
+def scaling(numbers: tuple[int, ...], case: Case, rounds: int, spans: int) -> str:
+    """Accept and line together by the number of processes that understand traces (``line.workers``), taking turns."""
+    found: dict[int, list[Worked]] = {number: [] for number in numbers}
+    for _ in range(rounds):
+        for number in numbers:
+            found[number].append(_work(case.load(spans), number))
+    rows = [_scaled(number, each, found[numbers[0]]) for number, each in found.items()]
+    return table(
+        f"Accept and line to the outbox by line.workers, all cores, shared with the load; {case.name}; "
+        f"medians of {rounds} rounds",
+        [
+            "workers",
+            "spans/s",
+            f"x {numbers[0]} workers",
+            "own CPU µs a span",
+            "workers' CPU µs a span",
+            "load's CPU µs a span",
+            "cores busy",
+            "own MB",
+            "MB of a worker",
+        ],
+        rows,
+    )
+
+
+def _scaled(number: int, found: list[Worked], first: list[Worked]) -> list[object]:
+    return [
+        number,
+        median(each.spans / each.wall_s for each in found),
+        median(other.wall_s / each.wall_s for each, other in zip(found, first, strict=True)),
+        median(1e6 * each.own_s / each.spans for each in found),
+        median(1e6 * each.workers_s / each.spans for each in found),
+        median(1e6 * each.load_s / each.spans for each in found),
+        f"{median((each.own_s + each.workers_s + each.load_s) / each.wall_s for each in found):.2f}",
+        median(each.own_memory / 1e6 for each in found),
+        median(each.worker_memory / 1e6 for each in found),
+    ]
+
+
+def _work(load: Load, workers: int) -> Worked:
+    settings = {"CLOSE__QUIET": "100ms", "LINE__WORKERS": str(workers), **NOWHERE}
+    with tempfile.TemporaryDirectory() as folder, collector(Path(folder), settings, None) as server:
+        server.wait_ready()
+        warm = Load(load.traces * SPANS_PER_TRACE * 30, load.span_bytes, load.traces, first=10**9)
+        traces = send(server.address, warm).spans // SPANS_PER_TRACE
+        _wait_decided(server, traces)
+        begun, own, together = time.monotonic(), server.own_cpu_s(), server.cpu_s()
+        sent = send(server.address, load)
+        _wait_decided(server, traces + sent.spans // SPANS_PER_TRACE)
+        wall, own_s, all_s = time.monotonic() - begun, server.own_cpu_s() - own, server.cpu_s() - together
+        largest = max((server.memory("VmRSS", child) for child in server.children()), default=0)
+        return Worked(sent.spans, wall, own_s, all_s - own_s, sent.cpu_s, server.memory(), largest)
+
+
 def _wait_decided(server: Server, traces: int) -> None:
     while server.decided() < traces:
         time.sleep(0.1)
@@ -175,7 +244,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--spans", type=int, default=240_000)
-    parser.add_argument("--only", choices=("accept", "whole", "sustained"))
+    parser.add_argument("--only", choices=("accept", "whole", "sustained", "scaling"))
+    parser.add_argument(
+        "--workers", type=int, nargs="*", default=[0, 1, 2], help="for scaling; compared with the first"
+    )
     asked = parser.parse_args()
     rounds, spans = (1, 60_000) if asked.quick else (asked.rounds, asked.spans)
     if asked.only in (None, "accept"):
@@ -185,6 +257,8 @@ def main() -> None:
     if asked.only in (None, "whole"):
         print(whole(LINE_CASES, rounds, spans // 2), flush=True)
         print(whole(LINE_CASES, rounds, spans // 2, core=None), flush=True)
+    if asked.only in (None, "scaling"):
+        print(scaling(tuple(asked.workers), LINE_CASES[0], rounds, spans // 2), flush=True)
 
 
 if __name__ == "__main__":

@@ -18,10 +18,10 @@ import time
 from pathlib import Path
 
 from _table import table
-from pandaeval_collector.cli.collector import spare_the_garbage_collector
 from pandaeval_collector.embedding.load import load
 from pandaeval_collector.emission import Emitter
 from pandaeval_collector.evaluator import Evaluator
+from pandaeval_collector.garbage import spare_the_garbage_collector
 from pandaeval_collector.line import Line
 from pandaeval_collector.pipeline import Pipeline, Timing
 from pandaeval_collector.store import Store

@@ -4,13 +4,14 @@ Requests of ten whole traces go through the pipeline as the doors hand them over
 committed with all that it sends (log events, evaluation spans, series). CPU time per stage, so that other work on the
 machine does not count. The fsync of a commit is waiting, not CPU time: ``accept.py`` shows what it costs.
 
-    python tests/bench/line.py [--spans 60000] [--durability full]
+    python tests/bench/line.py [--spans 60000] [--durability full] [--workers 0]
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import tempfile
 import time
 from collections import Counter
@@ -20,12 +21,13 @@ from pathlib import Path
 
 import pandaeval_collector.intake as intake_module
 import pandaeval_collector.understanding as understanding_module
+import pandaeval_collector.workers.pool as pool_module
 from _stages import Stages
 from _table import table
-from pandaeval_collector.cli.collector import spare_the_garbage_collector
 from pandaeval_collector.embedding.load import load
 from pandaeval_collector.emission import Emitter
 from pandaeval_collector.evaluator import Evaluator
+from pandaeval_collector.garbage import spare_the_garbage_collector
 from pandaeval_collector.line import Line
 from pandaeval_collector.pipeline import Pipeline, Timing
 from pandaeval_collector.result import Result
@@ -33,6 +35,8 @@ from pandaeval_collector.sessions import Sessions
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import Durability
 from pandaeval_collector.store.writer import Writer
+from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.workers import Setup, Workers
 from synthetic import SIZES, SPANS_PER_TRACE, Stream
 
 import pandaeval_otel.normal.trace as trace_module
@@ -54,23 +58,29 @@ class Measured:
     wall: dict[str, float]
 
 
-def measure(span_bytes: int, spans: int, durability: Durability = "full") -> Measured:
-    """One run on a store of its own."""
+def measure(span_bytes: int, spans: int, durability: Durability = "full", workers: int = 0) -> Measured:
+    """One run on a store of its own. ``workers``: processes that understand traces, whose CPU time is not counted."""
     stages = Stages()
     _watch(stages)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            return asyncio.run(_run(Path(folder), span_bytes, spans, durability, stages))
+            return asyncio.run(_run(Path(folder), span_bytes, spans, durability, stages, workers))
     finally:
         stages.release()
 
 
-async def _run(folder: Path, span_bytes: int, spans: int, durability: Durability, stages: Stages) -> Measured:
+async def _run(
+    folder: Path, span_bytes: int, spans: int, durability: Durability, stages: Stages, workers: int
+) -> Measured:
     store = Store(folder, durability)
     evaluator = Evaluator(load("embedded"))
     evaluator.embedder.embed(["the model is read once"])
     spare_the_garbage_collector()  # as the collector does
-    pipeline = Pipeline(store, Line(store, evaluator, Emitter(("logs", "traces"))), Timing(close=_NEVER))
+    pool = Workers(workers, Setup(folder, "embedded", evaluator.settings), os.environ, Telemetry()) if workers else None
+    if pool is not None:
+        await pool.start()
+    line = Line(store, evaluator, Emitter(("logs", "traces")))
+    pipeline = Pipeline(store, line, Timing(close=_NEVER), understands=pool)
     requests = spans // SPANS_PER_TRACE // TRACES_PER_REQUEST
     ready = iter([each for each, _ in zip(Stream(TRACES_PER_REQUEST, span_bytes), range(requests), strict=False)])
     measured = Measured(requests * TRACES_PER_REQUEST * SPANS_PER_TRACE, {}, {}, {})
@@ -86,14 +96,12 @@ async def _run(folder: Path, span_bytes: int, spans: int, durability: Durability
         measured.wall[name], measured.cpu[name] = time.perf_counter() - wall, time.process_time() - cpu
         measured.stages[name] = {stage: ns / 1e3 / measured.spans for stage, ns in stages.spent.items()}
 
-    async def decide() -> None:
-        while due := pipeline._traces.take_all(Trigger.ROOT_ENDED, 128):
-            await pipeline._decide(due)
-
     await phase("accept", asyncio.gather(*(caller(ready) for _ in range(_CALLERS))))
-    await phase("decide", decide())
+    await phase("decide", pipeline.decide_all(Trigger.ROOT_ENDED))
     await phase("close sessions", pipeline.close_all(Trigger.IDLE))
     await pipeline.stop()
+    if pool is not None:
+        await pool.close()
     assert pipeline.telemetry.total("pandaeval.traces", "decided") * SPANS_PER_TRACE == measured.spans
     store.close()
     return measured
@@ -111,13 +119,14 @@ def _watch(stages: Stages) -> None:
     for name in ("trace", "in_session", "session"):
         stages.watch(Evaluator, name, "metrics")
     stages.watch(Sessions, "file", "sessions")
+    stages.watch(pool_module, "unpack_answer", "unpack")
     stages.watch(Emitter, "add", "encode")
     stages.watch(Result, "to_json", "result JSON")
 
 
-def report(spans: int, durability: Durability = "full") -> str:
+def report(spans: int, durability: Durability = "full", workers: int = 0) -> str:
     """The tables for both sizes."""
-    found = {name: measure(size, spans, durability) for name, size in SIZES.items()}
+    found = {name: measure(size, spans, durability, workers) for name, size in SIZES.items()}
     phases = ("accept", "decide", "close sessions")
     rows: list[list[object]] = []
     for name in phases:
@@ -146,8 +155,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--spans", type=int, default=60_000)
     parser.add_argument("--durability", choices=("full", "normal", "off"), default="full")
+    parser.add_argument("--workers", type=int, default=0, help="what is left to this process beside so many others")
     asked = parser.parse_args()
-    print(report(asked.spans, asked.durability))
+    print(report(asked.spans, asked.durability, asked.workers))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from support.kills import FAIL_POINTS, at_fail_points, at_random_times, run
+from support.kills import FAIL_POINTS, at_fail_points, at_random_times, of_workers, run
 
 
 def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
@@ -22,3 +22,15 @@ def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path)
     assert figures.acknowledged > 100
     assert sum(count for point, count in figures.points.items() if point in FAIL_POINTS) >= len(FAIL_POINTS) - 2
     assert figures.redelivered > 0, "nothing was sent twice, so the way after a crash was not tried"
+
+
+def test_nothing_is_lost_or_said_twice_when_processes_of_the_line_are_killed(tmp_path: Path) -> None:
+    """And in the end the collector with them."""
+    chance = random.Random(11)
+    kills = [*of_workers(2, chance), "in_worker:1", "after_decide:3", *at_random_times(1, chance)]
+
+    figures = run(tmp_path, 11, kills, pause=0.03, workers=1)
+
+    assert figures.problems == []
+    assert (figures.points["worker"], figures.points["in_worker"]) == (2, 1)
+    assert figures.acknowledged > 100

@@ -1,6 +1,7 @@
 """The long proof that nothing acknowledged is lost: kill a busy collector hundreds of times.
 
     python tests/proofs/kill.py --cycles 300 --seed 1 --ledger tests/proofs/ledger.jsonl
+    python tests/proofs/kill.py --workers 1 --kind workers
 
 Cycles run in batches, each with a data directory and an oracle of its own; after its kills a batch comes to rest and
 is held to its word. Each batch adds a line to the ledger; a run that was broken off goes on where it stopped. Leaves
@@ -17,32 +18,34 @@ import subprocess
 import sys
 import tempfile
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
-from support.kills import Figures, at_fail_points, at_random_times, run  # noqa: E402
+from support.kills import Figures, at_fail_points, at_random_times, of_workers, run  # noqa: E402
 
 BATCH = 25
-KINDS = {"fail-points": at_fail_points, "random-times": at_random_times}
+KINDS = ("fail-points", "random-times", "workers")
 
 
 def main() -> int:
     options = _options()
     total = Figures()
-    done = _done(options.ledger, options.kind, options.seed)
+    done = _done(options)
     for number, start in enumerate(range(0, options.cycles, BATCH)):
         if number in done:
             total.add(_figures(done[number]))
             continue
         cycles = min(BATCH, options.cycles - start)
         seed = options.seed * 1000 + number
-        kills = KINDS[options.kind](cycles, random.Random(seed))
+        kills = _kills(options, cycles, random.Random(seed))
         folder = Path(tempfile.mkdtemp(prefix="pandaeval-kill-"))
-        figures = run(folder, seed, kills, lambda text, at=start: _progress(at, options.cycles, text))  # type: ignore[misc]
-        _note(options.ledger, options.kind, options.seed, number, figures)
+        progress = partial(_progress, start, options.cycles)
+        figures = run(folder, seed, kills, progress, workers=options.workers)
+        _note(options, number, figures)
         total.add(figures)
         if figures.problems:
             print(f"\nWRONG, see {folder}:", *figures.problems, sep="\n  ", file=sys.stderr)
@@ -61,8 +64,22 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cycles", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", choices=KINDS, default="fail-points")
+    parser.add_argument("--workers", type=int, default=0, help="processes of the line (line.workers)")
     parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("ledger.jsonl"))
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.kind == "workers" and not options.workers:
+        parser.error("--kind workers needs --workers")
+    return options
+
+
+def _kills(options: argparse.Namespace, cycles: int, chance: random.Random) -> list[str]:
+    match options.kind:
+        case "fail-points":
+            return at_fail_points(cycles, chance, options.workers)
+        case "random-times":
+            return at_random_times(cycles, chance)
+        case _:
+            return of_workers(cycles, chance)
 
 
 def _progress(start: int, cycles: int, text: str) -> None:
@@ -70,12 +87,13 @@ def _progress(start: int, cycles: int, text: str) -> None:
     print(f"\r\033[K{start}+{text} of {cycles}" if tty else f"{start}+{text}", end="" if tty else "\n", file=sys.stderr)
 
 
-def _done(ledger: Path, kind: str, seed: int) -> dict[int, dict[str, Any]]:
+def _done(options: argparse.Namespace) -> dict[int, dict[str, Any]]:
     """The batches of this proof that came out well already."""
-    if not ledger.exists():
+    if not options.ledger.exists():
         return {}
-    lines = [json.loads(line) for line in ledger.read_text().splitlines()]
-    mine = [line for line in lines if (line["proof"], line["kind"], line["seed"]) == ("kill", kind, seed)]
+    lines = [json.loads(line) for line in options.ledger.read_text().splitlines()]
+    wanted = {"proof": "kill", "kind": options.kind, "seed": options.seed, "workers": options.workers}
+    mine = [line for line in lines if all({"workers": 0, **line}[name] == value for name, value in wanted.items())]
     return {line["batch"]: line for line in mine if not line["problems"] and line["commit"] == _commit()}
 
 
@@ -89,17 +107,18 @@ def _figures(line: dict[str, Any]) -> Figures:
     return figures
 
 
-def _note(ledger: Path, kind: str, seed: int, batch: int, figures: Figures) -> None:
+def _note(options: argparse.Namespace, batch: int, figures: Figures) -> None:
     line = {
         "proof": "kill",
-        "kind": kind,
-        "seed": seed,
+        "kind": options.kind,
+        "seed": options.seed,
+        "workers": options.workers,
         "batch": batch,
         "commit": _commit(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         **figures.to_dict(),
     }
-    with ledger.open("a") as file:
+    with options.ledger.open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 

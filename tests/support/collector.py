@@ -214,6 +214,17 @@ class CollectorProcess:
         return urllib.request.urlopen(f"http://127.0.0.1:{self.health_port}{path}", timeout=10)
 
 
+def children_of(collector: CollectorProcess, what: bytes) -> list[int]:
+    """Processes that a collector started and whose command line contains this."""
+    assert collector.process is not None
+    found = []
+    with contextlib.suppress(OSError):  # one that ends just now
+        for task in Path(f"/proc/{collector.process.pid}/task").iterdir():
+            children = (task / "children").read_text().split()
+            found += [int(child) for child in children if what in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return found
+
+
 def standing(results: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
     """The newest of ``results`` for each (trace or session id, level.metric)."""
     return {

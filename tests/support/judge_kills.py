@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from support.asked import GOOD, said
-from support.collector import CollectorProcess
+from support.collector import CollectorProcess, children_of
 from support.judge import FAULTS, JudgeServer, Say
 from support.made_traces import Composer
 from support.senders import HttpDoor
@@ -201,15 +201,7 @@ def _kill(collector: CollectorProcess, chance: random.Random) -> str:
 
 def worker_of(collector: CollectorProcess) -> int | None:
     """The judge's process of a running collector."""
-    assert collector.process is not None
-    try:
-        for task in Path(f"/proc/{collector.process.pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                if b"judge.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
-                    return int(child)
-    except OSError:  # it ends just now
-        return None
-    return None
+    return next(iter(children_of(collector, b"judge.worker")), None)
 
 
 def _unfinished(collector: CollectorProcess, traces: int) -> int:

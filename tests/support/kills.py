@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import sqlite3
 import subprocess
 import time
@@ -16,7 +18,7 @@ from pandaeval_collector.config import load
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.files import BadLine, Request
 from pandaeval_collector.settings import close_rules, evaluator
-from support.collector import CollectorProcess, open_chunks, snapshot, standing
+from support.collector import CollectorProcess, DiedError, children_of, open_chunks, snapshot, standing
 from support.oracle import Oracle, problems_of
 from support.sink import Sink
 from support.stored import exported_problems, requests_by_trace, series_problems, stored_spans
@@ -34,6 +36,8 @@ FAIL_POINTS = {
     "after_export": 5,
     "during_resume": 8,
 }
+WORKER_POINTS = {"in_worker": 4}
+"""Those at which a process of the line dies, and the collector goes on."""
 PATIENCE_S = 40.0
 Results = dict[tuple[str, str], tuple[str, float | None]]
 
@@ -74,23 +78,35 @@ def at_random_times(cycles: int, chance: random.Random) -> list[str]:
     ]
 
 
-def at_fail_points(cycles: int, chance: random.Random) -> list[str]:
+def at_fail_points(cycles: int, chance: random.Random, workers: int = 0) -> list[str]:
     """Kills at fail points, each equally often, in random order."""
-    names = [list(FAIL_POINTS)[number % len(FAIL_POINTS)] for number in range(cycles)]
+    points = FAIL_POINTS | (WORKER_POINTS if workers else {})
+    names = [list(points)[number % len(points)] for number in range(cycles)]
     chance.shuffle(names)
-    return [f"{name}:{chance.randint(1, FAIL_POINTS[name])}" for name in names]
+    return [f"{name}:{chance.randint(1, points[name])}" for name in names]
+
+
+def of_workers(cycles: int, chance: random.Random) -> list[str]:
+    """Kills of processes of the line at random times, written ``worker:SECONDS``, and then of the collector."""
+    return [f"worker:{chance.expovariate(2.0):.3f}" for _ in range(cycles)]
 
 
 def run(
-    folder: Path, seed: int, kills: Sequence[str], progress: Callable[[str], None] | None = None, pause: float = 0.01
+    folder: Path,
+    seed: int,
+    kills: Sequence[str],
+    progress: Callable[[str], None] | None = None,
+    pause: float = 0.01,
+    workers: int = 0,
 ) -> Figures:
     """One data directory, one oracle, one unreliable sink, one kill after the other; then rest, and the last word.
-    ``folder`` is empty and stays for a look at what went wrong."""
+    ``folder`` is empty and stays for a look at what went wrong. ``workers``: processes of the line."""
+    settings = {"PANDAEVAL_LINE__WORKERS": str(workers)}
     figures = Figures()
     seen: dict[tuple[str, int], bytes] = {}
     with (
         Sink(seed, trouble=0.1) as sink,
-        CollectorProcess(folder, {"PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": sink.endpoint}) as collector,
+        CollectorProcess(folder, settings | {"PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": sink.endpoint}) as collector,
         Oracle(collector.grpc, collector.http, seed, pause=pause) as oracle,
     ):
         for number, kill in enumerate(kills):
@@ -125,6 +141,8 @@ def _live_until(collector: CollectorProcess, kill: str) -> str:
             collector.until(collector.ready, "ready")
         time.sleep(float(value))
         assert collector.running(), collector.log()
+    elif name in ("worker", *WORKER_POINTS):
+        name = _until_workers_died(collector, name, value)
     else:
         collector.launch(PANDAEVAL_FAIL_POINT=kill)
         try:
@@ -133,6 +151,39 @@ def _live_until(collector: CollectorProcess, kill: str) -> str:
             name = f"{name} (not met)"
     collector.kill()
     return name
+
+
+def _until_workers_died(collector: CollectorProcess, name: str, value: str) -> str:
+    """A life in which processes of the line die: one at a fail point, or some at random times; the collector itself
+    goes on with others, and ends while it does."""
+    armed = {} if name == "worker" else {"PANDAEVAL_FAIL_POINT": f"{name}:{value}"}
+    collector.start(**armed)
+    if name != "worker":
+        try:
+            collector.until(lambda: _ended(collector) > 0, "without a process of the line", PATIENCE_S)
+        except DiedError:
+            raise
+        except AssertionError:
+            return f"{name} (not met)"
+    for died in range(1, 3 if name == "worker" else 0):
+        time.sleep(float(value))
+        for child in workers_of(collector):
+            os.kill(child, signal.SIGKILL)
+        collector.until(lambda died=died: _ended(collector) >= died, "without a process of the line")  # type: ignore[misc]
+        collector.until(lambda: bool(workers_of(collector)), "with another process of the line")
+    time.sleep(0.2)
+    return name
+
+
+def _ended(collector: CollectorProcess) -> int:
+    """How many processes of the line died in this life, those that were not up yet too."""
+    counts = collector.counts().items()
+    return sum(n for (name, outcome, _), n in counts if name == "workers" and outcome in ("ended", "not_started"))
+
+
+def workers_of(collector: CollectorProcess) -> list[int]:
+    """The processes of the line of a running collector."""
+    return children_of(collector, b"workers.main")
 
 
 def _has_tables(database: sqlite3.Connection) -> bool:

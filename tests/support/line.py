@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from pandaeval_collector.embedding import Embedder
+from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import Evaluator, Settings
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.files import Request
@@ -18,6 +22,7 @@ from pandaeval_collector.pipeline import Pipeline, Timing
 from pandaeval_collector.receivers import Accepted
 from pandaeval_collector.store import ResultRow, Store
 from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.workers import Setup, Workers
 from support.collector import standing
 from support.doors import until
 from support.embedder import WordEmbedder
@@ -29,41 +34,67 @@ Standing = dict[tuple[str, str], tuple[str, float | None]]
 class RunningLine:
     """A pipeline on a store of its own. An async context manager; :meth:`restart` is what a new process would do.
 
-    ``now``: the pipeline's clock, seconds; nothing is due before it is moved on.
+    ``now``: the pipeline's clock, seconds; nothing is due before it is moved on. ``workers``: processes that understand
+    traces, which all embed with the package's own embedder; ``environ`` is theirs.
     """
 
     def __init__(
         self,
         folder: Path,
         timing: Timing | None = None,
-        embedder: WordEmbedder | None = None,
+        embedder: Embedder | None = None,
         on_results: Callable[[Sequence[ResultRow]], None] | None = None,
+        settings: Settings | None = None,
+        workers: int = 0,
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._on_results = on_results
         self.folder, self.timing = folder, timing or Timing(upkeep=1e9)
-        self.embedder = embedder or WordEmbedder()
+        self.embedder = embedder or (load("embedded") if workers else WordEmbedder())
+        self.settings = settings or Settings()
+        self._environ = environ
+        self._number = workers
         self.now = 0.0
         self.telemetry = Telemetry()
         self.store = self._open()
 
     async def __aenter__(self) -> RunningLine:
-        await self.pipeline.start()
+        await self._start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.pipeline.stop()
-        self.store.close()
+        await self.stop()
 
     async def restart(self) -> None:
-        await self.pipeline.stop()
-        self.store.close()
+        await self.stop()
         self.store = self._open()
+        await self._start()
+
+    async def stop(self, decide: bool = False) -> None:
+        await self.pipeline.stop(decide)
+        if self.workers is not None:
+            await self.workers.close()
+        self.store.close()
+
+    async def _start(self) -> None:
+        if self.workers is not None:
+            await self.workers.start()
         await self.pipeline.start()
 
     def _open(self) -> Store:
         store = Store(self.folder, "off")
-        line = Line(store, Evaluator(self.embedder, Settings()))
-        self.pipeline = Pipeline(store, line, self.timing, self.telemetry, self._on_results, lambda: self.now)
+        line = Line(store, Evaluator(self.embedder, self.settings))
+        setup = Setup(self.folder, "embedded", self.settings, logging.WARNING)
+        self.workers = Workers(self._number, setup, self._environ, self.telemetry) if self._number else None
+        self.pipeline = Pipeline(
+            store,
+            line,
+            self.timing,
+            self.telemetry,
+            self._on_results,
+            lambda: self.now,
+            understands=self.workers,
+        )
         return store
 
     async def send(self, trace: MadeTrace, spans: Iterable[Span] | None = None) -> Accepted:

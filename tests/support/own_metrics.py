@@ -21,6 +21,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.items": "`outcome`: resumed, decided",
     "pandaeval.traces": "`outcome`: decided, failed; `reason`: root_ended, explicit, idle, max_age, span_limit …",
     "pandaeval.sessions": "`outcome`: failed; `reason`",
+    "pandaeval.workers": "`outcome`: started, ended, not_started; `reason`: signal_9, exit_1 …",
     "pandaeval.jobs": "`outcome`: done, put_back, dead, cancelled; `reason`",
     "pandaeval.requests": "`outcome`: accepted, partial, or why it was refused; `reason`: the door",
     "pandaeval.exporter.items": "`exporter`, `signal`, `outcome`: sent, dropped; `reason`",

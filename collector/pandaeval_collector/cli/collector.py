@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -29,6 +28,9 @@ def collector(
 
     Open traces are kept in the store and taken up again at the next start.
     """
+    # Read when gRPC is loaded, as it is with the configuration. The processes that we start are programs of their own
+    # and need none of gRPC's care for forks.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.errors import UserError
     from pandaeval_collector.receivers.bind import BindError
@@ -40,9 +42,6 @@ def collector(
         raise UserError(f"--log-level {log_level}: write debug, info, warning or error")
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(max(level, logging.WARNING))
-    # Read when gRPC is loaded, below. It would put a line of its own into the log when the judge's process is started,
-    # which is a program of its own and needs none of gRPC's care for forks.
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         _run(settings)
     except (BindError, StoreBusyError, NewerStoreError) as error:
@@ -52,14 +51,6 @@ def collector(
 def _run(config: Config) -> None:
     with asyncio.Runner(loop_factory=_new_event_loop) as runner:
         runner.run(_serve(config))
-
-
-def spare_the_garbage_collector() -> None:
-    """What the start left behind stays for good, and a batch of traces makes many objects that are all still needed:
-    with Python's own thresholds a twentieth of the time goes into looking through them in vain."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 def _new_event_loop() -> asyncio.AbstractEventLoop:
@@ -75,6 +66,7 @@ async def _serve(config: Config) -> None:
 
     from pandaeval_collector.app import Collector
     from pandaeval_collector.errors import UserError
+    from pandaeval_collector.garbage import spare_the_garbage_collector
 
     log = logging.getLogger("pandaeval_collector")
     stop = asyncio.Event()

@@ -17,7 +17,7 @@ from pandaeval_collector.config._rules import tls_files
 from pandaeval_collector.config._show import effective, to_yaml
 from pandaeval_collector.config._tree import Config
 from pandaeval_collector.config._units import format_duration, format_size, parse_duration, parse_size
-from pandaeval_collector.config.sections_in import Close, Late, Server, Store, Tls
+from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store, Tls
 from pandaeval_collector.config.sections_out import Exporters, Jsonl, Otlp, OtlpSignal, Prometheus
 from pandaeval_collector.config.sections_scoring import Embedding, Gates, Judge, Metrics, Redact, Session, Sessions
 
@@ -31,6 +31,7 @@ __all__ = [
     "Jsonl",
     "Judge",
     "Late",
+    "Line",
     "MetricNames",
     "Metrics",
     "Otlp",

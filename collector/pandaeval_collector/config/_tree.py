@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pandaeval_collector.config._types import Section, group
-from pandaeval_collector.config.sections_in import Close, Late, Server, Store
+from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store
 from pandaeval_collector.config.sections_out import Exporters
 from pandaeval_collector.config.sections_scoring import (
     Embedding,
@@ -22,6 +22,7 @@ class Config(Section):
     server: Server = group(Server)
     close: Close = group(Close)
     late: Late = group(Late)
+    line: Line = group(Line)
     session: Session = group(Session)
     sessions: Sessions = group(Sessions)
     metrics: Metrics = group(Metrics)

@@ -31,6 +31,8 @@ _ENDPOINT = re.compile(
     r"(?:https?://(?:[^/\s]*@)?)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+)(?::\d{1,5})?(?P<path>/\S*)?"
 )
 
+MAX_PROCESSES = 64
+
 
 class Section(BaseModel):
     """A group of keys. Unknown keys are errors; values never change after loading."""
@@ -85,6 +87,12 @@ def _names(value: object) -> object:
     raise ValueError("is neither all nor a list of names, such as [trace.coherence, loop_detection]")
 
 
+def _processes(value: object) -> object:
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_PROCESSES):
+        return value
+    raise ValueError(f"is neither auto nor a whole number from 0 to {MAX_PROCESSES}")
+
+
 _DURATION = (
     BeforeValidator(parse_duration),
     PlainSerializer(format_duration, return_type=str, when_used="json"),
@@ -109,4 +117,5 @@ Address = Annotated[str, _TEXT, AfterValidator(_address)]
 Endpoint = Annotated[str, _TEXT, AfterValidator(_endpoint)]
 Url = Annotated[str, _TEXT, AfterValidator(_url)]
 EnvName = Annotated[str, _TEXT, AfterValidator(_variable)]
+Processes = Annotated[Literal["auto"] | Annotated[int, Field(ge=0, le=MAX_PROCESSES)], BeforeValidator(_processes)]
 Names = Annotated[Literal["all"] | tuple[Text, ...], BeforeValidator(_names)]

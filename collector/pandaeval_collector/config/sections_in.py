@@ -13,6 +13,7 @@ from pandaeval_collector.config._types import (
     Endpoint,
     EnvName,
     FilePath,
+    Processes,
     Section,
     Size,
 )
@@ -82,6 +83,16 @@ class Late(Section):
     )
     window: Duration = Field(
         default=600.0, description="How long the spans of a scored trace are kept, so that it can be scored again."
+    )
+
+
+class Line(Section):
+    """How due traces are decided."""
+
+    workers: Processes = Field(
+        default=0,
+        description="Processes that read and score traces beside the collector's own, which alone uses one core; each "
+        "takes memory of its own. auto: as many as there are cores, at most 4, and none on a single core.",
     )
 
 

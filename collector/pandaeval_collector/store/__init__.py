@@ -20,6 +20,7 @@ from pandaeval_collector.store.rows import (
     WriteSet,
 )
 from pandaeval_collector.store.schema import NewerStoreError
+from pandaeval_collector.store.shelf import Shelf
 from pandaeval_collector.store.store import Store
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "ResultRow",
     "SeriesRow",
     "SessionTraceRow",
+    "Shelf",
     "Store",
     "StoreBusyError",
     "StoreFullError",

@@ -9,11 +9,11 @@ from concurrent.futures import Future
 
 import zstandard
 
-from pandaeval_collector.store import numbers
 from pandaeval_collector.store.access import Access
 from pandaeval_collector.store.packing import pack, unpack
 from pandaeval_collector.store.part import Part
 from pandaeval_collector.store.rows import Chunk
+from pandaeval_collector.store.shelf import contents
 
 
 class StoreFullError(RuntimeError):
@@ -65,14 +65,7 @@ class Chunks(Part):
 
     def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
         """The same, each under its id."""
-        reader = self._reader()
-        found: dict[int, tuple[bool, bytes]] = {}
-        for marks, group in numbers.batched(ids):
-            rows = reader.execute(f"SELECT logs, packed, id, data FROM chunks WHERE id IN ({marks})", group)  # noqa: S608
-            found.update((id_, (bool(logs), unpack(packed, data))) for logs, packed, id_, data in rows)
-        if len(found) < len(set(ids)):
-            raise LookupError(f"{len(set(ids)) - len(found)} of {len(set(ids))} chunks are gone")
-        return found
+        return contents(self._reader(), ids)
 
     def open_chunks(self) -> Iterator[Chunk]:
         """Chunks of traces that were not decided yet, in order of arrival: what a restart resumes from."""

@@ -1,0 +1,50 @@
+"""Contents of chunks, by id: for the store itself, and for other processes that may read beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from pandaeval_collector.store import numbers
+from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_collector.store.packing import unpack
+
+
+def contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
+    """``(is_logs, data)`` of chunks. Raises ``LookupError`` when one of them is gone: half a trace must not be taken
+    for the whole."""
+    found: dict[int, tuple[bool, bytes]] = {}
+    for marks, group in numbers.batched(ids):
+        rows = reader.execute(f"SELECT logs, packed, id, data FROM chunks WHERE id IN ({marks})", group)  # noqa: S608
+        found.update((id_, (bool(logs), unpack(packed, data))) for logs, packed, id_, data in rows)
+    if len(found) < len(set(ids)):
+        raise LookupError(f"{len(set(ids)) - len(found)} of {len(set(ids))} chunks are gone")
+    return found
+
+
+class Shelf:
+    """The chunks of a store that another process has open. It is read only; what was committed before a snapshot began
+    is seen in it. One thread."""
+
+    def __init__(self, path: Path) -> None:
+        """``path``: the data directory."""
+        self._reader = connect(path / FILE_NAME, "off", read_only=True)
+
+    def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
+        """See :func:`contents`."""
+        return contents(self._reader, ids)
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """While it lasts, what is read is the store as it was at the first read, and reading costs less."""
+        self._reader.rollback()  # of a snapshot that could not be ended
+        self._reader.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._reader.execute("COMMIT")
+
+    def close(self) -> None:
+        self._reader.close()

@@ -1,0 +1,7 @@
+"""Processes that understand traces for the line, so that it may use more than one core."""
+
+from pandaeval_collector.workers.pool import Workers
+from pandaeval_collector.workers.process import WorkerStartError
+from pandaeval_collector.workers.wire import Setup
+
+__all__ = ["Setup", "WorkerStartError", "Workers"]

@@ -1,0 +1,155 @@
+"""One worker process, from the collector's side: started, and started again whenever it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from pandaeval_collector import failpoints
+from pandaeval_collector.backoff import Backoff
+from pandaeval_collector.child import Child, start_child
+from pandaeval_collector.errors import UserError
+from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.workers.wire import LENGTH
+
+_log = logging.getLogger(__name__)
+
+_START_S = 60.0
+_STOP_S = 3.0
+
+
+class WorkerStartError(UserError):
+    """A worker process does not come up."""
+
+
+class WorkerEndedError(Exception):
+    """The process ended before it answered. ``over_it``: while it was at this request, and no other."""
+
+    def __init__(self, over_it: bool) -> None:
+        super().__init__("a process of the line ended over these traces")
+        self.over_it = over_it
+
+
+class Worker:
+    """One process after the other. On one event loop."""
+
+    def __init__(
+        self, setup: bytes, environ: Mapping[str, str], telemetry: Telemetry, on_change: Callable[[], None]
+    ) -> None:
+        """``on_change`` is called when there is a process to ask again."""
+        self._setup, self._environ, self._telemetry, self._on_change = setup, dict(environ), telemetry, on_change
+        self._process: Child | None = None
+        self._asked: deque[asyncio.Future[bytes]] = deque()
+        self._backoff = Backoff()
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be asked."""
+        return self._process is not None
+
+    @property
+    def busy(self) -> int:
+        """Requests that it has not answered."""
+        return len(self._asked)
+
+    @property
+    def pid(self) -> int | None:
+        """The process that runs, if one does."""
+        return None if self._process is None else self._process.pid
+
+    async def start(self) -> None:
+        """Returns when the process can be asked. Raises :class:`WorkerStartError`."""
+        process = await self._start()
+        self._task = asyncio.create_task(self._keep(process), name="pandaeval-worker")
+
+    async def ask(self, request: bytes) -> bytes:
+        """The answer, in turn. Raises :class:`WorkerEndedError`."""
+        process = self._process
+        if process is None:
+            raise WorkerEndedError(over_it=False)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._asked.append(answer)
+        process.write(LENGTH.pack(len(request)) + request)
+        return await answer
+
+    async def close(self) -> None:
+        """Ends the process."""
+        self._closing = True
+        process = self._process
+        if process is not None:
+            process.end_input()
+            try:
+                await asyncio.wait_for(process.wait(), _STOP_S)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _keep(self, process: Child) -> None:
+        while True:
+            await self._read(process)
+            code = await process.wait()
+            self._process = None
+            if self._closing:
+                return
+            self._ended(code)
+            process = await self._again()
+
+    async def _again(self) -> Child:
+        while True:
+            await asyncio.sleep(self._backoff.failed())
+            try:
+                return await self._start()
+            except WorkerStartError as error:
+                _log.error("%s; trying again", error)
+                self._telemetry.add("pandaeval.workers", "not_started")
+
+    async def _read(self, process: Child) -> None:
+        """Hands out answers until the process ends."""
+        while (answer := await _frame(process)) is not None:
+            asked = self._asked.popleft()
+            if not asked.done():
+                asked.set_result(answer)
+            self._backoff.succeeded()
+
+    def _ended(self, code: int) -> None:
+        self._telemetry.add("pandaeval.workers", "ended", 1, f"signal_{-code}" if code < 0 else f"exit_{code}")
+        asked, self._asked = self._asked, deque()
+        for number, each in enumerate(asked):
+            if not each.done():
+                each.set_exception(WorkerEndedError(over_it=number == 0))
+
+    async def _start(self) -> Child:
+        try:
+            process = await start_child("pandaeval_collector.workers.main", self._environ)
+        except OSError as error:
+            raise WorkerStartError(f"a process of the line (line.workers) cannot be started: {error}") from error
+        process.write(LENGTH.pack(len(self._setup)) + self._setup)
+        try:
+            said = await asyncio.wait_for(_frame(process), _START_S)
+        except TimeoutError:
+            said = b"it says nothing"
+        if said != b"":
+            process.kill()
+            code = await process.wait()
+            why = said.decode(errors="replace") if said else f"it ended at once with {code}; see above"
+            raise WorkerStartError(f"a process of the line (line.workers) does not start: {why}")
+        self._telemetry.add("pandaeval.workers", "started")
+        self._environ.pop(failpoints.VARIABLE, None)  # a point that killed one process is not armed in the next
+        self._process = process
+        self._on_change()
+        return process
+
+
+async def _frame(process: Child) -> bytes | None:
+    """The next one; ``None`` when there will be none."""
+    try:
+        return await process.out.readexactly(LENGTH.unpack(await process.out.readexactly(LENGTH.size))[0])
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
