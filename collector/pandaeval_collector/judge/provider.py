@@ -1,0 +1,203 @@
+"""How a provider is asked, through litellm: what one call becomes, and what comes back or went wrong, as JSON objects.
+
+For the worker's process alone (:mod:`pandaeval_collector.judge.worker`), on one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import Any
+
+MAX_TEXT = 65_000
+"""No verdict is longer; what is behind is not passed on."""
+_ALLOWED_FAILS, _COOLDOWN_S, _RETRIES = 3, 30.0, 2
+_BETWEEN_TRIES_S = 8.0
+"""The longest that the Router waits by itself; if a provider asks for more, the job waits instead."""
+
+
+Allowed = Callable[[str], Awaitable[None]]
+"""Returns once a try of this model may be made."""
+
+
+class Clock:
+    """What is left of the time of one try. It stands still while the try waits until it is allowed."""
+
+    def __init__(self, seconds: float, limit: asyncio.Timeout, allowed: Allowed) -> None:
+        self._seconds, self._limit, self._allowed = seconds, limit, allowed
+
+    async def attempt(self, model: str) -> None:
+        self._limit.reschedule(None)
+        await self._allowed(model)
+        self._limit.reschedule(asyncio.get_running_loop().time() + self._seconds)
+
+
+_clock: ContextVar[Clock] = ContextVar("clock")
+"""That of the call which the running task is about."""
+
+
+class Caller:
+    """Calls through litellm's Router: timeouts, retries, Retry-After, fallbacks and cool-downs are its business."""
+
+    def __init__(self, setup: dict[str, Any]) -> None:
+        litellm: Any = importlib.import_module("litellm")
+        litellm.telemetry = False
+        litellm.suppress_debug_info = True
+        litellm.drop_params = True
+        litellm.turn_off_message_logging = True
+        litellm.callbacks = [_before_each_try(litellm)]
+        self._litellm = litellm
+        self._timeout = float(setup["timeout"])
+        self._plain: set[str] = set()
+        """Models whose provider does not know ``response_format``."""
+        self._shaped: set[str] = set()
+        """Models whose provider does."""
+        self._fallbacks = [str(model) for model in setup.get("fallbacks", ())]
+        self.models = list(dict.fromkeys([*map(str, setup["models"]), *self._fallbacks]))
+        retries = int(setup.get("retries", _RETRIES))
+        self._router = litellm.Router(
+            model_list=[_deployment(setup, model, self._timeout) for model in self.models],
+            num_retries=retries,
+            allowed_fails=int(setup.get("allowed_fails", _ALLOWED_FAILS)),
+            cooldown_time=float(setup.get("cooldown", _COOLDOWN_S)),
+            routing_strategy="simple-shuffle",
+            timeout=self._timeout,
+            fallbacks=[{model: others} for model in self.models if (others := self._instead_of(model))],
+        )
+        # The provider's client counts its timeout anew with every byte: a drip would hold us forever.
+        self._longest = self._timeout + (_BETWEEN_TRIES_S if retries or self._fallbacks else 0.0) + 1.0
+
+    def _instead_of(self, model: str) -> list[str]:
+        """Who is asked when this model fails."""
+        return [] if model in self._fallbacks else self._fallbacks
+
+    def prices(self) -> dict[str, tuple[float, float]]:
+        """US dollars per token in and out, of the models that litellm knows."""
+        found = {}
+        for model in self.models:
+            try:
+                info = self._litellm.get_model_info(model)
+            except Exception:  # noqa: BLE001, S112 - it raises a bare Exception for a model that it does not know
+                continue
+            found[model] = (float(info["input_cost_per_token"] or 0), float(info["output_cost_per_token"] or 0))
+        return found
+
+    async def warm_up(self) -> None:
+        """Has litellm import what it imports at its first call, whose timeout would pay for it. Sends nothing."""
+        asked = [{"role": "user", "content": "x"}]
+        await self._litellm.acompletion(model=self.models[0], messages=asked, mock_response="x")
+
+    async def answer(self, call: dict[str, Any], allowed: Allowed) -> dict[str, Any]:
+        """The reply to one call as a JSON object."""
+        try:
+            async with asyncio.timeout(self._longest) as limit:
+                _clock.set(Clock(self._longest, limit, allowed))
+                return _answered(await self._complete(call))
+        except TimeoutError:
+            return _failed("timeout", "the answer did not come in time")
+        except Exception as error:  # noqa: BLE001 - whatever a provider's client raises ends this call, not the process
+            return self._explained(error)
+
+    async def _complete(self, call: dict[str, Any]) -> Any:
+        model, shape = call["model"], call.get("response_format")
+        ask = {"model": model, "messages": call["messages"], "max_tokens": call["max_tokens"], "temperature": 0.0}
+        if shape is None or model in self._plain:
+            return await self._router.acompletion(**ask)
+        lib, known = self._litellm, model in self._shaped
+        try:
+            # At first without the others, or nobody would notice that this one only wants to be asked plainly.
+            response = await self._router.acompletion(**ask, response_format=shape, disable_fallbacks=not known)
+            self._shaped.add(_who(response))
+            return response
+        except (lib.ContextWindowExceededError, lib.ContentPolicyViolationError):
+            if known or not self._instead_of(model):
+                raise
+        except lib.BadRequestError:
+            return await self._plainly(ask)
+        except Exception:  # whatever it is, the others may be well
+            if known or not self._instead_of(model):
+                raise
+        return await self._router.acompletion(**ask, response_format=shape)
+
+    async def _plainly(self, ask: dict[str, Any]) -> Any:
+        response = await self._router.acompletion(**ask)
+        if _who(response) == ask["model"]:
+            self._plain.add(ask["model"])
+        return response
+
+    def _explained(self, error: Exception) -> dict[str, Any]:
+        lib = self._litellm
+        kinds: list[tuple[str, tuple[type[Exception], ...]]] = [
+            ("timeout", (lib.Timeout,)),
+            ("denied", (lib.AuthenticationError, lib.PermissionDeniedError, lib.NotFoundError)),
+            ("refused", (lib.ContextWindowExceededError, lib.ContentPolicyViolationError, lib.BadRequestError)),
+            ("rate_limit", (lib.RateLimitError,)),
+        ]
+        message = f"{type(error).__name__}: {error}"[:500]
+        if type(error).__name__ == "RouterRateLimitError":
+            return _failed("cooldown", message, float(getattr(error, "cooldown_time", 0) or _COOLDOWN_S))
+        if "missing credentials" in message.lower():  # a server's error by class, and yet nobody was asked
+            return _failed("denied", message)
+        for kind, types in kinds:
+            if isinstance(error, types):
+                return _failed(kind, message, _retry_after(error))
+        return _failed("unavailable", message, _retry_after(error))
+
+
+def _answered(response: Any) -> dict[str, Any]:
+    usage = getattr(response, "usage", None)
+    hidden = getattr(response, "_hidden_params", None) or {}
+    headers = hidden.get("additional_headers") or {}
+    text = response.choices[0].message.content if response.choices else None
+    return {
+        "ok": True,
+        "text": (text or "")[:MAX_TEXT],
+        "prompt_tokens": getattr(usage, "prompt_tokens", 0) or 0,
+        "completion_tokens": getattr(usage, "completion_tokens", 0) or 0,
+        "cost_usd": hidden.get("response_cost") or 0.0,
+        "retries": int(headers.get("x-litellm-attempted-retries") or 0),
+        "model": _who(response),
+    }
+
+
+def _who(response: Any) -> str:
+    """The model that answered, by the name that it was asked for under."""
+    return str((getattr(response, "_hidden_params", None) or {}).get("model_id") or "")
+
+
+def _deployment(setup: dict[str, Any], model: str, timeout: float) -> dict[str, Any]:
+    """How a model is reached. Address and key are passed on to models of the provider that they belong to."""
+    given: dict[str, Any] = {"timeout": timeout}
+    if setup.get("home") in (None, model.partition("/")[0]):
+        given["api_base"] = setup.get("api_base")
+        given["api_key"] = os.environ.get(setup["api_key_env"]) if setup.get("api_key_env") else None
+    params = {name: value for name, value in given.items() if value is not None}
+    return {"model_name": model, "litellm_params": {"model": model, **params}, "model_info": {"id": model}}
+
+
+def _before_each_try(litellm: Any) -> Any:
+    """What litellm calls before each request that it sends."""
+    base: Any = importlib.import_module("litellm.integrations.custom_logger").CustomLogger
+
+    class BeforeEachTry(base):  # type: ignore[misc]
+        async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> None:
+            clock = _clock.get(None)
+            if clock is not None:
+                await clock.attempt(str(kwargs["model"]))
+
+    return BeforeEachTry()
+
+
+def _failed(kind: str, message: str, retry_after: float | None = None) -> dict[str, Any]:
+    return {"ok": False, "failure": kind, "message": message, "retry_after": retry_after}
+
+
+def _retry_after(error: Exception) -> float | None:
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    try:
+        return min(900.0, max(0.0, float(headers["retry-after"])))
+    except (KeyError, ValueError):
+        return None
