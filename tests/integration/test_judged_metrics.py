@@ -5,48 +5,33 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from pandaeval_collector.cli import app
-from pandaeval_collector.cli._reading import requests
 from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
-from pandaeval_collector.files import Request
 from pandaeval_collector.judge.client import Setup, WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.score import Score
 from prometheus_client.parser import text_string_to_metric_families
-from support.asked import GOOD, Memory, said
+from support.asked import Memory
 from support.collector import CollectorProcess
 from support.embedder import WordEmbedder
-from support.judge import JudgeServer, Say
+from support.judge import JudgeServer
 from support.judged import call, trace
-from typer.testing import CliRunner
+from support.judged_files import MODEL, NAMES, behave, environ, evaluated, of_judges, send
 
-MODEL = "openai/gpt-4o-mini"
 MOST_CALLS = 9
 GOLDEN = Path(__file__).parents[1] / "golden" / "captures"
 CAPTURE = GOLDEN / "pydantic_ai" / "good.otlp.jsonl"
-SHARED = Path(__file__).parents[2].parent / "shared"
-NAMES = {
-    *("task_completion", "tool_correctness", "argument_correctness", "step_efficiency", "confidence"),
-    *("plan_adherence", "plan_quality"),
-}
 RUN = trace(calls=[call(1), call(2, "book")], reasoning=("First I search, then I book, then I tell.",))
-
-
-def _behave(number: int, body: dict[str, Any]) -> Say:
-    return Say(said(body["messages"], body["response_format"]["json_schema"]["name"], GOOD))
 
 
 async def test_all_seven_cost_nine_calls_that_begin_with_the_same_bytes() -> None:
     _, questions = Evaluator(WordEmbedder(), Settings(judge=JudgeSettings(MODEL))).judged(RUN)
     assert len(questions) == 7
-    with JudgeServer(_behave) as server:
+    with JudgeServer(behave) as server:
         setup = Setup((MODEL,), server.url, "JUDGE_KEY", timeout=20.0, retries=0)
         process = WorkerProcess(setup, {**os.environ, "JUDGE_KEY": "sk-test"})
         desk, packed = Desk(process, Memory()), pack(RUN, b"s" * 32)
@@ -63,27 +48,10 @@ async def test_all_seven_cost_nine_calls_that_begin_with_the_same_bytes() -> Non
     assert packed.nonce in prefixes.pop()[1]
 
 
-def _environ(server: JudgeServer) -> dict[str, str]:
-    judge = {"MODEL": MODEL, "API_BASE": server.url, "API_KEY_ENV": "JUDGE_KEY", "DELAY": "0s"}
-    return {**{f"PANDAEVAL_JUDGE__{name}": value for name, value in judge.items()}, "JUDGE_KEY": "sk-test"}
-
-
-def _evaluated(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> tuple[list[dict[str, Any]], Counter[str]]:
-    """The results of the judged metrics, and how many calls were made about each record."""
-    with JudgeServer(_behave) as server:
-        for name, value in _environ(server).items():
-            monkeypatch.setenv(name, value)
-        outcome = CliRunner().invoke(app, ["evaluate", *map(str, files), "--format", "json"])
-    assert outcome.exit_code == 0, outcome.output
-    results = [json.loads(line) for line in outcome.stdout.splitlines()]
-    assert all(each["outcome"] != "unscored" or each["why"] in {"no_content", "incomplete_trace"} for each in results)
-    heads = Counter(json.dumps(body["messages"][:2]) for _, body in server.requests)
-    return [each for each in results if each["evaluator"]["kind"] == "llm"], heads
-
-
 def test_a_file_is_judged_by_all_seven_for_nine_calls_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     files = [GOLDEN / name / "good.otlp.jsonl" for name in ("pydantic_ai", "langgraph_openinference")]
-    results, heads = _evaluated(files, monkeypatch)
+    results, heads = evaluated(files, monkeypatch)
+    results = of_judges(results)
     for trace_id in {each["trace_id"] for each in results}:
         of_trace = [each for each in results if each["trace_id"] == trace_id]
         assert {each["metric"] for each in of_trace} == NAMES
@@ -92,18 +60,10 @@ def test_a_file_is_judged_by_all_seven_for_nine_calls_at_most(monkeypatch: pytes
     assert len(heads) == len(files), "all calls about a trace begin alike"
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the recordings beside the repository are not there")
-def test_all_recordings_at_hand_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    results, heads = _evaluated(sorted((SHARED / "captures").glob("*/*.otlp.jsonl")), monkeypatch)
-    assert {each["metric"] for each in results} == NAMES
-    assert max(heads.values()) <= MOST_CALLS
-
-
 def test_a_running_collector_judges_by_all_seven(tmp_path: Path) -> None:
-    with JudgeServer(_behave) as server, CollectorProcess(tmp_path, _environ(server)) as collector:
+    with JudgeServer(behave) as server, CollectorProcess(tmp_path, environ(server)) as collector:
         collector.start()
-        _send(collector)
+        send(collector, [CAPTURE])
         collector.until(lambda: _judged(collector) == NAMES, "judged by all seven")
         assert collector.stop() == 0
     assert len(server.requests) <= MOST_CALLS
@@ -113,12 +73,12 @@ def test_a_running_collector_says_how_far_its_judge_can_be_trusted(tmp_path: Pat
     canaries = tmp_path / "canaries.yaml"
     expected = {"trace.confidence": [0.9, 1.0]}
     canaries.write_text(json.dumps([{"name": "good", "traces": str(CAPTURE), "expected": expected}]))
-    with JudgeServer(_behave) as server:
+    with JudgeServer(behave) as server:
         more = {"PANDAEVAL_JUDGE__CANARIES": str(canaries), "PANDAEVAL_JUDGE__RETEST": "1"}
         more["PANDAEVAL_METRICS__ENABLED"] = "[trace.confidence]"
-        with CollectorProcess(tmp_path / "run", _environ(server) | more) as collector:
+        with CollectorProcess(tmp_path / "run", environ(server) | more) as collector:
             collector.start()
-            _send(collector)
+            send(collector, [CAPTURE])
             collector.until(lambda: _judged(collector) == {"confidence"}, "judged")
             collector.until(lambda: len(_agreement(collector)) == 2, "compared")
             assert _agreement(collector) == {"retest": 1.0, "canary": 0.0}
@@ -126,14 +86,6 @@ def test_a_running_collector_says_how_far_its_judge_can_be_trusted(tmp_path: Pat
             assert result["metadata"]["retest"] == {"score": 0.4, "difference": 0.0}
             assert result["metadata"]["judge_agreement"] == {"value": 1.0, "n": 1}
             assert collector.stop() == 0
-
-
-def _send(collector: CollectorProcess) -> None:
-    for request in requests([str(CAPTURE)]):
-        assert isinstance(request, Request)
-        path, kind = "logs" if request.logs else "traces", {"content-type": "application/x-protobuf"}
-        answer = httpx.post(f"{collector.http}/v1/{path}", content=request.data, headers=kind)
-        assert answer.status_code == 200
 
 
 def _agreement(collector: CollectorProcess) -> dict[str, float]:

@@ -1,0 +1,73 @@
+"""Files through ``pandaeval evaluate`` and through a running collector, with a judge by script on loopback."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pandaeval_collector.cli import app
+from pandaeval_collector.cli._reading import requests
+from pandaeval_collector.files import Request
+from support.asked import GOOD, said
+from support.collector import CollectorProcess
+from support.judge import JudgeServer, Say
+from typer.testing import CliRunner
+
+MODEL = "openai/gpt-4o-mini"
+NAMES = {
+    *("task_completion", "tool_correctness", "argument_correctness", "step_efficiency", "confidence"),
+    *("plan_adherence", "plan_quality"),
+}
+_NOT_THERE = {"no_content", "incomplete_trace"}
+Result = dict[str, Any]
+
+
+def behave(number: int, body: dict[str, Any]) -> Say:
+    """A verdict that holds, for every question."""
+    return Say(said(body["messages"], body["response_format"]["json_schema"]["name"], GOOD))
+
+
+def environ(server: JudgeServer) -> dict[str, str]:
+    """What makes a collector ask this judge, at once."""
+    judge = {"MODEL": MODEL, "API_BASE": server.url, "API_KEY_ENV": "JUDGE_KEY", "DELAY": "0s"}
+    return {**{f"PANDAEVAL_JUDGE__{name}": value for name, value in judge.items()}, "JUDGE_KEY": "sk-test"}
+
+
+def evaluated(files: Iterable[Path], monkeypatch: pytest.MonkeyPatch) -> tuple[list[Result], Counter[str]]:
+    """All results, and how many calls were made about each record.
+
+    Nothing but what was not recorded, or not to its end, may be without a score: in a trace, or in a session most of
+    whose traces are such.
+    """
+    with JudgeServer(behave) as server:
+        for name, value in environ(server).items():
+            monkeypatch.setenv(name, value)
+        outcome = CliRunner().invoke(app, ["evaluate", *map(str, files), "--format", "json"])
+    assert outcome.exit_code == 0, outcome.output
+    results = [json.loads(line) for line in outcome.stdout.splitlines()]
+    unscored = [each for each in results if each["outcome"] == "unscored"]
+    thin = {each["session_id"] for each in unscored if each["why"] in _NOT_THERE}
+    for each in unscored:
+        reason = f"{each['level']}.{each['metric']} of {each['trace_id']}: {each['why']}, {each['reason']}"
+        allowed = {*_NOT_THERE, "insufficient_evidence"} if each["session_id"] in thin else _NOT_THERE
+        assert each["why"] in (allowed if each["level"] == "session" else _NOT_THERE), reason
+    return results, Counter(json.dumps(body["messages"][:2]) for _, body in server.requests)
+
+
+def of_judges(results: Iterable[Result]) -> list[Result]:
+    """The results that a model gave."""
+    return [each for each in results if each["evaluator"]["kind"] == "llm"]
+
+
+def send(collector: CollectorProcess, files: Sequence[Path]) -> None:
+    """Every request of the files, over HTTP."""
+    with httpx.Client(headers={"content-type": "application/x-protobuf"}) as client:
+        for request in requests([str(file) for file in files]):
+            assert isinstance(request, Request)
+            path = "logs" if request.logs else "traces"
+            assert client.post(f"{collector.http}/v1/{path}", content=request.data).status_code == 200
