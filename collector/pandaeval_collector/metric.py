@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pandaeval_collector.embedding import Bands
 from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.rubric import Rubric
 from pandaeval_collector.score import Finding
 from pandaeval_collector.stats import content_tokens
 from pandaeval_collector.stats.similarity import Direction, Vector
@@ -148,6 +149,7 @@ class Metric(Generic[S, C]):
 
     Kind ``llm``: ``evaluate`` says what needs no model (nothing was captured, say), and ``None`` means that ``ask`` is
     awaited later, with a judge that has read the trace. ``ask`` runs on an event loop and must not block it.
+    ``rubrics``: all that it may ask, extractions first, its own question last; so people can read them.
     """
 
     level: str
@@ -162,6 +164,7 @@ class Metric(Generic[S, C]):
     needs_session: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     ask: Callable[[S, Judge], Awaitable[Finding | None]] | None = None
+    rubrics: tuple[Rubric[Any], ...] = ()
 
     @property
     def key(self) -> str:

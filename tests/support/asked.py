@@ -25,7 +25,7 @@ _NUMBERS = re.compile(r'"call": (\d+)')
 
 def all_right(question: str) -> Fields:
     """A yes for each call that the question lists."""
-    listed = question.split("JSON schema")[0]
+    listed = question.split("exactly these fields")[0]
     verdicts = [{"call": int(number), "reason": None, "verdict": "yes"} for number in _NUMBERS.findall(listed)]
     return {"verdicts": verdicts, "reason": "Nothing is wrong."}
 
@@ -33,7 +33,7 @@ def all_right(question: str) -> Fields:
 GOOD: Answers = {
     "task_and_outcome": {"task": "Find the parcel.", "outcome": "One search; the answer names the depot."},
     "plan": {"plan": ["Search for the parcel", "Tell the user"]},
-    "task_completion": {"reason": "The parcel was found.", "verdict": 0.9},
+    "task_completion": {"asked": "It.", "got": "It.", "reason": "The parcel was found.", "verdict": 0.9},
     "tool_correctness": {"reason": "The search was needed.", "score": 0.8},
     "argument_correctness": all_right,
     "step_efficiency": {"reason": "One step.", "score": 0.7},

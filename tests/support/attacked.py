@@ -158,7 +158,7 @@ def attacked(place: str, text: str) -> Trace:
 PLAIN: Mapping[str, Json] = {
     "task_and_outcome": {"task": "Find the parcel.", "outcome": "It was found."},
     "plan": {"plan": ["Find it", "Book"]},
-    "task_completion": {"reason": "So so.", "verdict": 0.31},
+    "task_completion": {"asked": "It.", "got": "Some.", "reason": "So so.", "verdict": 0.31},
     "tool_correctness": {"reason": "So so.", "score": 0.31},
     "argument_correctness": {"reason": "So so."},
     "step_efficiency": {"reason": "So so.", "score": 0.31},
@@ -167,7 +167,7 @@ PLAIN: Mapping[str, Json] = {
     "confidence": {"reason": "So so.", "confidence": 0.31},
 }
 """What every judge here says by itself: a low verdict."""
-_OURS = re.compile(r"<<([0-9a-f]{32})>>")
+_OURS = re.compile(r"<<([0-9a-f]{12})>>")
 _ANY_FENCE = re.compile(
     r"(?:[<＜‹]\s?[<＜‹]|[«《])\s*[/⁄∕／]?\s*(?:CODE|[0-9A-Fa-f]{6,})\s*(?:[>＞›]\s?[>＞›]?|[»》])", re.IGNORECASE
 )
@@ -276,7 +276,7 @@ def _verdict(call: Call, name: str, *, best: bool) -> str:
     assert code
     fields = {key: (1.0 if best and isinstance(value, float) else value) for key, value in PLAIN[name].items()}
     if name == "argument_correctness":
-        numbers = _NUMBERS.findall(question.rpartition("JSON schema")[0])
+        numbers = _NUMBERS.findall(question.rpartition("exactly these fields")[0])
         verdict = "yes" if best else "no"
         fields["verdicts"] = [{"call": int(n), "reason": None, "verdict": verdict} for n in numbers]
     return json.dumps({"instructed": False, "echo": code[1], **fields})

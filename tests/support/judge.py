@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
-_FENCED = re.compile(r"<<([0-9a-f]{32})>>.*?<</\1>>", re.DOTALL)
+_FENCED = re.compile(r"<<([0-9a-f]{12})>>.*?<</\1>>", re.DOTALL)
 _ORDER = re.compile(r"(?:set|give|answer with|return)[^.\n]{0,40}\b(?:confidence|score)\b\D{0,20}([01]\.\d+)", re.I)
 
 

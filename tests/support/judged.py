@@ -39,8 +39,9 @@ def trace(
         "input": user,
         "output": answer,
         "digest": "d1",
+        "spans": (root,),
     }
-    return Trace(TRACE_ID, (root,), root.span_id, tool_calls=tuple(calls), **(given | fields))
+    return Trace(TRACE_ID, root_span_id=root.span_id, tool_calls=tuple(calls), **(given | fields))
 
 
 def stored(store: Store, made: MadeTrace, revision: int = 1) -> DueTrace:

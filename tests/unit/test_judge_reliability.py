@@ -84,7 +84,10 @@ class TestRetest:
     async def test_the_question_is_put_once_more_behind_other_fences_and_the_first_verdict_stands(
         self, store: Store
     ) -> None:
-        said = [{"reason": "Good.", "verdict": 0.9}, {"reason": "Less so.", "verdict": 0.7}]
+        said = [
+            {"asked": "It.", "got": "It.", "reason": "Good.", "verdict": 0.9},
+            {"asked": "It.", "got": "Some.", "reason": "Less so.", "verdict": 0.7},
+        ]
         caller, telemetry = ScriptedCaller({"task_completion": said}), Telemetry()
         found, first = await self._beside(store, caller, "task_completion", telemetry=telemetry)
         assert found.value == 0.9
@@ -160,7 +163,9 @@ class TestCanaries:
         with caplog.at_level(logging.WARNING):
             await self._open(path, store, ScriptedCaller({}), telemetry).round()
             assert not caplog.records
-            worse = ScriptedCaller({"task_completion": {"reason": "No.", "verdict": 0.1}})
+            worse = ScriptedCaller(
+                {"task_completion": {"asked": "It.", "got": "Nothing.", "reason": "No.", "verdict": 0.1}}
+            )
             restarted = Telemetry()
             canaries = self._open(path, store, worse, restarted)
             await canaries.round()

@@ -13,9 +13,9 @@ from pandaeval_collector.metrics.trace._facts import says_something
 from pandaeval_collector.metrics.trace._refusals import refused
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from support.asked import ScriptedJudge
-from support.judged import call, trace
+from support.judged import TRACE_ID, call, trace
 
-from pandaeval_otel.model import Trace, Turn
+from pandaeval_otel.model import Kind, Message, Span, Text, ToolRequest, Trace, Turn
 
 JUDGED = [metric for metric in registry().values() if metric.kind == "llm" and metric.level == "trace"]
 NAMES = {
@@ -98,7 +98,7 @@ class TestAll:
             for name in ("tool_correctness", "step_efficiency", "plan_adherence", "plan_quality")
         }
         answers |= {
-            "task_completion": {**perfect, "verdict": 1.0},
+            "task_completion": {"asked": "It.", "got": "It.", **perfect, "verdict": 1.0},
             "confidence": {**perfect, "confidence": 1.0},
             "argument_correctness": {
                 **perfect,
@@ -159,7 +159,11 @@ class TestTaskCompletion:
         assert await unscored("task_completion", trace(answer=None, calls=[call(1)])) == (Why.NO_CONTENT, [])
 
     async def test_a_lower_verdict_stands_as_it_is(self) -> None:
-        found = await scored("task_completion", CRASHED, task_completion={"reason": "No.", "verdict": 0.1})
+        found = await scored(
+            "task_completion",
+            CRASHED,
+            task_completion={"asked": "It.", "got": "Nothing.", "reason": "No.", "verdict": 0.1},
+        )
         assert found.value == 0.1
         assert "capped_by" not in found.metadata
 
@@ -291,8 +295,19 @@ class TestPlans:
         assert found.metadata == {"plan": []}
         assert isinstance((await assumed(name, RUN, plan={"plan": [" ", ""]}))[0], Assumed)
 
-    async def test_an_answer_alone_holds_no_plan_and_nobody_is_asked(self, name: str) -> None:
+    async def test_nobody_is_asked_where_no_plan_can_stand(self, name: str) -> None:
+        """An answer comes after the work, and calls alone are no plan: a judge could only make one up."""
         assert (await assumed(name, trace()))[1] == []
+        assert (await assumed(name, trace(calls=[call(1), call(2, "book")])))[1] == []
+
+    async def test_a_plan_is_looked_for_in_all_that_was_said_or_written_down_before_the_end(self, name: str) -> None:
+        asks = (Text("Plan: 1) search, 2) book."), ToolRequest("search", {"q": 1}, "call_1"))
+        model = Span(TRACE_ID, "c7ad6b7169203331", "", "chat", Kind.LLM, 1, 2, output=(Message("assistant", asks),))
+        promise = (Turn("Book it.", "First I search, then I book. Shall I?"), Turn("Yes.", "Done."))
+        for subject in (trace(spans=(model,)), trace(calls=[call(1, "write_todos")]), trace(turns=promise)):
+            judge = ScriptedJudge()
+            await judge.finding(of(name), subject)
+            assert judge.caller.asked[0] == "plan"
 
     async def test_the_plan_and_the_task_are_given_with_the_question(self, name: str) -> None:
         judge = ScriptedJudge()
@@ -302,11 +317,20 @@ class TestPlans:
         assert "Search for the parcel" in judge.caller.questions[-1]
 
 
+@pytest.mark.parametrize("metric", JUDGED, ids=lambda metric: metric.name)
+async def test_a_metric_shows_all_that_it_asks(metric: TraceMetric) -> None:
+    """In the order in which it asks: people read the prompts of a metric to understand its score."""
+    judge = ScriptedJudge()
+    await judge.finding(metric, trace(None, calls=[call(1)], reasoning=("First I search.",)))
+    assert judge.caller.asked == [rubric.name for rubric in metric.rubrics]
+    assert metric.rubrics[-1].name == metric.name
+
+
 async def test_repeats_that_code_counted_are_told_to_the_judge_of_steps() -> None:
     judge = ScriptedJudge()
     same = [call(n, arguments={"q": 1}, result="none") for n in range(1, 5)]
     await judge.finding(of("step_efficiency"), trace(calls=same))
-    told = re.search(r"in_vain \(taken.*?>>\n(\d+)\n<<", judge.caller.questions[-1], re.DOTALL)
+    told = re.search(r"^calls_that_repeat_another_in_vain: (\d+)$", judge.caller.questions[-1], re.MULTILINE)
     assert told
     assert told[1] == "3"
 

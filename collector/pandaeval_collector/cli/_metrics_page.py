@@ -116,9 +116,7 @@ def _threshold(metric: Metric[Any, Any], bands: Bands | None) -> str:
 def _cost(metric: Metric[Any, Any]) -> str:
     if metric.kind != "llm":
         return _COSTS.get(metric.kind, "")
-    from pandaeval_collector.cli.prompts import rubrics
-
-    asked = [rubric.name for rubric in rubrics(metric)]
+    asked = [rubric.name for rubric in metric.rubrics]
     shared = [f"`{name}`" for name in asked if name != metric.name]
     if not shared:
         return "1 model call"

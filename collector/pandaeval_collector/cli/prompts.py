@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from pandaeval_collector.judge.rubric import Rubric
-    from pandaeval_collector.metric import Metric
     from pandaeval_otel.model import Trace
 
 
@@ -46,23 +42,11 @@ def prompts(
     out = console()
     shown: set[tuple[str, str]] = set()
     for key, metric in judged.items():
-        for rubric in rubrics(metric):
+        for rubric in metric.rubrics:
             if (rubric.name, rubric.version) not in shown:
                 shown.add((rubric.name, rubric.version))
                 out.print(f"=== {key}: {rubric.name}, version {rubric.version} ===\n", soft_wrap=True)
                 out.print(_text(rubric, filled), soft_wrap=True)
-
-
-def rubrics(metric: Metric[Any, Any]) -> Iterator[Rubric[Any]]:
-    """What a metric asks: the extractions of the helpers that it uses first, then its own question."""
-    from pandaeval_collector.judge.rubric import Rubric
-
-    own = sys.modules[metric.evaluate.__module__]
-    helpers = {value.__module__ for value in vars(own).values() if callable(value) and hasattr(value, "__module__")}
-    modules: list[ModuleType] = [sys.modules[each] for each in sorted(helpers) if each in sys.modules]
-    for module in (*(each for each in modules if each is not own), own):
-        if module.__name__.startswith("pandaeval_collector.metrics."):
-            yield from (value for value in vars(module).values() if isinstance(value, Rubric))
 
 
 def _first_trace(name: str) -> Trace:

@@ -1,8 +1,8 @@
 """A trace as a judge sees it: deterministic, within a token budget, evidence before prose.
 
-Everything that came from the trace stands inside fences made of one nonce per (trace, evidence). The nonce is an HMAC
-under a secret of this store, so content cannot know it and cannot close a fence; all calls about a trace share it, so
-their prompts begin with the same bytes and providers' prompt caches hit.
+Everything that came from the trace stands inside fences made of one nonce per (trace, evidence); what code counted
+stands outside. The nonce is an HMAC under a secret of this store, so content cannot know it and cannot close a fence;
+all calls about a trace share it, so their prompts begin with the same bytes and providers' prompt caches hit.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pandaeval_collector.judge.neutral import elided, fitting, neutral, one_line, tokens
-from pandaeval_otel.model import Kind, Span, ToolCall, Trace
+from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
+from pandaeval_collector.judge.sections import FAILED, OURS, Section, sections
+from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, Trace
 
 _VALUE_LIMITS = (6000, 2000, 700, 250, 100)
 """Longest argument or result, in characters: the first limit at which the whole pack fits is used."""
@@ -23,11 +24,11 @@ _TEXT_SHARE = 0.7
 """Characters per token of the budget that each text of a turn and each error may take before its middle is cut."""
 _SHARES = (0.25, 0.05, 0.3, 0.1, 0.05, 0.25)
 """How sections share a budget that is too small for all: task, steps and answer before the rest."""
-_MAX_TOOLS = 60
-_MAX_DOCUMENTS = 20
 _LONGEST = 20_000
 """Characters of one text that are looked at: more than is ever shown."""
-_FAILED = "FAILED:"
+NONCE_DIGITS = 12
+"""Of a fence: enough that nobody guesses it, and not as many as the code that an answer has to repeat; each digit is
+paid for dozens of times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +43,9 @@ class Pack:
     cut: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
-    title: str
-    blocks: tuple[str, ...]
-
-
 def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
-    """32 hex digits that only this store can make for this trace and evidence."""
-    return hmac.new(secret, f"{trace_id}:{evidence}".encode(), hashlib.sha256).hexdigest()[:32]
+    """Hex digits that only this store can make for this trace and evidence."""
+    return hmac.new(secret, f"{trace_id}:{evidence}".encode(), hashlib.sha256).hexdigest()[:NONCE_DIGITS]
 
 
 def pack(trace: Trace, secret: bytes, budget: int = 12_000) -> Pack:
@@ -61,11 +56,11 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000) -> Pack:
     clean = cleaned(trace)
     text_limit = max(200, int(budget * _TEXT_SHARE))
     for limit in _VALUE_LIMITS:
-        sections = _sections(clean, limit, text_limit)
-        text = _render(sections, fence)
+        shown = sections(clean, limit, text_limit)
+        text = _render(shown, fence)
         if tokens(text) <= budget:
-            return _finish(sections, text, fence, _said(limit))
-    squeezed = _squeezed(sections, budget, fence)
+            return _finish(shown, text, fence, _said(limit))
+    squeezed = _squeezed(shown, budget, fence)
     return _finish(squeezed, _render(squeezed, fence), fence, (*_said(limit), "some of the record was left out"))
 
 
@@ -87,10 +82,17 @@ def cleaned(trace: Trace) -> Trace:
 
 
 def _clean_span(span: Span) -> Span:
-    """Only what a retrieval found is shown of a span; all others pass as they are."""
-    if not span.documents:
-        return span
-    return replace(span, name=_clean(span.name), documents=tuple(_clean(_text(each)) for each in span.documents))
+    """What is shown of a span: documents that a retrieval found, and what a model said. Others pass as they are."""
+    if span.documents:
+        return replace(span, name=_clean(span.name), documents=tuple(_clean(_text(each)) for each in span.documents))
+    if span.kind is Kind.LLM and span.output:
+        return replace(span, output=tuple(_clean_message(each) for each in span.output))
+    return span
+
+
+def _clean_message(message: Message) -> Message:
+    parts = (replace(part, text=_clean(part.text)) if isinstance(part, Text) else part for part in message.parts)
+    return replace(message, parts=tuple(parts))
 
 
 def _clean_call(call: ToolCall) -> ToolCall:
@@ -113,13 +115,12 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
 
 
-def _squeezed(sections: Sequence[_Section], budget: int, fence: str) -> list[_Section]:
+def _squeezed(shown: Sequence[Section], budget: int, fence: str) -> list[Section]:
     """One block a section, each within its share of what the fences leave."""
-    empty = [_Section(section.title, ("",)) for section in sections]
-    room = budget - tokens(_render(empty, fence)) - len(sections)
+    room = budget - tokens(_render([replace(each, blocks=("",)) for each in shown], fence)) - len(shown)
     return [
-        _Section(section.title, (_within(section.blocks, int(room * share)),))
-        for section, share in zip(sections, _SHARES, strict=True)
+        replace(each, blocks=(_within(each.blocks, int(room * share)),))
+        for each, share in zip(shown, _SHARES, strict=True)
     ]
 
 
@@ -133,7 +134,7 @@ def _within(blocks: Sequence[str], most: int) -> str:
     room = most - tokens(first) - tokens(last) - 16
     kept: set[int] = set()
     middle = range(len(blocks) - 2, 0, -1)
-    for index in sorted(middle, key=lambda index: (_FAILED not in blocks[index], -index)):
+    for index in sorted(middle, key=lambda index: (FAILED not in blocks[index], -index)):
         size = tokens(blocks[index]) + 1
         if size > room:
             break
@@ -143,117 +144,22 @@ def _within(blocks: Sequence[str], most: int) -> str:
     return fitting("\n\n".join([first, f"(… {len(middle) - len(kept)} left out …)", *shown, last]), most)
 
 
-def _sections(trace: Trace, limit: int, text_limit: int) -> list[_Section]:
-    return [
-        _Section("WHAT THE USER ASKED", tuple(_texts((turn.user for turn in trace.turns), text_limit))),
-        _Section("TOOLS THAT THE AGENT HAD", tuple(_tools(trace))),
-        _Section("WHAT HAPPENED, IN ORDER (recorded by the instrumentation)", tuple(_steps(trace, limit, text_limit))),
-        _Section("FACTS COUNTED BY CODE", (_facts(trace),)),
-        _Section("THE AGENT'S OWN THOUGHTS (claims, not evidence)", tuple(_texts(trace.reasoning, limit))),
-        _Section("WHAT THE AGENT ANSWERED", tuple(_texts((turn.assistant for turn in trace.turns), text_limit))),
-    ]
-
-
-def _texts(texts: Iterable[str | None], limit: int) -> Iterable[str]:
-    said = [elided(text, limit) for text in texts if text]
-    return said or ["(nothing was captured)"]
-
-
-def _tools(trace: Trace) -> Iterable[str]:
-    if not trace.tools:
-        return ["(no tool definitions were captured)"]
-    lines = [
-        f"{elided(one_line(tool.name), 100)}: {elided(one_line(tool.description), 200)}"
-        for tool in trace.tools[:_MAX_TOOLS]
-    ]
-    if len(trace.tools) > _MAX_TOOLS:
-        lines.append(f"(… and {len(trace.tools) - _MAX_TOOLS} more)")
-    return ["\n".join(lines)]
-
-
-def _steps(trace: Trace, limit: int, text_limit: int) -> Iterable[str]:
-    calls = trace.tool_calls
-    steps = [(call.start_ns, _step(index, call, calls, limit, text_limit)) for index, call in enumerate(calls)]
-    found = [(span.start_ns, _retrieval(span, limit)) for span in trace.spans if _retrieved(span)]
-    if found:
-        steps = sorted([*steps, *found], key=lambda step: step[0])
-    if not calls:
-        steps.append((0, "(no tool was called)"))
-    if trace.error is not None:
-        steps.append((0, f"the run ended with this error: {elided(one_line(trace.error), text_limit)}"))
-    return [step for _, step in steps]
-
-
-def _retrieved(span: Span) -> bool:
-    return span.kind is Kind.RETRIEVAL and bool(span.documents)
-
-
-def _retrieval(span: Span, limit: int) -> str:
-    shown = [f"- {elided(one_line(each), limit)}" for each in span.documents[:_MAX_DOCUMENTS]]
-    if len(span.documents) > _MAX_DOCUMENTS:
-        shown.append(f"(… and {len(span.documents) - _MAX_DOCUMENTS} more)")
-    return "\n".join([f"documents found by {elided(one_line(span.name), 200)}:", *shown])
-
-
-def _step(index: int, call: ToolCall, calls: Sequence[ToolCall], limit: int, text_limit: int) -> str:
-    """Names, arguments and errors stay on one line each, and the result comes last: no line of theirs can pass for
-    another part of the step."""
-    parallel = any(o is not call and o.start_ns < call.end_ns and call.start_ns < o.end_ns for o in _near(calls, index))
-    head = f"call {index + 1}: {elided(one_line(call.name), 200)}"
-    if call.agent:
-        head += f" by agent {elided(one_line(call.agent), 200)}"
-    if parallel:
-        head += " (in parallel with a neighbour)"
-    shown = elided(one_line(call.arguments), limit) if call.has_arguments else "(not captured)"
-    lines = [head, f"arguments: {shown}"]
-    if call.error is not None:
-        lines.append(f"{_FAILED} {elided(one_line(call.error), text_limit)}")
-    if call.has_result and call.result is not None:
-        lines.append(f"result: {elided(call.result, limit)}")
-    elif call.error is None:
-        lines.append("result: (not captured)")
-    return "\n".join(lines)
-
-
-def _near(calls: Sequence[ToolCall], index: int) -> Sequence[ToolCall]:
-    return calls[max(0, index - 2) : index + 3]
-
-
-def _facts(trace: Trace) -> str:
-    """Numbers and words of ours alone: a text of the trace could add facts of its own."""
-    failed = [index + 1 for index, call in enumerate(trace.tool_calls) if call.error is not None]
-    lines = [
-        f"tool calls: {len(trace.tool_calls)}",
-        f"failed tool calls: {len(failed)}" + (f" (calls {', '.join(map(str, failed[:20]))})" if failed else ""),
-        f"model calls: {trace.llm_calls}",
-        f"the run ended: {'with an error' if trace.error is not None else 'without an error'}",
-        f"the last answer: {_answer_state(trace)}",
-        f"the trace is complete: {'yes' if trace.complete else 'no'}",
-    ]
-    if any("cut short" in note for note in trace.notes):
-        lines.append("some of the texts were cut short before they were recorded")
-    if trace.dropped_attributes:
-        lines.append(f"fields that were lost before they were recorded: {trace.dropped_attributes}")
-    return "\n".join(lines)
-
-
-def _answer_state(trace: Trace) -> str:
-    if trace.output is None:
-        return "not captured"
-    return f"{len(trace.output)} characters" if trace.output.strip() else "empty"
-
-
-def _render(sections: Sequence[_Section], fence: str) -> str:
-    """Each block between two lines that hold the nonce; inside, the nonce cannot occur."""
+def _render(shown: Sequence[Section], fence: str) -> str:
+    """What is of the trace between two lines that hold the nonce; inside, the nonce cannot occur."""
     parts = []
-    for number, section in enumerate(sections, 1):
-        blocks = "\n".join(f"<<{fence}>>\n{block.replace(fence, '[…]')}\n<</{fence}>>" for block in section.blocks)
-        parts.append(f"## {number}. {section.title}\n{blocks}")
+    for number, section in enumerate(shown, 1):
+        blocks = ("\n\n".join(section.blocks),) if section.together else section.blocks
+        fenced = (each if section.ours or each in OURS else _fenced(each, fence) for each in blocks)
+        parts.append("\n".join([f"## {number}. {section.title}", *fenced]))
     return "\n\n".join(parts)
 
 
-def _finish(sections: Sequence[_Section], text: str, fence: str, cut: tuple[str, ...]) -> Pack:
-    content = json.dumps([[section.title, section.blocks] for section in sections], ensure_ascii=False)
+def _fenced(block: str, fence: str) -> str:
+    return f"<<{fence}>>\n{block.replace(fence, '[…]')}\n<</{fence}>>"
+
+
+def _finish(shown: Sequence[Section], text: str, fence: str, cut: tuple[str, ...]) -> Pack:
+    content = json.dumps([[section.title, section.blocks] for section in shown], ensure_ascii=False)
     digest = hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest()
     return Pack(text, fence, digest, tokens(text), cut)
 

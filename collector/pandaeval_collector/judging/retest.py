@@ -93,5 +93,5 @@ class Retest:
 
 
 def _fenced_anew(pack: Pack) -> Pack:
-    nonce = hashlib.sha256(f"again {pack.nonce}".encode()).hexdigest()[:32]
+    nonce = hashlib.sha256(f"again {pack.nonce}".encode()).hexdigest()[: len(pack.nonce)]
     return replace(pack, nonce=nonce, text=pack.text.replace(pack.nonce, nonce))

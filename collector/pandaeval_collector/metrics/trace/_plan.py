@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Rubric, Verdict
-from pandaeval_collector.metrics.trace._facts import NOTHING_TOLD, answered, has_steps, told
+from pandaeval_collector.judge.sections import said_on_the_way
+from pandaeval_collector.metrics.trace._facts import NOTHING_TOLD, answered, says_something, told
+from pandaeval_collector.metrics.trace._task import task_and_outcome
 from pandaeval_collector.score import Assumed, Unscored, Why
 from pandaeval_otel.model import Trace
 
@@ -21,21 +24,20 @@ class Plan(Verdict):
     )
 
 
-RUBRIC = Rubric(
+PLAN = Rubric(
     name="plan",
-    version="2",
+    version="3",
     text="""
-Which plan did the agent make for this run? Take it from the record; nothing is to be judged.
+Which plan did the agent make for this run? Take it from the record; judge nothing.
 
-A plan is what the agent meant to do before it did it: steps that it states in its thoughts, or writes down through a
-tool (a list of things to do, say), or that its thoughts clearly imply ("first I need the price, then I can compare").
-For the question what the agent meant to do, its thoughts are evidence.
+A plan is what the agent meant to do before it did it: steps that it states in its thoughts or on the way, writes down
+through a tool (a list of things to do, say), or clearly implies ("first I need the price, then I can compare"). For
+what it meant to do, its own words are evidence.
 
-- List the steps in the intended order, one short sentence each, close to the agent's own words.
-- Each step must rest on a place in the record. Do not add what would have been sensible, and do not turn calls that
-  merely happened into steps of a plan.
-- If the agent changed its plan on the way, list the plan as it stood in the end, the steps done before included.
-- If there is no plan, leave the list empty. That is a common and a fine answer.
+- One short sentence for each step, in the intended order, close to the agent's words.
+- Each step rests on a place in the record: nothing that would have been sensible, no call that merely happened.
+- If the plan changed on the way, list it as it stood in the end, with the steps done before.
+- No plan: an empty list. That is a common and a fine answer.
 """,
     verdict=Plan,
     max_tokens=2500,
@@ -44,19 +46,32 @@ For the question what the agent meant to do, its thoughts are evidence.
 NO_PLAN = Assumed("no plan was found in the run", {"plan": []})
 
 
+_PLANS = re.compile(r"plan|todo|to_do|task|step|think|note|scratch|milestone|goal|agenda", re.IGNORECASE)
+"""In the names of tools by which agents write down what they are going to do."""
+
+
 def before_asking(trace: Trace) -> Assumed | Unscored | None:
-    """What is known without a judge: a plan can only stand in thoughts or calls."""
+    """What is known without a judge: a plan can only stand in what the agent thought or said before it was done, or in
+    what it wrote down through a tool. Where there is neither, a judge could only make one up."""
     if not told(trace):
         return NOTHING_TOLD
-    if has_steps(trace):
+    if _could_hold_one(trace):
         return None
-    if answered(trace):
+    if answered(trace) or trace.tool_calls:
         return NO_PLAN
     return Unscored(Why.NO_CONTENT, "neither thoughts nor steps nor an answer of the agent were captured")
 
 
-async def plan_of(judge: Judge) -> list[str]:
-    """The steps of the plan, blank ones left out; empty when there is no plan. Raises
+def _could_hold_one(trace: Trace) -> bool:
+    early = (turn.assistant for turn in trace.turns[:-1])
+    if any(says_something(text) for text in (*trace.reasoning, *said_on_the_way(trace), *early)):
+        return True
+    return any(_PLANS.search(call.name) for call in trace.tool_calls)
+
+
+async def plan_and_task(judge: Judge) -> dict[str, Any] | None:
+    """``{plan, task}`` as both metrics of plans are asked about them; ``None`` when there is no plan. Raises
     :class:`~pandaeval_collector.judge.desk.NoVerdictError`."""
-    found = await judge.ask(RUBRIC)
-    return [step.strip() for step in found.plan if step.strip()]
+    found = await judge.ask(PLAN)
+    plan = [step.strip() for step in found.plan if step.strip()]
+    return {"plan": plan, "task": (await task_and_outcome(judge)).task} if plan else None

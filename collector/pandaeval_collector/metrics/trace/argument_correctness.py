@@ -26,7 +26,7 @@ from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.metrics.trace._facts import as_text, parameters, said_before, user_input
 from pandaeval_collector.metrics.trace._refusals import refused
-from pandaeval_collector.metrics.trace._task import task_and_outcome
+from pandaeval_collector.metrics.trace._task import TASK_AND_OUTCOME, task_and_outcome
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_otel.model import ToolCall, Trace
 
@@ -70,22 +70,20 @@ def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
 
 RUBRIC = Rubric(
     name="argument_correctness",
-    version="2",
+    version="3",
     text="""
-Were the arguments of each tool call right? The calls to be judged are listed below under tool_calls, by the number
-that they have in the record; long arguments are shortened there, and the record shows more of them. Give exactly one
-verdict for each call listed, and none for any other. Where reasoning is given, it is what the agent said before the
-call: it tells what the arguments were meant to be, and is no evidence that they are right.
+Were the arguments of each tool call right? The calls are listed below under tool_calls, by their number in the record;
+long arguments are shortened there. Give exactly one verdict for each of them, and none for any other. "reasoning" is
+what the agent said before the call: it tells what was meant, and is no evidence that it is right.
 
 yes: the arguments say what the user asked for, or what followed from the results known by then, and hold what the tool
-needs. A sensible default for what the user left open is a yes; so is another spelling of the same thing.
+needs. A sensible default for what was left open is a yes; so is another spelling of the same thing.
 
 no: a value is wrong, invented, mixed up or lost; a condition of the user's (a limit, a date, a place, a number) is
 missing where the tool could have taken it; or the arguments are not of the form that the tool asks for.
 
-Judge each call by the arguments and by the evidence. That the agent says it was right is no evidence; that a call
-failed is evidence if the error speaks of the arguments, and none if the service was down. Whether this tool was the
-right one is asked elsewhere.
+That a call failed is evidence if the error speaks of the arguments, and none if the service was down. Whether this tool
+was the right one is asked elsewhere.
 """,
     verdict=Arguments,
     max_tokens=3500,
@@ -193,10 +191,11 @@ METRIC = Metric(
     level="trace",
     name="argument_correctness",
     kind="llm",
-    version="2",
+    version="3",
     threshold=0.5,
     question="Were the tools called with the right arguments?",
     needs="tool calls with their arguments; a judge",
     evaluate=_before_asking,
     ask=_ask,
+    rubrics=(TASK_AND_OUTCOME, RUBRIC),
 )

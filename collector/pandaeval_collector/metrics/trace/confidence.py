@@ -24,23 +24,23 @@ class Confidence(Verdict):
     """``confidence``: 0..1, 1 is sure throughout."""
 
     reason: Reason = Field(description="What in the run speaks for and against confidence, in one to three sentences.")
-    confidence: float = Field(ge=0.0, le=1.0, description="Between 0.0 and 1.0, by the guide.")
+    confidence: float = Field(ge=0.0, le=1.0, description="By the guide.")
 
 
 RUBRIC = Rubric(
     name="confidence",
-    version="2",
+    version="3",
     text="""
-How confident did the agent act throughout this run? Look at four things:
+How confident did the agent act throughout this run?
 
 - Decisiveness: does it go for a next step, or does it waver, ask back without need, or undo what it just did?
 - Appropriateness: do the steps fit what the user asked and what the tools had answered so far?
 - Consistency: does it keep to one way, and do its thoughts, its calls and its answer say the same?
-- Signs of low confidence: hedges, guesses, apologies, the same call again with the same arguments and without a
-  reason, a way that is given up, an answer that is vague, put off or left open.
+- Signs of low confidence: hedges, guesses, apologies, the same call again without a reason, a way that is given up, an
+  answer that is vague, put off or left open.
 
-Caution in the right place is no lack of confidence: to check before something that cannot be undone, or to say
-plainly that something cannot be known, is decisive.
+Caution in the right place is no lack of confidence: to check before something that cannot be undone, or to say plainly
+that something cannot be known, is decisive. Judge how sure the agent acted, not whether its answer is right.
 
 Guide:
 1.0   sure throughout: every step is fit, nothing wavers, thoughts, calls and answer agree
@@ -48,8 +48,6 @@ Guide:
 0.5   it wavers or contradicts itself at a place that matters
 0.25  unsure for most of the run, or several ways begun and given up
 0.0   no confidence at all: it guesses, contradicts itself or gives up
-
-Values in between are welcome. Judge how sure the agent acted, not whether its answer is right.
 """,
     verdict=Confidence,
 )
@@ -72,10 +70,11 @@ METRIC = Metric(
     level="trace",
     name="confidence",
     kind="llm",
-    version="2",
+    version="3",
     threshold=0.5,
     question="How sure of itself was the agent?",
     needs="an answer or tool calls; a judge",
     evaluate=_before_asking,
     ask=_ask,
+    rubrics=(RUBRIC,),
 )

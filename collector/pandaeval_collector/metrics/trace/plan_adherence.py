@@ -15,8 +15,8 @@ from pydantic import Field
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
-from pandaeval_collector.metrics.trace._plan import NO_PLAN, before_asking, plan_of
-from pandaeval_collector.metrics.trace._task import task_and_outcome
+from pandaeval_collector.metrics.trace._plan import NO_PLAN, PLAN, before_asking, plan_and_task
+from pandaeval_collector.metrics.trace._task import TASK_AND_OUTCOME
 from pandaeval_collector.score import Finding, Score
 from pandaeval_otel.model import Trace
 
@@ -25,22 +25,21 @@ class Adherence(Verdict):
     """``score``: 0..1, 1 is exactly as planned."""
 
     reason: Reason = Field(description="Which steps were done, skipped, moved or added, in one to three sentences.")
-    score: float = Field(ge=0.0, le=1.0, description="Between 0.0 and 1.0, by the guide.")
+    score: float = Field(ge=0.0, le=1.0, description="By the guide.")
 
 
 RUBRIC = Rubric(
     name="plan_adherence",
-    version="2",
+    version="3",
     text="""
-How closely did the agent follow its own plan, which is given below with the task? Go through the plan step by step:
+How closely did the agent follow its own plan, which is given below with the task? Step by step:
 
-- Was the step done? The calls and their results show it; that the agent says so does not.
+- Was it done? The calls and their results show it; that the agent says so does not.
 - Was it done in the intended order? Steps that do not depend on each other may change places.
-- Was a step left out?
-- Was something of weight done that the plan does not hold?
+- Was one left out, or something of weight done that the plan does not hold?
 
-A detour that a failed call made necessary is a small deviation, as long as the agent returned to its plan. Whether the
-plan was good is asked elsewhere: a bad plan that was followed to the letter was followed.
+A detour that a failed call made necessary is a small deviation if the agent returned to its plan. Whether the plan was
+good is asked elsewhere: a bad plan that was followed to the letter was followed.
 
 Guide:
 1.0   what happened is the plan, step by step
@@ -58,10 +57,9 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    plan = await plan_of(judge)
-    if not plan:
+    given = await plan_and_task(judge)
+    if given is None:
         return NO_PLAN
-    given = {"plan": plan, "task": (await task_and_outcome(judge)).task}
     verdict = await judge.ask(RUBRIC, given)
     return Score(verdict.score, verdict.reason, given)
 
@@ -70,10 +68,11 @@ METRIC = Metric(
     level="trace",
     name="plan_adherence",
     kind="llm",
-    version="2",
+    version="3",
     threshold=0.5,
     question="Did the agent do what it had planned?",
-    needs="thoughts or tool calls; a judge",
+    needs="thoughts, words on the way or a planning tool; a judge",
     evaluate=_before_asking,
     ask=_ask,
+    rubrics=(PLAN, TASK_AND_OUTCOME, RUBRIC),
 )

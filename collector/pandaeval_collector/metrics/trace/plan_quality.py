@@ -15,8 +15,8 @@ from pydantic import Field
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
-from pandaeval_collector.metrics.trace._plan import NO_PLAN, before_asking, plan_of
-from pandaeval_collector.metrics.trace._task import task_and_outcome
+from pandaeval_collector.metrics.trace._plan import NO_PLAN, PLAN, before_asking, plan_and_task
+from pandaeval_collector.metrics.trace._task import TASK_AND_OUTCOME
 from pandaeval_collector.score import Finding, Score
 from pandaeval_otel.model import Trace
 
@@ -25,24 +25,24 @@ class Quality(Verdict):
     """``score``: 0..1, 1 is an excellent plan."""
 
     reason: Reason = Field(description="What is good about the plan and what is missing, in one to three sentences.")
-    score: float = Field(ge=0.0, le=1.0, description="Between 0.0 and 1.0, by the guide.")
+    score: float = Field(ge=0.0, le=1.0, description="By the guide.")
 
 
 RUBRIC = Rubric(
     name="plan_quality",
-    version="2",
+    version="3",
     text="""
-How good is the plan that is given below, for the task that is given with it? Judge the plan as it was made, with what
-the agent could know then, and with the tools that it had. Look at five things:
+How good is the plan that is given below, for the task that is given with it? Judge it as it was made, with what the
+agent could know then and the tools that it had:
 
 - Completeness: does it deal with every part and every condition of the task?
-- Coherence: does each step have what it needs from the steps before, and is the order sensible?
+- Coherence: does each step have what it needs from the steps before, in a sensible order?
 - Economy: could steps be left out, joined or done at once?
 - Detail: is each step clear enough to be done, without drowning in words?
 - Fit: is it a plan for what the user wanted, and not for something close to it?
 
-Whether the plan was followed, and how the run ended, is asked elsewhere: good luck does not make a plan better, and bad
-luck does not make it worse. A short plan for a simple task is a good plan.
+Whether it was followed, and how the run ended, is asked elsewhere: luck makes no plan better or worse. A short plan for
+a simple task is a good plan.
 
 Guide:
 1.0   excellent: complete, coherent, nothing too much
@@ -60,10 +60,9 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    plan = await plan_of(judge)
-    if not plan:
+    given = await plan_and_task(judge)
+    if given is None:
         return NO_PLAN
-    given = {"plan": plan, "task": (await task_and_outcome(judge)).task}
     verdict = await judge.ask(RUBRIC, given)
     return Score(verdict.score, verdict.reason, given)
 
@@ -72,10 +71,11 @@ METRIC = Metric(
     level="trace",
     name="plan_quality",
     kind="llm",
-    version="2",
+    version="3",
     threshold=0.5,
     question="Was the agent's plan a good one for its task?",
-    needs="thoughts or tool calls; a judge",
+    needs="thoughts, words on the way or a planning tool; a judge",
     evaluate=_before_asking,
     ask=_ask,
+    rubrics=(PLAN, TASK_AND_OUTCOME, RUBRIC),
 )

@@ -18,7 +18,7 @@ from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.metrics.trace._facts import NOTHING_TOLD, answered, has_steps, told
 from pandaeval_collector.metrics.trace._limits import efficiency_limit
-from pandaeval_collector.metrics.trace._task import task_and_outcome
+from pandaeval_collector.metrics.trace._task import TASK_AND_OUTCOME, task_and_outcome
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_collector.signals.tool_loop import tool_loop
 from pandaeval_otel.model import Trace
@@ -30,24 +30,24 @@ class Efficiency(Verdict):
     reason: Reason = Field(
         description="Which steps were needless and why, or that none was, in one to three sentences."
     )
-    score: float = Field(ge=0.0, le=1.0, description="Between 0.0 and 1.0, by the guide.")
+    score: float = Field(ge=0.0, le=1.0, description="By the guide.")
 
 
 RUBRIC = Rubric(
     name="step_efficiency",
-    version="2",
+    version="3",
     text="""
-How little more than necessary did the agent do for the task that is given below? Think of the least that a skilled
-agent with the same tools would have needed, and compare. What counts against it:
+How little more than necessary did the agent do for the task that is given below? Compare with the least that a skilled
+agent with the same tools would have needed. Against it count:
 
 - the same call again, or one that asks for what was known already
-- steps on the way that changed nothing for the result
-- work on suspicion: things fetched or done that nobody asked for and that were not used
+- steps that changed nothing for the result
+- things fetched or done that nobody asked for and that were not used
 - long thoughts that go round in circles and lead to no next step
 
 What does not: another try after a failure that gave reason to hope, a check before something that cannot be undone,
 paging through results, waiting for something that takes its time, calls in parallel that were all used. Many steps are
-fine where the task needs many. Whether the task was accomplished in the end is asked elsewhere.
+fine where the task needs many. Whether the task was accomplished is asked elsewhere.
 
 Guide:
 1.0   nothing could have been left out
@@ -79,10 +79,11 @@ METRIC = Metric(
     level="trace",
     name="step_efficiency",
     kind="llm",
-    version="2",
+    version="3",
     threshold=0.5,
     question="Did the agent reach its goal without needless steps?",
     needs="an answer or steps, and what the user asked; a judge",
     evaluate=_before_asking,
     ask=_ask,
+    rubrics=(TASK_AND_OUTCOME, RUBRIC),
 )

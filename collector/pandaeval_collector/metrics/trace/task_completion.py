@@ -13,6 +13,8 @@ Source: PandaProbe, trace metrics, *Task Completion*.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from pandaeval_collector.judge.desk import Judge
@@ -20,38 +22,47 @@ from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.metrics.trace._facts import NOTHING_TOLD, answer_missing, answered, crashed, has_steps, told
 from pandaeval_collector.metrics.trace._limits import completion_limit
-from pandaeval_collector.metrics.trace._task import task_and_outcome
+from pandaeval_collector.metrics.trace._task import TASK_AND_OUTCOME, task_and_outcome
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_otel.model import Trace
 
 
 class Completion(Verdict):
-    """``verdict``: 0..1, 1 is all of the task."""
+    """``asked`` and ``got``: side by side before the score, as a judge that does not have to name them takes an answer
+    about something else for one to the question. ``verdict``: 0..1, 1 is all of the task."""
 
-    reason: Reason = Field(description="Which parts of the task were accomplished and which not, and what shows it.")
-    verdict: float = Field(ge=0.0, le=1.0, description="Between 0.0 and 1.0, by the guide.")
+    asked: Annotated[str, Field(max_length=200)] = Field(
+        description="What the user wanted to know or to have done, in a few words."
+    )
+    got: Annotated[str, Field(max_length=400)] = Field(
+        description="What of that the user got in the end, in a few words; 'nothing' if the answer is about something "
+        "else."
+    )
+    reason: Reason = Field(description="What shows it, in one to three sentences.")
+    verdict: float = Field(ge=0.0, le=1.0, description="By the guide.")
 
 
 RUBRIC = Rubric(
     name="task_completion",
-    version="2",
+    version="3",
     text="""
-How much of the user's task was accomplished? Compare the task with the outcome, both given below, and look up in the
-record what is in doubt.
+How much of the user's task was accomplished? Task and outcome are given below; look up in the record what is in doubt.
 
-- Every condition of the task counts: the right thing, amount, place, time and form.
-- Done is what the evidence shows to be done. That the agent says so is not enough when a tool would have had to do it;
-  when the task asks for words alone (an explanation, a text), the answer itself is the outcome.
-- An answer that contradicts what a tool gave back is wrong, however sure it sounds.
-- A task that the agent rightly could not or may not do is not accomplished, however well it explained why.
-- A detour, a slow way or a clumsy tone takes nothing away here.
+- Take each thing that the user asked for by itself: the right thing, amount, place, time and form. It is done if the
+  evidence shows it. That the agent says so is not enough where a tool would have had to do it; where the task asks for
+  words alone (an explanation, a text), the answer is the outcome.
+- A question is answered only by an answer to this very question. One that speaks of something else, puts the user off,
+  contradicts what a tool gave back, or that nothing in the record bears out, accomplishes nothing, however sure it
+  sounds.
+- What the agent rightly could not or may not do is not accomplished, however well it explained why.
+- A detour, a slow way or a clumsy tone takes nothing away.
 
 Guide:
 1.0          accomplished in full
 0.75 - 0.99  accomplished on the whole, something minor is missing
 0.5 - 0.74   accomplished in part
 0.25 - 0.49  the most important parts are missing
-0.0 - 0.24   the task was hardly touched, or something else was done
+0.0 - 0.24   hardly touched, or something else was done
 """,
     verdict=Completion,
 )
@@ -80,10 +91,11 @@ METRIC = Metric(
     level="trace",
     name="task_completion",
     kind="llm",
-    version="2",
+    version="3",
     threshold=0.5,
     question="Did the agent do what it was asked to do?",
     needs="an answer or steps, and what the user asked; a judge",
     evaluate=_before_asking,
     ask=_ask,
+    rubrics=(TASK_AND_OUTCOME, RUBRIC),
 )

@@ -24,7 +24,7 @@ from pandaeval_collector.metrics.trace._facts import (
     tools_called,
     user_input,
 )
-from pandaeval_collector.metrics.trace._task import task_and_outcome
+from pandaeval_collector.metrics.trace._task import TASK_AND_OUTCOME, task_and_outcome
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_otel.model import Trace
 
@@ -35,25 +35,23 @@ class Selection(Verdict):
     reason: Reason = Field(
         description="Which tools were right, needless, missing or mistaken, in one to three sentences."
     )
-    score: float = Field(ge=0.0, le=1.0, description="Between 0.0 and 1.0, by the guide.")
+    score: float = Field(ge=0.0, le=1.0, description="By the guide.")
 
 
 RUBRIC = Rubric(
     name="tool_correctness",
-    version="2",
+    version="3",
     text="""
-Did the agent choose its tools well for what the user wanted? Compare the tools that it called with those that it had,
-and look for four things:
+Did the agent choose its tools well for what the user wanted? Compare the tools that it called with those that it had:
 
-- Right: do the tools that were called fit the task, and do they suffice for it?
-- Too many: was a tool called that the task did not need, or the same one again for nothing?
-- Too few: was there a tool that the task needed or that would plainly have helped, and it was left aside?
-- Mistaken: was a tool called where another one was meant?
+- Right: do the tools that were called fit the task, and do they suffice?
+- Too many: was one called that the task did not need, or the same one again for nothing?
+- Too few: was one left aside that the task needed or that would plainly have helped?
+- Mistaken: was one called where another one was meant?
 
-Judge which tools were chosen. With which arguments they were called, whether they worked and how good the answer is
-does not matter here; another try after a failure is not one too many. A tool that is not in the list of those that
-the agent had may still have existed: definitions are not always captured. If no tool was called, ask whether the
-task could be done well without.
+Only the choice counts here, not the arguments, not whether a call worked, not the answer; another try after a failure
+is not one too many. Definitions are not always captured: a tool that is not listed may have existed. If no tool was
+called, ask whether the task could be done well without.
 
 Guide:
 1.0   exactly the tools that the task needs
@@ -100,10 +98,11 @@ METRIC = Metric(
     level="trace",
     name="tool_correctness",
     kind="llm",
-    version="2",
+    version="3",
     threshold=0.5,
     question="Did the agent choose the right tools?",
     needs="tool calls or tool definitions; a judge",
     evaluate=_before_asking,
     ask=_ask,
+    rubrics=(TASK_AND_OUTCOME, RUBRIC),
 )

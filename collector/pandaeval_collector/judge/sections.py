@@ -1,0 +1,144 @@
+"""What a trace says, in the order in which a judge should read it: evidence before prose, claims called so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pandaeval_collector.judge.neutral import elided, one_line
+from pandaeval_otel.model import Kind, Span, ToolCall, Trace
+
+FAILED = "FAILED:"
+_MAX_TOOLS = 60
+_MAX_DOCUMENTS = 20
+_NOTHING = "(nothing was captured)"
+_NO_TOOLS = "(no tool definitions were captured)"
+_NO_CALLS = "(no tool was called)"
+OURS = frozenset({_NOTHING, _NO_TOOLS, _NO_CALLS})
+"""Blocks of our own words, which need no fence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """``blocks`` are fenced one by one; ``together``: all in one fence; ``ours``: not at all, as no word of the trace
+    is in them."""
+
+    title: str
+    blocks: tuple[str, ...]
+    together: bool = False
+    ours: bool = False
+
+
+def said_on_the_way(trace: Trace) -> tuple[str, ...]:
+    """What the agent said when it asked for tools, each text once: a plan often stands there, and nowhere else."""
+    said = (
+        message.text.strip()
+        for span in trace.spans
+        for message in (span.output or () if span.kind is Kind.LLM else ())
+        if message.tool_requests
+    )
+    return tuple(dict.fromkeys(text for text in said if text))
+
+
+def sections(trace: Trace, limit: int, text_limit: int) -> list[Section]:
+    """Of a trace whose texts are neutral. ``limit``: most characters of an argument, a result or a thought;
+    ``text_limit``: of any other text."""
+    return [
+        Section("WHAT THE USER ASKED", tuple(_texts((turn.user for turn in trace.turns), text_limit))),
+        Section("TOOLS THAT THE AGENT HAD", tuple(_tools(trace))),
+        Section("WHAT HAPPENED, IN ORDER (recorded by the instrumentation)", tuple(_steps(trace, limit, text_limit))),
+        Section("FACTS COUNTED BY CODE", (_facts(trace),), ours=True),
+        Section(
+            "WHAT THE AGENT THOUGHT, AND SAID ON THE WAY (claims, not evidence)",
+            tuple(_texts((*trace.reasoning, *said_on_the_way(trace)), limit)),
+            together=True,
+        ),
+        Section("WHAT THE AGENT ANSWERED", tuple(_texts((turn.assistant for turn in trace.turns), text_limit))),
+    ]
+
+
+def _texts(texts: Iterable[str | None], limit: int) -> Iterable[str]:
+    said = [elided(text, limit) for text in texts if text]
+    return said or [_NOTHING]
+
+
+def _tools(trace: Trace) -> Iterable[str]:
+    if not trace.tools:
+        return [_NO_TOOLS]
+    lines = [
+        f"{elided(one_line(tool.name), 100)}: {elided(one_line(tool.description), 200)}"
+        for tool in trace.tools[:_MAX_TOOLS]
+    ]
+    if len(trace.tools) > _MAX_TOOLS:
+        lines.append(f"(… and {len(trace.tools) - _MAX_TOOLS} more)")
+    return ["\n".join(lines)]
+
+
+def _steps(trace: Trace, limit: int, text_limit: int) -> Iterable[str]:
+    calls = trace.tool_calls
+    several = len({call.agent for call in calls}) > 1
+    steps = [(call.start_ns, _step(index, calls, limit, text_limit, several)) for index, call in enumerate(calls)]
+    found = [(span.start_ns, _retrieval(span, limit)) for span in trace.spans if _retrieved(span)]
+    if found:
+        steps = sorted([*steps, *found], key=lambda step: step[0])
+    if not calls:
+        steps.append((0, _NO_CALLS))
+    if trace.error is not None:
+        steps.append((0, f"the run ended with this error: {elided(one_line(trace.error), text_limit)}"))
+    return [step for _, step in steps]
+
+
+def _retrieved(span: Span) -> bool:
+    return span.kind is Kind.RETRIEVAL and bool(span.documents)
+
+
+def _retrieval(span: Span, limit: int) -> str:
+    shown = [f"- {elided(one_line(each), limit)}" for each in span.documents[:_MAX_DOCUMENTS]]
+    if len(span.documents) > _MAX_DOCUMENTS:
+        shown.append(f"(… and {len(span.documents) - _MAX_DOCUMENTS} more)")
+    return "\n".join([f"documents found by {elided(one_line(span.name), 200)}:", *shown])
+
+
+def _step(index: int, calls: Sequence[ToolCall], limit: int, text_limit: int, several: bool) -> str:
+    """``several``: agents made the calls. Names, arguments and errors stay on one line each, and the result comes last:
+    no line of theirs can pass for another part of the step."""
+    call = calls[index]
+    parallel = any(o is not call and o.start_ns < call.end_ns and call.start_ns < o.end_ns for o in _near(calls, index))
+    head = f"call {index + 1}: {elided(one_line(call.name), 200)}"
+    if call.agent and several:
+        head += f" by agent {elided(one_line(call.agent), 200)}"
+    if parallel:
+        head += " (in parallel with a neighbour)"
+    shown = elided(one_line(call.arguments), limit) if call.has_arguments else "(not captured)"
+    lines = [head, f"arguments: {shown}"]
+    if call.error is not None:
+        lines.append(f"{FAILED} {elided(one_line(call.error), text_limit)}")
+    if call.has_result and call.result is not None:
+        lines.append(f"result: {elided(call.result, limit)}")
+    elif call.error is None:
+        lines.append("result: (not captured)")
+    return "\n".join(lines)
+
+
+def _near(calls: Sequence[ToolCall], index: int) -> Sequence[ToolCall]:
+    return calls[max(0, index - 2) : index + 3]
+
+
+def _facts(trace: Trace) -> str:
+    """Numbers and words of ours alone: a text of the trace could add facts of its own."""
+    failed = [index + 1 for index, call in enumerate(trace.tool_calls) if call.error is not None]
+    lines = [
+        f"tool calls: {len(trace.tool_calls)}",
+        f"failed tool calls: {len(failed)}" + (f" (calls {', '.join(map(str, failed[:20]))})" if failed else ""),
+        f"model calls: {trace.llm_calls}",
+        f"the run ended: {'with an error' if trace.error is not None else 'without an error'}",
+    ]
+    if trace.output is None or not trace.output.strip():
+        lines.append(f"the last answer: {'not captured' if trace.output is None else 'empty'}")
+    if not trace.complete:
+        lines.append("the end of the run is not in the record")
+    if any("cut short" in note for note in trace.notes):
+        lines.append("some of the texts were cut short before they were recorded")
+    if trace.dropped_attributes:
+        lines.append(f"fields that were lost before they were recorded: {trace.dropped_attributes}")
+    return "\n".join(lines)
