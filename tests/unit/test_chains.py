@@ -217,6 +217,18 @@ class TestCosts:
         assert read == [32] * 10
         assert asked == [[response_digest(f"resp_{n}")] for n in range(59, 69)]
 
+    async def test_one_id_for_all_makes_nothing_dearer(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("pandaeval_collector.store.responses.MANY", 3)
+        same = [turn(n, ["resp_1"]) for n in range(1, 9)]
+        others = [turn(n, [f"resp_{n}"], "resp_1") for n in range(10, 18)]
+        async with RunningLine(tmp_path) as line:
+            await say(line, *same, *others)
+            assert set(places(line, *others)) == {"resp_1"}
+            assert len(line.store.responses.giving(["resp_1"])) == 3
+            # Beside another one that has all the room taken, each is found.
+            assert {row.trace_id for row in line.store.responses.giving(["resp_1", "resp_10"])} >= {others[0].trace_id}
+            assert len(line.store.responses.continuing(["resp_1"])) == 3
+
 
 class TestForgotten:
     async def test_nothing_is_kept_longer_than_anything_else(self, tmp_path: Path) -> None:
