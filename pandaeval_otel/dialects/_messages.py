@@ -7,9 +7,9 @@ around them; each as JSON text (also encoded twice, or cut short) or already str
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from pandaeval_otel._json import as_text
 from pandaeval_otel.dialects._message import (
     CLASS_ROLES,
     ITEM_ROLES,
@@ -175,7 +175,7 @@ def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:
         return [message_of(item, role)]
     part = part_of(item)
     if part == OtherPart("", item):  # neither message nor block: the answer itself is a JSON object
-        part = Text(json.dumps(item, ensure_ascii=False, default=str))
+        part = Text(as_text(item))
     return [Message(role, (part,))]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pandaeval_otel._json import as_text
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
 from pandaeval_otel.dialects._reprs import from_repr, is_object_text
 from pandaeval_otel.dialects._salvage import salvage, starts_like_json
@@ -172,7 +173,7 @@ class _Finder:
         """An object that names nothing we know, as JSON: arguments of plain values, or a structured answer."""
         if self._side is not _ANSWER and not all(_is_plain(member) for member in item.values()):
             return None
-        text = json.dumps(item, ensure_ascii=False, default=str)
+        text = as_text(item)
         return self._message(text) if len(text) <= _MAX_OBJECT else None
 
     def _named(self, item: dict[str, Any], nesting: int) -> Messages | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from pandaeval_otel import semconv
+from pandaeval_otel._json import as_text
 from pandaeval_otel.dialects._events import is_input, message_of_event
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._values import as_list, parsed
@@ -85,7 +85,7 @@ def _answer_in(arguments: Any) -> Part:
         arguments = arguments["response"]
     if arguments is None:
         return NOT_CAPTURED
-    return Text(arguments if type(arguments) is str else json.dumps(arguments, ensure_ascii=False, default=str))
+    return Text(arguments if type(arguments) is str else as_text(arguments))
 
 
 def told_in_list(value: Any) -> tuple[Messages | None, Messages | None]:

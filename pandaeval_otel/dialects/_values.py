@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pandaeval_otel._json import loads
+from pandaeval_otel._json import loads, loads_repr
 
 MAX_JSON = 8 << 20
 """Characters. A longer string is not parsed: a million-token conversation is about half of this."""
@@ -100,9 +100,12 @@ def _from_repr(stripped: str, text: str) -> Any:
     if _REPR_PAIRS.get(stripped[0]) != stripped[-1] or len(stripped) > MAX_REPR or _NOT_REPR.search(stripped):
         return text
     try:
-        found = ast.literal_eval(stripped)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return text
+        found = loads_repr(stripped)
+    except (ValueError, RecursionError):
+        try:
+            found = ast.literal_eval(stripped)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            return text
     return _as_json(found) if isinstance(found, (dict, list, tuple)) and not too_deep(found) else text
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of
 from pandaeval_otel.dialects._protocol import Reading
-from pandaeval_otel.dialects._recent import Recent
+from pandaeval_otel.dialects._recent import LISTS_KEPT, Recent
 from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS
 from pandaeval_otel.dialects._values import parsed
 from pandaeval_otel.model import Kind, Message, Part, Text, ToolRequest, ToolResponse
@@ -48,23 +50,56 @@ class Smolagents:
         if type(value) is not str or _MARK not in value:
             return None
         found = messages_of(value, "user")
-        return Reading(input=tuple(_told(found))) if found else None
+        return Reading(input=_TOLD(found)) if found else None
 
 
 DIALECT = Smolagents()
 
 
-def _told(messages: Messages) -> Iterator[Message]:
+@dataclass(slots=True)
+class _Telling:
+    """What ``messages`` tell, and what was asked for last."""
+
+    messages: Messages = ()
+    told: Messages = ()
     asked: tuple[ToolRequest, ...] = ()
-    for message in messages:
-        if message.role == "assistant" and _CALLS in message.text:
+
+
+class _Tellings:
+    """Tells conversations; of one that has grown since it was last told, only the new. Safe on any thread."""
+
+    def __init__(self) -> None:
+        self._last: tuple[_Telling, ...] = ()
+
+    def __call__(self, messages: Messages) -> Messages:
+        before = _Telling()
+        for last in self._last:
+            # Where a conversation has grown, the messages before are the very same objects.
+            if len(last.messages) <= len(messages) and all(map(is_, last.messages, messages)):
+                before = last
+                break
+        telling = _told(messages, before)
+        self._last = (telling, *self._last[: LISTS_KEPT - 1])
+        return telling.told
+
+
+_TOLD = _Tellings()
+
+
+def _told(messages: Messages, before: _Telling) -> _Telling:
+    asked = before.asked
+    told = [*before.told]
+    for message in messages[len(before.messages) :]:
+        text = message.text
+        if message.role == "assistant" and _CALLS in text:
             message = _with_calls(message)
             asked = message.tool_requests
-            yield message
-        elif message.role == "user" and _SECTIONS.search(message.text):
-            yield from _sections(message.text, asked)
+            told.append(message)
+        elif message.role == "user" and _SECTIONS.search(text):
+            told += _sections(text, asked)
         else:
-            yield message
+            told.append(message)
+    return _Telling(messages, tuple(told), asked)
 
 
 def _with_calls(message: Message) -> Message:

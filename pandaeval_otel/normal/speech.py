@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pandaeval_otel._json import as_text
 from pandaeval_otel.dialects._replays import is_replay
 from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.model import Media, Message, Part, Span, Text, ToolRequest, ToolResponse
@@ -163,4 +163,4 @@ def _handed_over(arguments: Any) -> str | None:
         arguments = next(iter(arguments.values()))
     if arguments is None or isinstance(arguments, str):
         return arguments
-    return json.dumps(arguments, ensure_ascii=False, default=str)
+    return as_text(arguments)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import warnings
+from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
+from pandaeval_otel import _json
 from pandaeval_otel.dialects import _values
 from pandaeval_otel.dialects._salvage import salvage
 from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed, too_deep
@@ -167,3 +172,37 @@ def test_salvage_reads_every_prefix_of_a_message_list() -> None:
         assert found is None or isinstance(found, list)
         if found and len(found) == 2:
             assert found[0] == whole[0]
+
+
+_LITERALS = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["it's", '"', "None"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    value=st.lists(_LITERALS, min_size=1, max_size=3),
+    at=st.integers(0),
+    typed=st.text("{}[],:'\"\\ nulNoe0.-", max_size=2),
+)
+def test_a_plain_repr_is_read_as_python_reads_it_or_left_to_it(value: Any, at: int, typed: str) -> None:
+    text = repr(value)
+    at %= len(text) + 1
+    text = text[:at] + typed + text[at:]
+    assume(not _values._NOT_REPR.search(text))
+    try:
+        quick = _json.loads_repr(text)
+    except ValueError:
+        return
+    assert repr(quick) == repr(ast.literal_eval(text))
+
+
+def test_a_repr_with_quotes_and_words_in_its_strings_is_still_plain() -> None:
+    call = {"name": "say", "arguments": {"text": 'None, "True" and {x}', "times": 3, "loud": None, "dry": False}}
+    assert _json.loads_repr(repr([call])) == [call]

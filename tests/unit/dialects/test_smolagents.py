@@ -33,6 +33,23 @@ def test_a_step_in_text() -> None:
     )
 
 
+def test_a_conversation_that_grows_is_told_as_if_it_were_new() -> None:
+    talk = [
+        ("USER", "New task:\nWeather in Oslo?"),
+        ("ASSISTANT", CALLS),
+        ("USER", "Observation:\n4"),
+        ("ASSISTANT", "4"),
+    ]
+    grown = [seen(chat(*talk[:length])).input for length in range(1, len(talk) + 1)]
+    assert grown[-1] == (
+        ASK,
+        Message("assistant", (Text("I look out."), CALL)),
+        Message("tool", (ToolResponse("4", "c9"),)),
+        Message("assistant", (Text("4"),)),
+    )
+    assert [told and len(told) for told in grown] == [1, 2, 3, 4]
+
+
 def test_results_of_parallel_calls_stand_on_a_line_each() -> None:
     two = CALLS[:-1] + ", {'id': 'c8', 'function': {'name': 'get_tide', 'arguments': {}}}]"
     span = seen(chat(("USER", "New task:\nWeather in Oslo?"), ("ASSISTANT", two), ("USER", "Observation:\nwet\nlow")))
