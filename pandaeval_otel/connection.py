@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import grpc
@@ -20,10 +21,21 @@ _ALIVE = (("grpc.keepalive_time_ms", 30_000), ("grpc.max_reconnect_backoff_ms", 
 
 def channel(settings: Settings) -> grpc.Channel:
     """For submitting; it connects when it is first used. Raises :class:`OSError` for certificates that are gone."""
+    _befriend_gevent()
     compression = grpc.Compression.Gzip if settings.gzip else grpc.Compression.NoCompression
     if not settings.secure:
         return grpc.insecure_channel(settings.target, options=_BRISK, compression=compression)
     return grpc.secure_channel(settings.target, _credentials(settings), options=_BRISK, compression=compression)
+
+
+def _befriend_gevent() -> None:
+    """Where gevent has taken the place of threads, gRPC's own thread is a greenlet too: unless gRPC knows, it holds up
+    all others while it waits for an answer. Saying so again does no harm, after a fork either."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is not None and monkey.is_module_patched("threading"):
+        from grpc.experimental import gevent  # type: ignore[attr-defined]
+
+        gevent.init_gevent()
 
 
 def watching_channel(settings: Settings) -> grpc.aio.Channel:

@@ -12,6 +12,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,12 @@ pytest.importorskip("gunicorn", reason="needs gunicorn (the dev extra has it)")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="gunicorn needs fork")
 
 CLIENTS, WORKERS = 4, 2
+GEVENT = ("gunicorn", "support.web:wsgi", "--worker-class", "gevent")
 SERVERS = {
     "gunicorn": ("gunicorn", "support.web:wsgi", "--workers", str(WORKERS), "--bind"),
     "gunicorn, preloaded": ("gunicorn", "support.web:wsgi", "--preload", "--workers", str(WORKERS), "--bind"),
+    "gunicorn, gevent": (*GEVENT, "--workers", str(WORKERS), "--bind"),
+    "gunicorn, gevent, preloaded": (*GEVENT, "--preload", "--workers", str(WORKERS), "--bind"),
     "uvicorn": ("uvicorn", "support.web:asgi", "--workers", str(WORKERS), "--port"),
 }
 
@@ -34,7 +38,7 @@ SERVERS = {
 class Server:
     """A web server in processes of its own. ``books``: what each of them wrote at its end."""
 
-    def __init__(self, folder: Path, command: Sequence[str], endpoint: str) -> None:
+    def __init__(self, folder: Path, command: Sequence[str], endpoint: str, **variables: str) -> None:
         self.port = free_ports(1)[0]
         self.books_folder, self.log_file = folder / "books", folder / "server.log"
         self.books_folder.mkdir()
@@ -48,12 +52,16 @@ class Server:
         }
         with self.log_file.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", *command, where], env=outside | ours, stdout=log, stderr=log, cwd=folder
+                [sys.executable, "-m", *command, where],
+                env=outside | ours | variables,
+                stdout=log,
+                stderr=log,
+                cwd=folder,
             )
 
-    def get(self) -> dict[str, Any]:
+    def get(self, path: str = "") -> dict[str, Any]:
         """One request."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=30) as response:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=30) as response:
             found: dict[str, Any] = json.load(response)
             return found
 
@@ -96,9 +104,16 @@ def clients(server: Server) -> Iterator[list[dict[str, Any]]]:
             thread.join()
 
 
+def _installed(command: Sequence[str]) -> None:
+    if "gevent" in command:
+        pytest.importorskip("gevent", reason="needs gevent (the dev extra has it)")
+        pytest.importorskip("packaging", reason="needs packaging (the dev extra has it)")
+
+
 @pytest.mark.parametrize("command", SERVERS.values(), ids=SERVERS)
 def test_every_trace_of_every_worker_arrives(command: Sequence[str], tmp_path: Path) -> None:
     """Under load, through a reload (SIGHUP) that replaces all workers, to a stop (SIGTERM) that nothing holds up."""
+    _installed(command)
     with CollectorProcess(tmp_path / "collector") as collector:
         collector.start()
         server = Server(tmp_path, command, collector.grpc)
@@ -128,6 +143,35 @@ def test_every_trace_of_every_worker_arrives(command: Sequence[str], tmp_path: P
         assert sum(each["dropped"] + each["rejected"] for each in books) == 0
         collector.until(lambda: made <= scored(collector.results()), "done with all of them")
         assert scored(collector.results()) == made
+
+
+def test_greenlets_have_sessions_of_their_own_and_none_is_held_up(tmp_path: Path) -> None:
+    """Not by a collector that stands still either, for which a submission waits longer than any request does."""
+    command = (*GEVENT, "--workers", "1", "--bind")
+    _installed(command)
+    with CollectorProcess(tmp_path / "collector") as collector:
+        collector.start()
+        server = Server(tmp_path, command, collector.grpc, PANDAEVAL_TIMEOUT="120")
+        try:
+            until(server.up, "the server's start", 60)
+            with ThreadPoolExecutor(CLIENTS) as pool:
+                said = [f"session-{number}" for number in range(40)]
+                answers = [*pool.map(server.get, said[:20])]
+                os.kill(collector.process.pid, signal.SIGSTOP)  # type: ignore[union-attr]
+                answers += pool.map(server.get, said[20:])
+                time.sleep(0.5)  # by now the worker has sent what came of them, and waits
+                answers += pool.map(server.get, said)
+                os.kill(collector.process.pid, signal.SIGCONT)  # type: ignore[union-attr]
+            code = server.stop()
+        finally:
+            server.process.kill()
+            server.process.wait()
+        assert code == 0, server.log()
+        assert [each["balance"] for each in server.books()] == [0]
+        sessions = {answer["trace"]: name for answer, name in zip(answers, said + said, strict=True)}
+        collector.until(lambda: {*sessions} <= scored(collector.results()), "done with all of them")
+        found = {each["trace_id"]: each["session_id"] for each in collector.results() if each["level"] == "trace"}
+        assert {trace: found[trace] for trace in sessions} == sessions
 
 
 def test_a_worker_that_is_killed_harms_no_other(tmp_path: Path) -> None:

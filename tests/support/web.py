@@ -1,6 +1,7 @@
 """A small web application of agents, by WSGI and by ASGI, for real servers: ``gunicorn support.web:wsgi``.
 
-Every request plays an agent and is answered with ``{"pid": …, "trace": …}``; so does the import of this module. When a
+Every request plays an agent and is answered with ``{"pid": …, "trace": …}``; so does the import of this module. What
+the path of a WSGI request says is its session. When a
 process ends it writes what its processor says of itself to ``$BOOKS/PID.json``. PANDAEVAL_ENDPOINT says where to send.
 """
 
@@ -19,7 +20,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from support.agents import run_agent
 from support.processors import Recording
 
-from pandaeval_otel import PandaEvalSpanProcessor
+from pandaeval_otel import PandaEvalSpanProcessor, using_session
 
 _WORK_S = 0.01
 
@@ -56,8 +57,9 @@ assert provider.force_flush()  # with --preload there are a thread and a connect
 
 def wsgi(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     """For gunicorn. At its end a worker leaves by ``sys.exit``: the provider shuts down by itself."""
-    time.sleep(_WORK_S)
-    body = play()
+    with using_session(environ["PATH_INFO"].strip("/")):
+        time.sleep(_WORK_S)
+        body = play()
     start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
     return [body]
 
