@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -183,6 +184,38 @@ def test_a_store_from_before_there_were_jobs_gets_them(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_job_of_a_trace_that_is_known_is_there_once(store: Store) -> None:
+    _add(store, _job("a"), _job("b"))
+    _add(store, _job("b"), _job("c"))
+    assert sorted(_leased(store)) == ["a", "b", "c"]
+
+
+def test_jobs_of_an_older_store_go_on(tmp_path: Path) -> None:
+    at = MIGRATIONS.index(next(script for script in MIGRATIONS if "older_jobs" in script))
+    with contextlib.closing(sqlite3.connect(tmp_path / "pandaeval.db")) as old:
+        for number, script in enumerate(MIGRATIONS[:at]):
+            old.executescript(f"BEGIN; {script} PRAGMA user_version = {number + 1}; COMMIT;")
+        trace_id = _trace().trace_id
+        old.execute("INSERT INTO sessions VALUES (1, 's', 1, 20)")
+        old.execute("INSERT INTO traces VALUES (5, ?, 1, 0, 'd', x'', '[]', 9, 20)", (trace_id,))
+        old.execute("INSERT INTO members VALUES (5, 1, ?, 1, 2, x'', x'')", (trace_id,))
+        rows = [("new", trace_id, "due", 12), ("old", trace_id, "leased", 11), ("lost", bytes(16), "dead", 13)]
+        old.executemany(
+            "INSERT INTO jobs (id, trace_id, metric, state, due_at, created_at, lease_until, body) "
+            "VALUES (?, ?, 'm', ?, 0, ?, 0, 'body')",
+            rows,
+        )
+        old.commit()
+    store = Store(tmp_path, "off")
+    assert store.jobs.pending_in(["s"]) == {"s"}
+    assert store.forget(0.0, 1e9, 1e9).result() == 0, "its spans are needed"
+    assert _leased(store) == ["new", "old"], "newest first; a lease that ran out is due again"
+    store.commit(WriteSet(ended=[JobEnd("new", "done"), JobEnd("old", "done")])).result()
+    assert store.jobs.counts() == {"done": 2, "dead": 1}
+    assert store.jobs.pending_in(["s"]) == set()
+    store.close()
+
+
 class JobsMachine(RuleBasedStateMachine):
     """Any order of events: each job is in one state, ended ones stay ended, leases are exclusive."""
 
@@ -198,7 +231,8 @@ class JobsMachine(RuleBasedStateMachine):
     def decide(self, count: int, trace: int, again: bool) -> None:
         rows = [_job(f"{self.added + n:04}", trace) for n in range(count)]
         self.added += count
-        jobs.add(self.connection, rows, [bytes([trace]) * 16] if again else [], self.now)
+        trace_id = bytes([trace]) * 16
+        jobs.add(self.connection, rows, {trace_id: trace}, [trace_id] if again else [], self.now)
 
     @rule(count=st.integers(1, 4))
     def lease(self, count: int) -> None:

@@ -41,7 +41,9 @@ def apply(
     known = numbers.of_traces(connection, perhaps_known)
     traces = _apply_traces(connection, changes.traces, known, now)
     _apply_sessions(connection, changes, traces, now)
-    jobs.add(connection, changes.jobs, (t.trace_id for t in changes.traces if t.revision > 1), now)
+    judged = _numbers(connection, [job.trace_id for job in changes.jobs], traces, now)
+    redecided = {trace.trace_id for trace in changes.traces if trace.revision > 1}
+    jobs.add(connection, changes.jobs, judged, redecided, now, traces.keys() - known.keys())
     jobs.end(connection, changes.ended, now)
     connection.executemany("INSERT OR IGNORE INTO labels VALUES (?, ?)", changes.labels)
     _put_out(connection, changes.outbox, now)
@@ -259,7 +261,7 @@ def forget(
     """See :meth:`pandaeval_collector.store.Store.forget`."""
     rows = connection.execute(
         """SELECT trace_id, chunks, no FROM traces WHERE decided_at < ? AND size > 0 AND NOT EXISTS
-           (SELECT 1 FROM jobs WHERE jobs.trace_id = traces.trace_id AND jobs.state IN ('due', 'leased'))
+           (SELECT 1 FROM jobs WHERE jobs.trace = traces.no AND jobs.state IN ('due', 'leased'))
            ORDER BY decided_at LIMIT ?""",
         (now - late_window_s, limit),
     ).fetchall()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,6 +21,9 @@ from pandaeval_collector.store.writer import Writer
 
 _JOB = "id, trace_id, metric, state, due_at, created_at, attempts, crashes, why, error, body"
 _IDS = 500
+_BLOCK_BITS = 12
+_BY_ID = "no >> 12 IN (SELECT value FROM json_each(?)) AND id = ?"
+"""Finds a job, given :func:`_blocks` and its id."""
 _CENT = 1e-9
 """Sums of dollars are compared with this much tolerance."""
 
@@ -45,15 +48,15 @@ class Jobs:
         def work(connection: sqlite3.Connection) -> list[Job]:
             connection.execute("UPDATE jobs SET state = 'due' WHERE state = 'leased' AND lease_until < ?", (now,))
             rows = connection.execute(
-                f"""SELECT {_JOB} FROM jobs WHERE state = 'due' AND due_at <= ?
+                f"""SELECT {_JOB}, no FROM jobs WHERE state = 'due' AND due_at <= ?
                     ORDER BY created_at DESC LIMIT ?""",  # noqa: S608
                 (now, count),
             ).fetchall()
             connection.executemany(
-                "UPDATE jobs SET state = 'leased', lease_until = ?, attempts = attempts + 1 WHERE id = ?",
-                [(now + seconds, row[0]) for row in rows],
+                "UPDATE jobs SET state = 'leased', lease_until = ?, attempts = attempts + 1 WHERE no = ?",
+                [(now + seconds, row[-1]) for row in rows],
             )
-            held = [Job(*row) for row in rows]
+            held = [Job(*row[:-1]) for row in rows]
             return [replace(job, state="leased", attempts=job.attempts + 1) for job in held]
 
         return self._writer.submit(work)
@@ -65,9 +68,9 @@ class Jobs:
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
-                """UPDATE jobs SET state = 'due', due_at = ?, error = ?, crashes = crashes + ?, attempts = attempts - ?
-                   WHERE id = ? AND state = 'leased'""",
-                (due_at, error[:500], crashed, free, job_id),
+                f"""UPDATE jobs SET state = 'due', due_at = ?, error = ?, crashes = crashes + ?, attempts = attempts - ?
+                    WHERE {_BY_ID} AND state = 'leased'""",  # noqa: S608
+                (due_at, error[:500], crashed, free, _blocks(connection), job_id),
             )
 
         return self._writer.submit(work)
@@ -96,7 +99,7 @@ class Jobs:
             some = ids[start : start + _IDS]
             rows = self._reader().execute(
                 f"""SELECT session_id FROM sessions WHERE session_id IN ({",".join("?" * len(some))}) AND EXISTS
-                    (SELECT 1 FROM members JOIN jobs ON jobs.trace_id = members.trace_id
+                    (SELECT 1 FROM members JOIN jobs ON jobs.trace = members.no
                      WHERE members.session = sessions.no AND jobs.state IN ('due', 'leased'))""",  # noqa: S608
                 some,
             )
@@ -190,37 +193,54 @@ def _keys(now: float) -> tuple[str, str]:
 # -- inside the transactions of others ---------------------------------------------------------------------------
 
 
-def add(connection: sqlite3.Connection, jobs: Sequence[JobRow], redecided: Iterable[bytes], now: float) -> None:
-    """New jobs; those of traces that were decided again and are no longer wanted are cancelled unless leased."""
+def add(
+    connection: sqlite3.Connection,
+    jobs: Sequence[JobRow],
+    traces: Mapping[bytes, int],
+    redecided: Collection[bytes],
+    now: float,
+    fresh: Collection[bytes] = frozenset(),
+) -> None:
+    """New jobs; those of traces that were ``redecided`` and are no longer wanted are cancelled unless leased.
+    ``traces``: the numbers of all these traces; of ``fresh`` ones there can be neither jobs nor results yet."""
     wanted = {job.id for job in jobs}
-    redecided = set(redecided)
-    answered = _answered(connection, redecided & {job.trace_id for job in jobs})
     for trace_id in redecided:
-        rows = connection.execute("SELECT id FROM jobs WHERE trace_id = ? AND state = 'due'", (trace_id,)).fetchall()
+        rows = connection.execute("SELECT id, no FROM jobs WHERE trace = ? AND state = 'due'", (traces[trace_id],))
         connection.executemany(
-            "UPDATE jobs SET state = 'cancelled', why = 'superseded', ended_at = ? WHERE id = ?",
-            [(now, row[0]) for row in rows if row[0] not in wanted],
+            "UPDATE jobs SET state = 'cancelled', why = 'superseded', ended_at = ? WHERE no = ?",
+            [(now, no) for id_, no in rows.fetchall() if id_ not in wanted],
         )
+    known = {traces[job.trace_id] for job in jobs if job.trace_id not in fresh}
+    there = _ids(connection, "jobs WHERE trace", known)
+    there |= _ids(connection, "results WHERE about", known & {traces[trace_id] for trace_id in redecided})
     connection.executemany(
-        """INSERT OR IGNORE INTO jobs (id, trace_id, metric, state, due_at, created_at, body)
-           VALUES (?, ?, ?, 'due', ?, ?, ?)""",
-        [(job.id, job.trace_id, job.metric, now + job.delay, now, job.body) for job in jobs if job.id not in answered],
+        """INSERT INTO jobs (id, trace, trace_id, metric, state, due_at, created_at, body)
+           VALUES (?, ?, ?, ?, 'due', ?, ?, ?)""",
+        [
+            (job.id, traces[job.trace_id], job.trace_id, job.metric, now + job.delay, now, job.body)
+            for job in jobs
+            if job.id not in there
+        ],
     )
 
 
-def _answered(connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> set[str]:
-    """Ids of the results that there are of these traces."""
+def _ids(connection: sqlite3.Connection, where: str, traces: Collection[int]) -> set[str]:
     found: set[str] = set()
-    for marks, group in numbers.batched(numbers.of_traces(connection, trace_ids).values()):
-        found.update(row[0] for row in connection.execute(f"SELECT id FROM results WHERE about IN ({marks})", group))  # noqa: S608
+    for marks, group in numbers.batched(traces):
+        found.update(row[0] for row in connection.execute(f"SELECT id FROM {where} IN ({marks})", group))  # noqa: S608
     return found
+
+
+def _blocks(connection: sqlite3.Connection) -> str:
+    return numbers.blocks(connection, "jobs", _BLOCK_BITS)
 
 
 def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> None:
     """Ends jobs, for good or until somebody retries them."""
+    among = _blocks(connection) if ends else ""
     connection.executemany(
-        "UPDATE jobs SET state = ?, why = ?, error = ?, ended_at = ? WHERE id = ? AND state = 'leased'",
-        [(each.state, each.why, each.error[:500], now, each.id) for each in ends],
+        f"UPDATE jobs SET state = ?, why = ?, error = ?, ended_at = ? WHERE {_BY_ID} AND state = 'leased'",  # noqa: S608
+        [(each.state, each.why, each.error[:500], now, among, each.id) for each in ends],
     )
 
 
@@ -254,11 +274,12 @@ def found(connection: sqlite3.Connection, start: str) -> list[Job]:
 
 def retry(connection: sqlite3.Connection, job_ids: Sequence[str], now: float) -> int:
     """Makes dead jobs due again, with all their attempts; returns how many."""
+    among = _blocks(connection)
     return sum(
         connection.execute(
-            """UPDATE jobs SET state = 'due', due_at = ?, created_at = ?, attempts = 0, crashes = 0, why = '',
-               ended_at = NULL WHERE id = ? AND state = 'dead'""",
-            (now, now, job_id),
+            f"""UPDATE jobs SET state = 'due', due_at = ?, created_at = ?, attempts = 0, crashes = 0, why = '',
+                ended_at = NULL WHERE {_BY_ID} AND state = 'dead'""",  # noqa: S608
+            (now, now, among, job_id),
         ).rowcount
         for job_id in job_ids
     )

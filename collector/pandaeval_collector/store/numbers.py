@@ -29,10 +29,11 @@ def batched(values: Iterable[object]) -> Iterator[tuple[str, Sequence[object]]]:
         yield ",".join("?" * len(group)), group
 
 
-def blocks(connection: sqlite3.Connection) -> str:
-    """The blocks of numbers that there are, as :data:`BY_ID` wants them."""
-    first, last = connection.execute("SELECT (SELECT min(no) FROM traces), (SELECT max(no) FROM traces)").fetchone()
-    return orjson.dumps([] if last is None else [*range(first >> _BLOCK_BITS, (last >> _BLOCK_BITS) + 1)]).decode()
+def blocks(connection: sqlite3.Connection, table: str = "traces", bits: int = _BLOCK_BITS) -> str:
+    """The blocks of numbers that there are in a table, as :data:`BY_ID` wants them."""
+    ends = f"SELECT (SELECT min(no) FROM {table}), (SELECT max(no) FROM {table})"  # noqa: S608
+    first, last = connection.execute(ends).fetchone()
+    return orjson.dumps([] if last is None else [*range(first >> bits, (last >> bits) + 1)]).decode()
 
 
 def of_traces(connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> dict[bytes, int]:
