@@ -74,14 +74,14 @@ def collector(tmp_path: Path) -> Iterator[CollectorProcess]:
         yield process
 
 
-@pytest.mark.parametrize("order", ["forwards", "shuffled"])
+@pytest.mark.parametrize("order", ["forwards", "shuffled", "shuffled, with a worker"])
 def test_a_collector_says_the_same_in_any_order_and_when_it_is_killed(collector: CollectorProcess, order: str) -> None:
     turns = by_turn()
     assert len(turns) == TURNS
-    if order == "shuffled":
+    if order.startswith("shuffled"):
         turns = [turns[at] for at in (2, 0, 3, 1)]
     for request in turns:
-        collector.start()
+        collector.start(PANDAEVAL_LINE__WORKERS=str(int(order.endswith("worker"))))
         door = HttpDoor(collector.http, False)
         assert door.send(request).acknowledged
         door.close()
