@@ -27,7 +27,7 @@ from pandaeval_otel.dialects._todays import json_array, todays_messages
 from pandaeval_otel.dialects._values import hidden, is_prose, parsed, too_deep
 from pandaeval_otel.model import NOT_CAPTURED, Message, OtherPart, Part, Text
 
-__all__ = ["Messages", "message_of", "messages_of", "read_messages", "role_of", "system_text"]
+__all__ = ["Messages", "message_of", "messages_of", "read_messages", "role_of", "system_text", "was_cut"]
 
 Messages = tuple[Message, ...]
 
@@ -49,6 +49,11 @@ def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
     if value is None:
         return None, False
     return _READ[role](value) if type(value) is str and role in _READ else _read(value, role)
+
+
+def was_cut(value: Any) -> bool:
+    """What :func:`read_messages` says of ``value`` second, without its messages."""
+    return _structure(value)[1]
 
 
 def _read_given(text: str) -> tuple[Messages | None, bool]:

@@ -13,7 +13,8 @@ from pandaeval_otel import semconv
 from pandaeval_otel.dialects._chunks import without_chunks
 from pandaeval_otel.dialects._common import error_of, session_candidates, texts, tool_definitions, usage_of
 from pandaeval_otel.dialects._events import Told, told_by, tool_values
-from pandaeval_otel.dialects._messages import Messages, read_messages, system_text
+from pandaeval_otel.dialects._gen_ai_kinds import kind_of
+from pandaeval_otel.dialects._messages import Messages, read_messages, system_text, was_cut
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._protocol import Reading
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
@@ -21,35 +22,8 @@ from pandaeval_otel.dialects.plain import kind_by_name
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text
 from pandaeval_otel.raw import RawLog, RawSpan
 
-KIND_BY_OPERATION = {
-    "chat": Kind.LLM,
-    "text_completion": Kind.LLM,
-    "generate_content": Kind.LLM,
-    "fetch_response": Kind.LLM,
-    "completion": Kind.LLM,
-    "chat.completions": Kind.LLM,
-    "text.completions": Kind.LLM,
-    "llm_call": Kind.LLM,
-    "llm_request": Kind.LLM,
-    "embeddings": Kind.EMBEDDING,
-    "retrieval": Kind.RETRIEVAL,
-    "vector_db_retrieve": Kind.RETRIEVAL,
-    "invoke_agent": Kind.AGENT,
-    "agent_call": Kind.AGENT,
-    "create_agent": Kind.STEP,  # making an agent is no run of it: frameworks emit it at construction, in its own trace
-    "execute_tool": Kind.TOOL,
-    "tool_call": Kind.TOOL,
-    "invoke_workflow": Kind.WORKFLOW,
-    "invoke_swarm": Kind.WORKFLOW,
-    "invoke_graph": Kind.WORKFLOW,
-    "evaluation": Kind.EVALUATION,
-}
-"""``gen_ai.operation.name``; any other word is a step of some framework."""
-
 # To look up a member of an enum costs several times what these cost, and it is done for every span.
 _AGENT, _EVALUATION, _LLM, _RETRIEVAL, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.RETRIEVAL, Kind.TOOL
-_MERGED_TOOLS = "(merged tools)"
-"""ADK closes parallel calls with a span of this tool name. No tool was called."""
 _ANY_AGENT = "OpenAI Agent"
 """What openai-agents-v2 calls the agent on every span that is not an agent's."""
 _INVENTED_CONVERSATIONS = frozenset({("crewai", "call llm"), ("crewai", "execute lite agent")})
@@ -60,16 +34,15 @@ _CHATS = ("opentelemetry.instrumentation.ag2", "conversation ")
 _REQUEST_MODEL, _RESPONSE_MODEL = semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL
 _RESPONSE_ID, _PREVIOUS_RESPONSE_ID = semconv.RESPONSE_ID, semconv.PREVIOUS_RESPONSE_ID
 _AGENT_NAME = semconv.AGENT_NAME
-_EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
 _CONTENT_REFS = frozenset(semconv.CONTENT_REFS)
 _USER_KEYS = (semconv.GEN_AI_USER_ID, semconv.GEN_AI_USER)
-_SESSION_RANKS = {
-    key: semconv.SESSION_RANKS[key]
-    for key in (semconv.CONVERSATION_ID, semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID)
-}
+_CONVERSATION_ID = semconv.CONVERSATION_ID
+_SESSION_ID, _THREAD_ID = semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID
+_SESSION_RANKS = {key: semconv.SESSION_RANKS[key] for key in (_CONVERSATION_ID, _SESSION_ID, _THREAD_ID)}
 _RARE = _CONTENT_REFS | {semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS}
 """Keys that few spans have: one look tells that a span has none of them."""
 _NOTHING_TOLD = Told()
+_NOTHING_SAID = Reading()
 
 
 class GenAI:
@@ -82,15 +55,19 @@ class GenAI:
     names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        return self.read_rest(span, logs, _NOTHING_SAID)
+
+    def read_rest(self, span: RawSpan, logs: Sequence[RawLog], said: Reading) -> Reading | None:
+        """As :meth:`read`, without the messages that those asked before have read: they cost more than all else."""
         told = told_by(span, logs) if span.events or logs else _NOTHING_TOLD
         attributes = _completed(span.attributes, told.details) if told.details else span.attributes
-        kind = _kind(span, attributes)
+        kind = kind_of(span, attributes)
         reading = Reading(kind)
         _read_identity(reading, span, attributes)
         if kind is _TOOL:
             _read_tool(reading, span, attributes)
         elif kind is not _EVALUATION:
-            _read_messages(reading, attributes, told)
+            _read_messages(reading, attributes, told, said)
             reading.usage = usage_of(attributes)
         if kind is _RETRIEVAL:
             _read_retrieval(reading, attributes)
@@ -112,34 +89,6 @@ def _completed(attributes: Mapping[str, Any], details: list[Mapping[str, Any]]) 
     return whole
 
 
-def _kind(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
-    if span.scope.name == semconv.EVALUATION_SCOPE:
-        return Kind.EVALUATION
-    operation = attributes.get(semconv.OPERATION)
-    kind = KIND_BY_OPERATION.get(operation) if type(operation) is str else None
-    if kind is not None:
-        return Kind.STEP if attributes.get(semconv.TOOL_NAME) == _MERGED_TOOLS else kind
-    if any(key in attributes for key in _EVALUATION_KEYS):
-        return Kind.EVALUATION
-    if operation and identifier(operation):
-        return Kind.STEP
-    return _kind_without_operation(span, attributes) or (Kind.STEP if operation else None)
-
-
-def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
-    method = attributes.get(semconv.MCP_METHOD)
-    if method is not None:
-        return Kind.TOOL if method == semconv.MCP_TOOL_CALL else Kind.STEP
-    kind = kind_by_name(span.name)[0]
-    if kind is not None:
-        return kind
-    if semconv.TOOL_NAME in attributes or semconv.TOOL_CALL_ID in attributes:
-        return Kind.TOOL
-    if semconv.REQUEST_MODEL in attributes or semconv.RESPONSE_MODEL in attributes:
-        return Kind.LLM
-    return Kind.WORKFLOW if semconv.WORKFLOW_NAME in attributes else None
-
-
 def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
     get = attributes.get
     if (value := get(_REQUEST_MODEL)) is not None:
@@ -155,7 +104,12 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
     chat = span.scope.name == _CHATS[0] and span.name.startswith(_CHATS[1])
     if chat or reading.agent_name == _ANY_AGENT:
         reading.agent_name = ""
-    if span.resource.names_session or not _SESSION_RANKS.keys().isdisjoint(attributes):
+    if (
+        _CONVERSATION_ID in attributes
+        or _SESSION_ID in attributes
+        or _THREAD_ID in attributes
+        or span.resource.names_session
+    ):
         _read_session(reading, span, attributes, chat)
     if reading.kind is _AGENT and not reading.agent_name:
         name = kind_by_name(span.name)[1]  # agents without a name are called by their model (Vercel AI SDK)
@@ -163,7 +117,7 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
 
 
 def _read_session(reading: Reading, span: RawSpan, attributes: Mapping[str, Any], chat: bool) -> None:
-    conversation = attributes.get(semconv.CONVERSATION_ID)
+    conversation = attributes.get(_CONVERSATION_ID)
     if not conversation or not (chat or (span.scope.name, span.name) in _INVENTED_CONVERSATIONS):
         reading.session_ids = session_candidates(attributes, span.resource, _SESSION_RANKS)
     if conversation and not reading.session_ids and not reading.previous_response_id:
@@ -205,9 +159,12 @@ def _tool_in_name(name: str) -> str:
     return name.removeprefix(semconv.MCP_TOOL_CALL).strip() if name.startswith(semconv.MCP_TOOL_CALL) else ""
 
 
-def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: Told) -> None:
-    given, given_cut = read_messages(_content(attributes, semconv.INPUT_MESSAGES, semconv.PROMPT_OLD), "user")
-    made, made_cut = read_messages(_content(attributes, semconv.OUTPUT_MESSAGES, semconv.COMPLETION_OLD), "assistant")
+def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: Told, said: Reading) -> None:
+    inputs = _content(attributes, semconv.INPUT_MESSAGES, semconv.PROMPT_OLD)
+    outputs = _content(attributes, semconv.OUTPUT_MESSAGES, semconv.COMPLETION_OLD)
+    # Instructions may stand among the inputs.
+    given, given_cut = (None, was_cut(inputs)) if said.input and said.system else read_messages(inputs, "user")
+    made, made_cut = (None, was_cut(outputs)) if said.output else read_messages(outputs, "assistant")
     reading.input = given or told.input or given
     if reading.input == () and reading.kind is _AGENT:
         reading.input = None  # Semantic Kernel's agents write "[]", whatever they were asked

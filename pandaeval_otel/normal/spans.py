@@ -40,9 +40,9 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
     said: Reading | None = None
     names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    for name, read in plan.readers:
+    for name, read, read_rest in plan.readers:
         try:
-            reading = read(raw, logs)
+            reading = read(raw, logs) if said is None or read_rest is None else read_rest(raw, logs, said)
         except Exception:  # noqa: BLE001 - one dialect's mistake must not lose the span, nor what the others read
             notes = (*notes, f"dialect {name} failed")
             continue
@@ -64,11 +64,15 @@ def dialects() -> tuple[Dialect, ...]:
     return tuple(sorted(found, key=lambda dialect: (-dialect.priority, dialect.name)))
 
 
+_Read = Callable[[RawSpan, Sequence[RawLog]], Reading | None]
+_ReadRest = Callable[[RawSpan, Sequence[RawLog], Reading], Reading | None]
+
+
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """How spans of one signature are read: the candidates' names and methods, and whether they have keys of ours."""
 
-    readers: tuple[tuple[str, Callable[[RawSpan, Sequence[RawLog]], Reading | None]], ...]
+    readers: tuple[tuple[str, _Read, _ReadRest | None], ...]
     has_own: bool
 
 
@@ -109,7 +113,8 @@ def _plan_of_kind(kind: _Kind) -> _Plan:
     if plan is None:
         if len(_BY_KIND) >= _CACHE_LIMIT:
             _BY_KIND.clear()
-        readers = tuple((dialect.name, dialect.read) for dialect in dialects() if _is_candidate(dialect, kind))
+        asked = (dialect for dialect in dialects() if _is_candidate(dialect, kind))
+        readers = tuple((dialect.name, dialect.read, getattr(dialect, "read_rest", None)) for dialect in asked)
         plan = _BY_KIND[kind] = _Plan(readers, semconv.PANDAEVAL_ROOT in kind.roots)
     return plan
 
