@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pandaeval_collector.chains import Chains
 from pandaeval_collector.emission import Emitter
 from pandaeval_collector.evaluator import Evaluator
+from pandaeval_collector.members import speak
 from pandaeval_collector.result import Result
 from pandaeval_collector.score import Why
 from pandaeval_collector.sessions import Sessions
@@ -74,6 +75,7 @@ class Line:
         with self._store.snapshot():
             decision.runs, places = self._sessions.place(decision.runs)
             changes.jobs = [job for run in decision.runs for job in run.jobs]
+            speak([run.member for run in decision.runs if run.member.body["embedder"] is not None])
             results = self._sessions.file(decision.runs, places, changes)
             first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
             self._add_results(results, decision, first_time)
