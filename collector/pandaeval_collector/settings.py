@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.judging import JudgeConfig
     from pandaeval_collector.pipeline import Timing
 
-MOST_WORKERS = 4
+MOST_WORKERS = 3
 """More would wait for the one process that files what they understood."""
 
 

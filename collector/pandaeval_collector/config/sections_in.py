@@ -92,7 +92,7 @@ class Line(Section):
     workers: Processes = Field(
         default=0,
         description="Processes that read and score traces beside the collector's own, which alone uses one core; each "
-        "takes memory of its own. auto: as many as there are cores, at most 4, and none on a single core.",
+        "takes memory of its own. auto: as many as there are cores, at most 3, and none on a single core.",
     )
 
 
