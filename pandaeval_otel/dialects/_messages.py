@@ -32,6 +32,7 @@ __all__ = ["Messages", "message_of", "messages_of", "read_messages", "role_of", 
 Messages = tuple[Message, ...]
 
 _LISTS = ("messages", "contents", "choices", "candidates", "generations", "input_messages", "output_messages")
+_ANY_LIST = frozenset(_LISTS)
 _MAX_NESTING = 6
 
 
@@ -168,14 +169,15 @@ def _from_list(items: list[Any] | tuple[Any, ...], role: str, nesting: int) -> l
 
 def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:
     if nesting < _MAX_NESTING and "role" not in item:
-        for key in _LISTS:
+        for key in () if _ANY_LIST.isdisjoint(item) else _LISTS:
             if isinstance(item.get(key), (list, tuple)):
                 return _messages(item[key], role, nesting + 1)
-        inner = parsed(item.get("message"))
+        inner = parsed(item["message"]) if "message" in item else None
         if type(inner) is dict:
             return _with_finish(_messages(inner, role, nesting + 1), item)
-        if type(item.get("content")) is dict and ("parts" in item["content"] or "role" in item["content"]):
-            return _with_finish(_messages(item["content"], role, nesting + 1), item)
+        content = item.get("content")
+        if type(content) is dict and ("parts" in content or "role" in content):
+            return _with_finish(_messages(content, role, nesting + 1), item)
     if not _is_block(item):
         return [message_of(item, role)]
     part = part_of(item)
