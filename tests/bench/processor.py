@@ -1,18 +1,20 @@
 """What a span processor costs the thread that starts and ends spans, side by side in one run.
 
-    python tests/bench/processor.py [--rounds 31] [--spans 400] [--threads 1,8]
+    python tests/bench/processor.py [--rounds 31] [--spans 400] [--threads 1,8] [--no-gc]
 
-One span: 20 attributes, 11 KB of content. Variants take turns in random order, round by round; each round is
-measured on
-the caller's threads (CPU seconds of these threads, wall clock for the percentiles of single spans). Sinks discard: the
-BatchSpanProcessor's exporter encodes as the OTLP exporter does and throws the bytes away, ours encodes and answers its
-own requests. What is printed is the median over rounds of the difference to the bare span of the same round.
+One span: 20 attributes, 11 KB of content. Variants take turns in random order, round by round; each round is measured
+on the caller's threads (CPU seconds of these threads, wall clock for the percentiles of single spans). Sinks discard:
+the BatchSpanProcessor's exporter encodes as the OTLP exporter does and throws the bytes away, ours encodes and answers
+its own requests. What is printed is the median over rounds of the difference to the bare span of the same round, and
+the machine's load, which moves all of it. ``--no-gc``: without what Python's garbage collector takes, which looks
+through spans that wait.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import os
 import random
 import statistics
 import threading
@@ -147,7 +149,8 @@ def run(rounds: int, spans: int, threads: int) -> None:
         variant.name: statistics.median(a - b for a, b in zip(variant.cpu, bare.cpu, strict=True)) for variant in found
     }
     batch = added["batch"]
-    print(f"\n{threads} thread(s), {rounds} rounds of {spans} spans; bare span {statistics.median(bare.cpu):.1f} µs")
+    what = f"{threads} thread(s), {rounds} rounds of {spans} spans; bare span {statistics.median(bare.cpu):.1f} µs"
+    print(f"\n{what}; load average {os.getloadavg()[0]:.0f}")
     print(f"{'':24}{'added µs':>10}{'x batch':>10}{'beside, % of batch':>20}{'p99 µs':>10}")
     for variant in found:
         beside = f"{100 * (added[variant.name] - batch) / batch:.0f}" if "batch" in variant.name else ""
@@ -164,7 +167,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--spans", type=int, default=400)
     parser.add_argument("--threads", default="1,8")
+    parser.add_argument("--no-gc", action="store_true")
     given = parser.parse_args()
+    if given.no_gc:
+        gc.disable()
     for threads in given.threads.split(","):
         run(given.rounds, given.spans, int(threads))
 
