@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import json
 import logging
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
+from pandaeval_collector.child import Child, start_child
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, Permit
 
 _log = logging.getLogger(__name__)
 
 _START_S = 120.0
-_LINE_BYTES = 4 << 20
 _STOP_S = 3.0
 _SLACK_S = 30.0
 """How much later than by its own rules a try may end before the process is taken to hang."""
-_ROOT = Path(__file__).resolve().parents[2]
 _OWN_ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else a price list is fetched from the net at import
     "OTEL_SDK_DISABLED": "true",  # the judge's own calls are nobody's traces
@@ -54,7 +50,7 @@ class WorkerProcess:
     def __init__(self, setup: Setup, environ: Mapping[str, str] | None = None) -> None:
         self._setup = setup
         self._environ = dict(os.environ if environ is None else environ)
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Child | None = None
         self._reader: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._ids = itertools.count(1)
@@ -89,7 +85,7 @@ class WorkerProcess:
         inbox = self._waiting[number] = asyncio.Queue()
         ended = False
         try:
-            await _send(process, {"id": number, "call": call.to_dict()})
+            process.write(_line({"id": number, "call": call.to_dict()}))
             while True:
                 reply = await asyncio.wait_for(inbox.get(), self._setup.timeout + _SLACK_S)
                 ended = "attempt" not in reply
@@ -97,20 +93,19 @@ class WorkerProcess:
                     return _answer(reply)
                 if permit is not None:
                     await permit(reply["attempt"])
-                await _send(process, {"go": number})
+                process.write(_line({"go": number}))
         except TimeoutError as error:
             raise CallFailedError(Failure.TIMEOUT, "the judge's process did not answer in time") from error
         finally:
             del self._waiting[number]
             if not ended:
-                _write(process, {"drop": number})
+                process.write(_line({"drop": number}))
 
     async def close(self) -> None:
         """Ends the process. Safe to call when none runs."""
         process, self._process = self._process, None
         if process is not None:
-            if process.stdin is not None:
-                process.stdin.close()
+            process.end_input()
             try:
                 await asyncio.wait_for(process.wait(), _STOP_S)
             except TimeoutError:
@@ -122,44 +117,31 @@ class WorkerProcess:
 
     async def _start(self) -> None:
         self.starts += 1
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",  # a file in the working directory must not pass for a package
-            "-m",
-            "pandaeval_collector.judge.worker",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=self._child_environment(),
-            limit=_LINE_BYTES,
-            start_new_session=True,  # an interrupt at the terminal is the collector's to handle
-        )
-        into, out = process.stdin, process.stdout
-        assert into is not None
-        assert out is not None
-        into.write(_line(asdict(self._setup)))
         try:
-            line = await asyncio.wait_for(out.readline(), _START_S)
+            process = await start_child("pandaeval_collector.judge.worker", self._child_environment(), silent=True)
+        except OSError as error:
+            raise CallFailedError(Failure.UNAVAILABLE, f"the judge's process cannot be started: {error}") from error
+        process.write(_line(asdict(self._setup)))
+        try:
+            line = await asyncio.wait_for(process.out.readline(), _START_S)
             ready = json.loads(line or b"{}")
         except (TimeoutError, ValueError) as error:
             ready = {"message": f"{type(error).__name__}"}
         if not ready.get("ready"):
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            process.kill()
             await process.wait()
             message = ready.get("message") or "it ended without a word"
             raise CallFailedError(Failure.UNAVAILABLE, f"the judge's process does not start: {message}")
         self.prices = {model: (prices[0], prices[1]) for model, prices in ready.get("prices", {}).items()}
         self._process = process
-        self._reader = asyncio.create_task(self._read(process, out), name="pandaeval-judge-reader")
+        self._reader = asyncio.create_task(self._read(process), name="pandaeval-judge-reader")
 
     def _child_environment(self) -> dict[str, str]:
-        path = os.pathsep.join(filter(None, [str(_ROOT), self._environ.get("PYTHONPATH")]))
-        return {**self._environ, **_OWN_ENVIRONMENT, "PYTHONPATH": path}
+        return {**self._environ, **_OWN_ENVIRONMENT}
 
-    async def _read(self, process: asyncio.subprocess.Process, stream: asyncio.StreamReader) -> None:
+    async def _read(self, process: Child) -> None:
         try:
-            while line := await stream.readline():
+            while line := await process.out.readline():
                 reply = json.loads(line)
                 inbox = self._waiting.get(reply["id"])
                 if inbox is not None:
@@ -176,20 +158,6 @@ class WorkerProcess:
 
 def _line(message: Mapping[str, Any]) -> bytes:
     return json.dumps(message).encode() + b"\n"
-
-
-def _write(process: asyncio.subprocess.Process, message: Mapping[str, Any]) -> None:
-    """Nothing happens when the process died: the reader notices, and says so to all who wait."""
-    assert process.stdin is not None
-    with contextlib.suppress(ConnectionError, RuntimeError):  # uvloop calls a closed pipe a RuntimeError
-        process.stdin.write(_line(message))
-
-
-async def _send(process: asyncio.subprocess.Process, message: Mapping[str, Any]) -> None:
-    _write(process, message)
-    assert process.stdin is not None
-    with contextlib.suppress(ConnectionError, RuntimeError):
-        await process.stdin.drain()
 
 
 def _answer(reply: Mapping[str, Any]) -> Answer:
