@@ -135,6 +135,9 @@ class Worker:
             said = await asyncio.wait_for(_frame(process), _START_S)
         except TimeoutError:
             said = b"it says nothing"
+        except asyncio.CancelledError:  # the collector stops meanwhile
+            process.kill()
+            raise
         if said != b"":
             process.kill()
             code = await process.wait()
