@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
-from functools import cached_property
 from operator import attrgetter
 
 from pandaeval_otel.dialects._tool_values import is_final_answer
@@ -75,18 +74,17 @@ class _Known:
     def __init__(self, calls: Sequence[Call]) -> None:
         self._calls = calls
         self._ids = {(call.id, call.name) for call in calls if call.id}
+        self._left: Counter[tuple[str, Hashable]] | None = None  # counted when it is first asked for
 
     def takes(self, request: ToolRequest) -> bool:
         """Whether ``request`` is one of them that was not ticked off before."""
         if (request.id, request.name) in self._ids:
             return True
+        if self._left is None:
+            self._left = Counter([(call.name, call.key) for call in self._calls])
         key = (request.name, arguments_key(request.arguments))
         self._left[key] -= 1
         return self._left[key] >= 0
-
-    @cached_property
-    def _left(self) -> Counter[tuple[str, Hashable]]:
-        return Counter((call.name, call.key) for call in self._calls)
 
 
 def _match(run: Sequence[Call], asked: Sequence[Call]) -> None:
