@@ -51,6 +51,7 @@ RECORDED: Mapping[str, tuple[str, str]] = {
     "openai_agents_v2": ("openai-agents 0.24.0", f"{_TL}-openai-agents-v2 0.1.0"),
     "openai_genai_event": ("openai 3.54.0", f"{_GENAI}-openai 1.3b0, content in events only"),
     "openai_oi": ("openai 3.54.0", f"{_OI}-openai 0.1.66"),
+    "openai_responses_openinference": ("openai 3.54.0, Responses API", f"{_OI}-openai 0.1.66"),
     "openai_tl": ("openai 3.54.0", f"{_TL}-openai 0.62.4 (OpenLLMetry)"),
     "openai_tl_legacy": ("openai 1.109.1", f"{_TL}-openai 0.47.5 (OpenLLMetry)"),
     "openai_v2_content": ("openai 2.54.0", f"{_TL}-openai-v2 2.4b0, an event per message"),
