@@ -53,8 +53,7 @@ async def run(folder: Path, traces: int, seconds: float, late_window: float) -> 
             cpu = time.process_time()
             for _ in range(BLOCK // 10):
                 await pipeline.traces(next(stream))
-            while due := pipeline._traces.take_all(Trigger.ROOT_ENDED, 128):
-                await pipeline._decide(due)
+            await pipeline.decide_all(Trigger.ROOT_ENDED)
             cpu = time.process_time() - cpu
             done += BLOCK
             for signal in ("logs", "traces"):
