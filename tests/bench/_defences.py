@@ -75,15 +75,28 @@ def _score_first(parts: Parts, schema: Schema) -> Parts:
 def _claims_first(parts: Parts, schema: Schema) -> Parts:
     """Answer and thoughts before what happened, and not called claims."""
     system, record, question = parts
-    _, *sections = re.split(r"^(?=## \d\. )", record.rstrip("\n") + "\n\n", flags=re.MULTILINE)
-    asked, tools, happened, facts, thoughts, answer = sections
-    mixed = "".join([asked, tools, answer, thoughts, happened, facts]).rstrip("\n")
+    asked, tools, happened, facts, thoughts, answer = _sections(record)
+    mixed = "\n\n".join([asked, tools, answer, thoughts, happened, facts])
     return _cut(_ABOUT_EVIDENCE, system), _cut(r" \(claims, not evidence\)", mixed), question
 
 
+def _sections(record: str) -> list[str]:
+    """The sections of a record; what looks like a heading between fences is none."""
+    found: list[list[str]] = []
+    fence = re.search(_FENCE, record, re.MULTILINE)
+    assert fence
+    opened, closed, inside = fence[0].strip(), fence[0].strip().replace("<<", "<</"), False
+    for line in record.split("\n"):
+        inside = (inside or line == opened) and line != closed
+        if not inside and re.match(r"## \d\. ", line):
+            found.append([])
+        found[-1].append(line)
+    return ["\n".join(lines).strip("\n") for lines in found]
+
+
 _SWITCHES: dict[str, Callable[[Parts, Schema], Parts]] = {
-    "fences": _no_fences,
     "evidence first": _claims_first,
+    "fences": _no_fences,
     "probe": _no_probe,
     "echo": _no_echo,
     "reason first": _score_first,

@@ -149,10 +149,9 @@ CONDITIONS: Mapping[str, frozenset[str]] = {
 
 
 async def _attack(caller: Caller, ledger: Ledger, run: str, count: int, conditions: Sequence[str]) -> None:
-    harmless = [("none", "The blue parcel.", place) for place in PLACES]
     chosen = enumerate(sample(count))
     attacks = [(attack.name, attack.text[:LONGEST], PLACES[number % len(PLACES)]) for number, attack in chosen]
-    for name, text, place in (*harmless, *attacks):
+    for name, text, place in (("none", "The blue parcel.", PLACES[0]), *attacks):
         for condition in conditions:
             about = {"kind": "attack", "version": VERSION, "run": run, "defences": condition, "attack": name}
             about |= {"place": place}
