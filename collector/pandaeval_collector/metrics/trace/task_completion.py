@@ -28,8 +28,8 @@ from pandaeval_otel.model import Trace
 
 
 class Completion(Verdict):
-    """``asked`` and ``got``: side by side before the score, as a judge that does not have to name them takes an answer
-    about something else for one to the question. ``verdict``: 0..1, 1 is all of the task."""
+    """``asked`` and ``got``: side by side before the score, so that an answer about something else is held against the
+    question. ``verdict``: 0..1, 1 is all of the task."""
 
     asked: Annotated[str, Field(max_length=200)] = Field(
         description="What the user wanted to know or to have done, in a few words."
