@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import signal
@@ -90,7 +91,8 @@ def clients(server: Server) -> Iterator[list[dict[str, Any]]]:
 
     def ask() -> None:
         while not enough.is_set():
-            with contextlib.suppress(OSError):  # a worker that goes may hang up on whoever it has not heard yet
+            # A worker that goes may hang up on whoever it has not heard yet, or in the middle of an answer.
+            with contextlib.suppress(OSError, http.client.HTTPException):
                 answers.append(server.get())
 
     threads = [threading.Thread(target=ask) for _ in range(CLIENTS)]
