@@ -101,7 +101,7 @@ def house(folder: Path) -> Iterator[House]:
 def _judge(number: int, body: dict[str, Any]) -> Say:
     """Fair, but for one metric on which it never gives a verdict, and one time at which it is busy."""
     rubric = body["response_format"]["json_schema"]["name"]
-    if rubric == "plan_quality":
+    if rubric == "step_efficiency":
         return Say("I would say 0.9.")
     if number == 5:
         return Say(status=500)
