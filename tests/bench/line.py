@@ -5,12 +5,16 @@ committed with all that it sends (log events, evaluation spans, series). CPU tim
 machine does not count. The fsync of a commit is waiting, not CPU time: ``accept.py`` shows what it costs.
 
     python tests/bench/line.py [--spans 60000] [--durability full] [--workers 0]
+
+In a compiled build (``compiled.py`` compares it with the source) calls between compiled modules cannot be watched: what
+they cost is in the stage around them. ``--cpu`` watches nothing and prints the phases alone, for one size, as JSON.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import tempfile
 import time
@@ -58,10 +62,13 @@ class Measured:
     wall: dict[str, float]
 
 
-def measure(span_bytes: int, spans: int, durability: Durability = "full", workers: int = 0) -> Measured:
+def measure(
+    span_bytes: int, spans: int, durability: Durability = "full", workers: int = 0, *, watched: bool = True
+) -> Measured:
     """One run on a store of its own. ``workers``: processes that understand traces, whose CPU time is not counted."""
     stages = Stages()
-    _watch(stages)
+    if watched:
+        _watch(stages)
     try:
         with tempfile.TemporaryDirectory() as folder:
             return asyncio.run(_run(Path(folder), span_bytes, spans, durability, stages, workers))
@@ -156,7 +163,12 @@ def main() -> None:
     parser.add_argument("--spans", type=int, default=60_000)
     parser.add_argument("--durability", choices=("full", "normal", "off"), default="full")
     parser.add_argument("--workers", type=int, default=0, help="what is left to this process beside so many others")
+    parser.add_argument("--cpu", type=int, metavar="SPAN_BYTES")
     asked = parser.parse_args()
+    if asked.cpu is not None:
+        alone = measure(asked.cpu, asked.spans, asked.durability, watched=False)
+        print(json.dumps({phase: cpu * 1e6 / alone.spans for phase, cpu in alone.cpu.items()}))
+        return
     print(report(asked.spans, asked.durability, asked.workers))
 
 

@@ -18,6 +18,8 @@ from pandaeval_collector.cli._output import console, safe, table
 from pandaeval_collector.config import effective, load
 from rich.console import Console
 
+from pandaeval_otel.compiled import is_compiled
+
 Run = Callable[..., tuple[str, str]]
 
 _ROOT = Path(__file__).parents[2]
@@ -131,7 +133,9 @@ def test_schema_example_and_page_are_printed_whole(run: Run) -> None:
 
 def test_help_and_version(run: Run) -> None:
     assert "config" in run("--help")[0]
-    assert run("--version")[0].startswith("pandaeval")
+    version = run("--version")[0]
+    assert version.startswith("pandaeval")
+    assert version.endswith("(compiled)\n") == is_compiled()
 
 
 def test_a_command_that_does_not_exist(run: Run) -> None:

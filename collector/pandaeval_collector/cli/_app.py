@@ -54,12 +54,9 @@ class Commands(TyperGroup):
 def _print_version(wanted: bool) -> None:
     if not wanted:
         return
-    from importlib.metadata import PackageNotFoundError, version
+    from pandaeval_collector.cli._release import release
 
-    try:
-        typer.echo(f"pandaeval {version('pandaeval-otel')}")
-    except PackageNotFoundError:
-        typer.echo("pandaeval, run from its source without being installed")
+    typer.echo(release())
     raise typer.Exit
 
 

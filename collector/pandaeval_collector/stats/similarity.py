@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ class Direction:
         return self.components is not None
 
 
-Vector = Sequence[float] | NDArray[Any] | Direction
+Vector: TypeAlias = Sequence[float] | NDArray[Any] | Direction
 
 
 def cosine(a: Vector, b: Vector) -> float | None:
