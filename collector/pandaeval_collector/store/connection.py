@@ -64,15 +64,23 @@ def create(file: Path, durability: Durability) -> bool:
 def connect(file: Path, durability: Durability, read_only: bool = False) -> sqlite3.Connection:
     """A connection in autocommit mode (transactions are written out), usable from one thread."""
     connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False, cached_statements=64)
+    try:
+        _set_up(connection, durability, read_only)
+    except sqlite3.Error:  # a damaged file may show itself here
+        connection.close()
+        raise
+    return connection
+
+
+def _set_up(connection: sqlite3.Connection, durability: Durability, read_only: bool) -> None:
     connection.execute("PRAGMA busy_timeout = 10000")
     if read_only:
         connection.execute("PRAGMA query_only = ON")
-        return connection
+        return
     connection.execute(f"PRAGMA synchronous = {durability.upper()}")
     connection.execute("PRAGMA wal_autocheckpoint = 4000")
     connection.execute(f"PRAGMA journal_size_limit = {256 << 20}")
     connection.execute("PRAGMA temp_store = MEMORY")
-    return connection
 
 
 def _prepare(file: Path, durability: Durability) -> None:
