@@ -127,14 +127,14 @@ async def test_two_metrics_that_ask_the_same_at_once_cost_one_call(running: Runn
 
 async def test_calls_of_a_process_that_dies_fail_and_the_next_one_starts_another(running: Running) -> None:
     def hang(number: int, body: dict[str, Any]) -> Say:
-        return Say(verdict(body), hang_s=0.0 if number else 3.0)
+        return Say(verdict(body)) if number else Say(hang_s=3.0)
 
     server, process = _behaving(running, hang)
-    starts = process.starts
     asked = asyncio.create_task(process.complete(Call(MODEL, [{"role": "user", "content": "x"}], 10)))
     async with asyncio.timeout(60):
         while not server.requests:  # noqa: ASYNC110 - the server's thread knows nothing of this loop
             await asyncio.sleep(0.02)
+    starts = process.starts
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     with pytest.raises(CallFailedError) as error:
