@@ -16,6 +16,7 @@ from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]
 _BUFFER_BYTES = 4 << 20
+_STOP_S = 3.0
 
 
 class Child:
@@ -44,6 +45,15 @@ class Child:
 
     def kill(self) -> None:
         self._process.kill()
+
+    async def stop(self) -> None:
+        """Ends its input, and the process too where that does not within three seconds."""
+        self.end_input()
+        try:
+            await asyncio.wait_for(self.wait(), _STOP_S)
+        except TimeoutError:
+            self.kill()
+            await self.wait()
 
     async def wait(self) -> int:
         """Its exit code, once it has ended; that of a process that was killed is negative."""

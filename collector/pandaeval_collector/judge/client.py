@@ -17,7 +17,6 @@ from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failur
 _log = logging.getLogger(__name__)
 
 _START_S = 120.0
-_STOP_S = 3.0
 _SLACK_S = 30.0
 """How much later than by its own rules a try may end before the process is taken to hang."""
 _OWN_ENVIRONMENT = {
@@ -105,12 +104,7 @@ class WorkerProcess:
         """Ends the process. Safe to call when none runs."""
         process, self._process = self._process, None
         if process is not None:
-            process.end_input()
-            try:
-                await asyncio.wait_for(process.wait(), _STOP_S)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+            await process.stop()
         if self._reader is not None:
             await self._reader
             self._reader = None

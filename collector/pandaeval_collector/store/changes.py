@@ -15,23 +15,6 @@ from pandaeval_collector.store.parcels import Parcel
 from pandaeval_collector.store.responses import BLOCK_BITS
 from pandaeval_collector.store.rows import ResultRow, SeriesRow, TraceRow, WriteSet, pack_ids
 
-_VACUUM_PAGES = 256
-_EXPIRE = (
-    """DELETE FROM members WHERE session = 0 AND no IN
-       (SELECT no FROM traces WHERE size = 0 AND decided_at < ?
-        AND EXISTS (SELECT 1 FROM members WHERE members.no = traces.no AND session = 0) LIMIT ?)""",
-    """DELETE FROM members WHERE no IN
-       (SELECT members.no FROM sessions JOIN members ON session = sessions.no
-        WHERE open = 0 AND touched_at < ? LIMIT ?)""",
-    """DELETE FROM sessions WHERE no IN
-       (SELECT no FROM sessions WHERE open = 0 AND touched_at < ?
-        AND NOT EXISTS (SELECT 1 FROM members WHERE session = sessions.no) LIMIT ?)""",
-    """DELETE FROM traces WHERE no IN
-       (SELECT no FROM traces WHERE size = 0 AND decided_at < ?
-        AND NOT EXISTS (SELECT 1 FROM members WHERE members.no = traces.no) LIMIT ?)""",
-)
-"""What goes after the retention, so many rows at a time: senders wait while the writer deletes."""
-
 
 def apply(
     connection: sqlite3.Connection, changes: WriteSet, now: float, perhaps_known: Collection[bytes]
@@ -248,59 +231,3 @@ def drop_unsent(
         dropped[signal, reason] += min(items, max(0, seq - done.get(signal, 0)))
     connection.execute("DELETE FROM outbox WHERE seq <= ?", (last,))
     return dropped
-
-
-def forget(
-    connection: sqlite3.Connection,
-    now: float,
-    late_window_s: float,
-    retention_s: float,
-    keep: Collection[bytes],
-    limit: int,
-) -> int:
-    """See :meth:`pandaeval_collector.store.Store.forget`."""
-    rows = connection.execute(
-        """SELECT trace_id, chunks, no FROM traces WHERE decided_at < ? AND size > 0 AND NOT EXISTS
-           (SELECT 1 FROM jobs WHERE jobs.trace = traces.no AND jobs.state IN ('due', 'leased'))
-           ORDER BY decided_at LIMIT ?""",
-        (now - late_window_s, limit),
-    ).fetchall()
-    rows = [row for row in rows if row[0] not in keep]
-    connection.executemany(
-        "DELETE FROM chunks WHERE id = ?", [(chunk,) for _, chunks, _ in rows for chunk in orjson.loads(chunks)]
-    )
-    connection.executemany(
-        "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE no = ?", [(row[2],) for row in rows]
-    )
-    old = now - retention_s
-    expired = [connection.execute(statement, (old, limit)).rowcount for statement in _EXPIRE]
-    expired.append(_forget_responses(connection, limit))
-    expired.append(_forget_results(connection, old, limit))
-    jobs.forget(connection, old)
-    _give_back_pages(connection)
-    return max(len(rows), *expired)
-
-
-def _forget_responses(connection: sqlite3.Connection, limit: int) -> int:
-    """A block goes when the last trace of it is gone."""
-    return connection.execute(
-        """DELETE FROM responses WHERE (block, continued, digest, no) IN
-           (SELECT block, continued, digest, no FROM responses
-            WHERE block < coalesce((SELECT min(no) >> ? FROM traces), 1 << 60) LIMIT ?)""",
-        (BLOCK_BITS, limit),
-    ).rowcount
-
-
-def _forget_results(connection: sqlite3.Connection, before: float, limit: int) -> int:
-    """They lie in order of age."""
-    oldest = connection.execute("SELECT seq, created_at FROM results ORDER BY seq LIMIT ?", (limit,))
-    old = [seq for seq, _ in itertools.takewhile(lambda row: row[1] < before, oldest)]
-    connection.execute("DELETE FROM results WHERE seq <= ?", (old[-1] if old else 0,))
-    return len(old)
-
-
-def _give_back_pages(connection: sqlite3.Connection) -> None:
-    """Shrinks the file a little. The pragma gives back a page at each step, and ``execute`` takes one step."""
-    free = int(connection.execute("PRAGMA freelist_count").fetchone()[0])
-    for _ in range(min(free, _VACUUM_PAGES)):
-        connection.execute("PRAGMA incremental_vacuum(1)")

@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pandaeval_collector.store.access import Access
-from pandaeval_collector.store.changes import forget
 from pandaeval_collector.store.chunks import Chunks
 from pandaeval_collector.store.connection import Durability, create, open_directory
 from pandaeval_collector.store.decisions import Decisions
+from pandaeval_collector.store.forgetting import forget
 from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.outgoing import Outgoing
 from pandaeval_collector.store.sessions import Sessions

@@ -17,7 +17,6 @@ from pandaeval_collector.workers.wire import LENGTH
 _log = logging.getLogger(__name__)
 
 _START_S = 60.0
-_STOP_S = 3.0
 
 
 class WorkerStartError(UserError):
@@ -81,12 +80,7 @@ class Worker:
         self._closing = True
         process = self._process
         if process is not None:
-            process.end_input()
-            try:
-                await asyncio.wait_for(process.wait(), _STOP_S)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+            await process.stop()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
