@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import random
 import subprocess
@@ -19,6 +20,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 from pandaeval_collector.receivers import Draining, Overloaded, TooLarge
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address
@@ -103,6 +105,18 @@ class TestAdmission:
             assert (await holding).status_code == 200
             assert await traces.Export(request) == ExportTraceServiceResponse()
         assert ingest.calls == 2
+
+
+class TestCrowds:
+    async def test_every_call_of_a_crowd_is_answered(self) -> None:
+        """gRPC by itself cancels calls at random when more than a thousand wait."""
+        ingest, local = RecordingIngest(), (("grpc.use_local_subchannel_pool", 1),)
+        async with grpc_door(ingest) as where, contextlib.AsyncExitStack() as channels:
+            opened = [grpc.aio.insecure_channel(str(where), options=local) for _ in range(30)]
+            traces = [TraceServiceStub(await channels.enter_async_context(channel)) for channel in opened]
+            codes = await asyncio.gather(*(code_of(traces[n % 30].Export(trace_request())) for n in range(3_000)))
+        assert set(codes) == {grpc.StatusCode.OK}
+        assert len(ingest.stored) == 3_000
 
 
 async def code_of(call: grpc.aio.UnaryUnaryCall) -> grpc.StatusCode:

@@ -20,6 +20,7 @@ from pandaeval_collector.receivers.bind import Address, BindError, Tls, listenin
 from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
 
 DEFAULT_MAX_REQUEST_BYTES = 64 * 1024 * 1024
+_MAX_WAITING = 20_000  # from 1,000 on gRPC would cancel calls at random: no answer to a sender, and counted nowhere
 _MESSAGE_CHARS = 500  # the status text travels in a header, and clients cap those at 8 KiB
 
 if TYPE_CHECKING:  # grpc's classes take type arguments in their stubs only
@@ -74,6 +75,8 @@ class OtlpGrpcServer:
             interceptors=interceptors,
             options=(
                 ("grpc.max_receive_message_length", self._max_request_bytes),
+                ("grpc.server.max_pending_requests", _MAX_WAITING),
+                ("grpc.server.max_pending_requests_hard_limit", _MAX_WAITING),
                 ("grpc.so_reuseport", 0),  # else a second collector would silently take half of the connections
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # keep-alive pings of the Collector
                 ("grpc.keepalive_time_ms", 60_000),  # a watcher whose machine is gone gives its place back
