@@ -129,7 +129,10 @@ class TestJudge:
     @pytest.mark.parametrize(
         ("model", "cure"),
         [
-            ("openai/gpt-4o-mini", "set the provider's key in the collector's environment (OPENAI_API_KEY"),
+            (
+                "openai/gpt-4o-mini",
+                "(OPENAI_API_KEY is not set): set the provider's key in the collector's environment",
+            ),
             ("nosuch/model", "judge.model has to be provider/model"),
         ],
         ids=["no key", "wrong model name"],

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any
 
+from pandaeval_collector.judge.keys import missing_key
+
 MAX_TEXT = 65_000
 """No verdict is longer; what is behind is not passed on."""
 _ALLOWED_FAILS, _COOLDOWN_S, _RETRIES = 3, 30.0, 2
@@ -58,8 +60,14 @@ class Caller:
         self._fallbacks = [str(model) for model in setup.get("fallbacks", ())]
         self.models = list(dict.fromkeys([*map(str, setup["models"]), *self._fallbacks]))
         retries = int(setup.get("retries", _RETRIES))
+        deployments = [_deployment(setup, model, self._timeout) for model in self.models]
+        self._keyless = {
+            each["model_name"]: missing
+            for each in deployments
+            if "api_key" not in each["litellm_params"] and (missing := missing_key(litellm, each["model_name"]))
+        }
         self._router = litellm.Router(
-            model_list=[_deployment(setup, model, self._timeout) for model in self.models],
+            model_list=deployments,
             num_retries=retries,
             allowed_fails=int(setup.get("allowed_fails", _ALLOWED_FAILS)),
             cooldown_time=float(setup.get("cooldown", _COOLDOWN_S)),
@@ -92,6 +100,9 @@ class Caller:
 
     async def answer(self, call: dict[str, Any], allowed: Allowed) -> dict[str, Any]:
         """The reply to one call as a JSON object."""
+        model = call["model"]
+        if all(each in self._keyless for each in (model, *self._instead_of(model))):
+            return _failed("denied", f"{self._keyless[model]} is not set")
         try:
             async with asyncio.timeout(self._longest) as limit:
                 _clock.set(Clock(self._longest, limit, allowed))

@@ -1,0 +1,72 @@
+"""A key that is not there is told from one that litellm cannot know of, and costs no request and no waiting."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # as the collector has it: no price list from the net
+litellm = pytest.importorskip("litellm")
+
+from pandaeval_collector.judge.keys import missing_key  # noqa: E402
+from pandaeval_collector.judge.provider import Caller  # noqa: E402
+
+_SETUP = {"timeout": 5.0, "models": ["openai/gpt-4o-mini"]}
+_CALL = {"model": "openai/gpt-4o-mini", "messages": [{"role": "user", "content": "?"}], "max_tokens": 5}
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        if name.endswith("_API_KEY") or name.startswith(("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_")):
+            monkeypatch.delenv(name)
+
+
+@pytest.mark.parametrize(
+    ("model", "variables"),
+    [
+        ("openai/gpt-4o-mini", {"OPENAI_API_KEY"}),
+        ("gpt-4o-mini", {"OPENAI_API_KEY"}),
+        ("anthropic/claude-haiku-4-5", {"ANTHROPIC_API_KEY"}),
+        ("gemini/gemini-2.5-flash", {"GEMINI_API_KEY", "GOOGLE_API_KEY"}),
+    ],
+)
+def test_a_key_that_is_not_there_is_named(model: str, variables: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(missing_key(litellm, model).split(" or ")) == variables
+    monkeypatch.setenv(variables.pop(), "k")
+    assert missing_key(litellm, model) == ""
+
+
+@pytest.mark.parametrize("model", ["ollama/llama3", "bedrock/anthropic.claude-v2", "hosted_vllm/any", "nobody/model"])
+def test_there_may_be_ways_without_a_key(model: str) -> None:
+    assert missing_key(litellm, model) == ""
+
+
+def test_another_variable_of_the_provider_may_hold_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "k")
+    assert missing_key(litellm, "openai/gpt-4o-mini") == ""
+
+
+async def _allowed(model: str) -> None:
+    raise AssertionError("nobody is to be asked")
+
+
+async def test_it_is_denied_without_a_try() -> None:
+    answer = await Caller(_SETUP).answer(_CALL, _allowed)
+    assert (answer["ok"], answer["failure"], answer["message"]) == (False, "denied", "OPENAI_API_KEY is not set")
+
+
+async def test_a_key_or_a_fallback_that_has_one_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    async def allowed(model: str) -> None:
+        tried.append(model)
+
+    monkeypatch.setenv("OWN", "k")
+    own = {**_SETUP, "api_key_env": "OWN", "api_base": "http://127.0.0.1:9"}
+    assert (await Caller(own).answer(_CALL, allowed))["failure"] != "denied"
+    elsewhere = {**_SETUP, "fallbacks": ["hosted_vllm/any"], "retries": 0}
+    monkeypatch.setenv("HOSTED_VLLM_API_BASE", "http://127.0.0.1:9")
+    await Caller(elsewhere).answer(_CALL, allowed)
+    assert len(tried) >= 2
