@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +13,8 @@ import orjson
 
 from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.embedding.plain import plain
-from pandaeval_collector.metric import EarlierOutput, Signal, Texts, TraceSummary
+from pandaeval_collector.metric import Signal, Texts, TraceSummary
 from pandaeval_collector.result import Unit
-from pandaeval_collector.stats.loops import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.stats.similarity import Direction
 from pandaeval_collector.store import SessionTraceRow
 from pandaeval_otel.model import Trace, Trigger
@@ -234,39 +232,6 @@ def to_row(member: Member, session_id: str) -> SessionTraceRow:
     """What is stored of it."""
     trace_id, body = bytes.fromhex(member.trace_id), orjson.dumps(member.body)
     return SessionTraceRow(trace_id, session_id, member.start_ns, member.end_ns, body, member.answer)
-
-
-def earlier_outputs(members: Sequence[Member], index: int, first: int, embedder: str) -> tuple[EarlierOutput, ...]:
-    """The newest three answers of the same agent that were finished before a trace began, oldest first; none for a
-    trace without an answer, which is compared with nothing whatever came before. ``first``: position of
-    ``members[0]`` in the session."""
-    member = members[index]
-    if not member.body["said"]:
-        return ()
-    agent, start_ns = member.body["agent"], member.start_ns
-    found: list[int] = []
-    for position in range(index - 1, -1, -1):
-        if members[position].precedes(agent, start_ns, embedder):
-            found.insert(0, position)
-            if len(found) == WINDOW:
-                break
-    speak([members[position] for position in found])
-    return tuple(EarlierOutput(members[at].trace_id, first + at, *members[at].spoken()) for at in found)
-
-
-def suffices(newest: Sequence[Member], start_ns: int, agents: Collection[str], embedder: str) -> bool:
-    """Whether the newest members of a session hold all that traces of ``agents`` from ``start_ns`` on, and members
-    behind those, have to be compared with."""
-    agents = {*agents, *(member.body["agent"] for member in newest if member.start_ns >= start_ns)}
-    return all(sum(member.precedes(agent, start_ns, embedder) for member in newest) >= WINDOW for agent in agents)
-
-
-def comparison_evidence(member: Member, earlier: Sequence[EarlierOutput], members: Sequence[Member], first: int) -> str:
-    """What a comparison depends on: the trace's own digest, and those of the traces it was compared with."""
-    if not earlier:
-        return str(member.body["digest"])
-    used = [f"{each.trace_id}:{members[each.index - first].body['digest']}" for each in earlier]
-    return hashlib.blake2b(";".join([member.body["digest"], *used]).encode(), digest_size=16).hexdigest()
 
 
 def summary(member: Member) -> TraceSummary:

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_collector.chains import Chains, Places, Stored
+from pandaeval_collector.comparing import Comparison, Stretch, comparisons, speak_together, suffices
 from pandaeval_collector.evaluator import PASSING, Evaluator
 from pandaeval_collector.members import (
     CHAINED,
     Member,
-    comparison_evidence,
-    earlier_outputs,
     from_row,
     own_texts,
     remembered,
-    suffices,
     summary,
     to_row,
     unit_again,
@@ -31,8 +29,10 @@ from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
 from pandaeval_collector.understanding import Run, in_session
 from pandaeval_otel.model import Trigger
 
-_NEAR = 32
-"""So many traces of a session are read to place a new one; more where they do not suffice."""
+_NEAR = (4, 32)
+"""So many traces of a session are read to place a new one; then so many, then all, where they do not suffice."""
+_AT_ONCE = 4096
+"""So many members are compared together at least, if there are as many: memory is not spared for more."""
 _LINKED = 128
 _PENDING: dict[str, Any] = {"outcome": "pending", "value": None, "why": None}
 
@@ -70,17 +70,21 @@ class Sessions:
         sessions, left = self._sessions(runs, places, changes)
         came = self._came(places, left, changes)
         elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
+        near = self._near({id_: added for id_, added in sessions.items() if id_ not in left and id_ not in came})
+        stretches: list[Stretch] = []
+        size = 0
         for session_id in sorted({*sessions, *left, *came}):
-            added = sessions.get(session_id, [])
-            only_new = session_id not in {*left, *came} and all(run.unit.revision == 1 for run in added)
-            first, members = self._near(session_id, added) if only_new else (0, self._all(session_id))
+            first, members = near.get(session_id) or (0, self._all(session_id))
             # What left this session in this batch is filed elsewhere; what is in it comes back as it is now.
             members = [member for member in members if member.trace_id not in elsewhere]
-            members += [*(self._member(run, places) for run in added), *came.get(session_id, ())]
+            members += [*(self._member(run, places) for run in sessions.get(session_id, ())), *came.get(session_id, ())]
             members.sort(key=lambda member: member.order)
-            again.extend(self._compare(session_id, members, first, batch))
-            changes.session_traces.extend(to_row(member, session_id) for member in members if member.changed)
-            changes.touched.add(session_id)
+            stretches.append(Stretch(session_id, first, members))
+            size += len(members)
+            if size >= _AT_ONCE:
+                again.extend(self._compare(stretches, batch, changes))
+                stretches, size = [], 0
+        again.extend(self._compare(stretches, batch, changes))
         waiting = [run for run in runs if run.unit.trace_id in places.waiting]
         changes.session_traces.extend(to_row(self._member(run, places), "") for run in waiting)
         changes.responses.extend(places.responses)
@@ -161,42 +165,58 @@ class Sessions:
     def _all(self, session_id: str) -> list[Member]:
         return [from_row(row) for row in self._store.session_traces(session_id)]
 
-    def _near(self, session_id: str, added: Sequence[Run]) -> tuple[int, list[Member]]:
-        """The members of a session that runs which are new to it can be compared with, and the position of the first
-        of them: a session of thousands of traces is not read for each new one."""
-        newest = [from_row(row) for row in self._store.session_traces(session_id, _NEAR)]
-        if len(newest) < _NEAR:
-            return 0, newest
-        agents = {run.unit.agent for run in added if run.member.body["said"]}
-        if suffices(newest, min(run.member.start_ns for run in added), agents, self._evaluator.embedder.id):
-            return self._store.session_size(session_id) - _NEAR, newest
-        return 0, self._all(session_id)
+    def _near(self, grown: Mapping[str, Sequence[Run]]) -> dict[str, tuple[int, list[Member]]]:
+        """The members of sessions that runs which are new to them can be compared with, and the position of the first
+        of them: a session of thousands of traces is not read for each new one. Nothing of a session that has to be read
+        whole."""
+        found: dict[str, tuple[int, list[Member]]] = {}
+        wanted = {id_ for id_, added in grown.items() if all(run.unit.revision == 1 for run in added)}
+        for newest in _NEAR:
+            for session_id, rows in self._store.newest_traces(wanted, newest).items() if wanted else ():
+                members = [from_row(row) for row in rows]
+                if len(members) < newest:
+                    found[session_id] = 0, members
+                elif self._suffices(members, grown[session_id]):
+                    found[session_id] = self._store.session_size(session_id) - newest, members
+            wanted -= found.keys()
+        return found
 
-    def _compare(
-        self, session_id: str, members: Sequence[Member], first: int, batch: Mapping[str, _Filing]
-    ) -> list[Result]:
+    def _suffices(self, newest: Sequence[Member], added: Sequence[Run]) -> bool:
+        agents = {run.unit.agent for run in added if run.member.body["said"]}
+        return suffices(newest, min(run.member.start_ns for run in added), agents, self._evaluator.embedder.id)
+
+    def _compare(self, stretches: Sequence[Stretch], batch: Mapping[str, _Filing], changes: WriteSet) -> list[Result]:
+        """Compares what is to be compared in some sessions, and notes what is stored of their members then. Returns the
+        results of traces that are not in the batch."""
         again: list[Result] = []
         embedder = self._evaluator.embedder
-        first_new = next((index for index, member in enumerate(members) if member.changed), 0)
-        for index in range(first_new, len(members)):
-            member = members[index]
-            earlier = earlier_outputs(members, index, first, embedder.id)
-            evidence = comparison_evidence(member, earlier, members, first)
-            filing = batch.get(member.trace_id)
-            if filing is not None:
-                run = filing.run
-                unit, lost, found = run.unit.with_evidence(evidence), run.lost, filing.results
-            elif member.body["loop_evidence"] != evidence:
-                unit, lost, found = unit_again(member, session_id, evidence), None, again
-                member.changed = True
-            else:
-                continue
-            texts = own_texts(member, embedder, len(earlier[0].embedding) if earlier else 0, lost)
-            results = self._evaluator.in_session(remembered(member, unit), unit, texts, earlier)
-            found.extend(results)
-            member.body["loop_evidence"] = evidence
-            member.body["signals"].update(self._signals(results))
+        found = [each for stretch in stretches for each in comparisons(stretch, batch, embedder.id)]
+        speak_together(found, embedder.id)
+        for each in found:
+            again.extend(self._compared(each, batch.get(each.member.trace_id)))
+        for stretch in stretches:
+            changed = [member for member in stretch.members if member.changed]
+            changes.session_traces.extend(to_row(member, stretch.session_id) for member in changed)
+            changes.touched.add(stretch.session_id)
         return again
+
+    def _compared(self, comparison: Comparison, filing: _Filing | None) -> list[Result]:
+        """The results are added to what is being filed, or returned."""
+        member, evidence, embedder = comparison.member, comparison.evidence, self._evaluator.embedder
+        if filing is not None:
+            unit, lost = filing.run.unit.with_evidence(evidence), filing.run.lost
+        else:
+            unit, lost = unit_again(member, comparison.stretch.session_id, evidence), None
+            member.changed = True
+        earlier = comparison.outputs()
+        texts = own_texts(member, embedder, len(earlier[0].embedding) if earlier else 0, lost)
+        results = self._evaluator.in_session(remembered(member, unit), unit, texts, earlier)
+        member.body["loop_evidence"] = evidence
+        member.body["signals"].update(self._signals(results))
+        if filing is None:
+            return results
+        filing.results.extend(results)
+        return []
 
     def _signals(self, results: Iterable[Result]) -> dict[str, dict[str, Any]]:
         return {result.metric: self._signal(result) for result in results}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -202,19 +202,23 @@ class TestCosts:
     ) -> None:
         """Nor is it looked from turn to turn."""
         read: list[int] = []
-        whole = Store.session_traces
+        newest_of = Store.newest_traces
 
-        def watched(store: Store, session_id: str, newest: int = -1) -> Any:
+        def watched(store: Store, session_ids: Collection[str], newest: int) -> Any:
             read.append(newest)
-            return whole(store, session_id, newest)
+            return newest_of(store, session_ids, newest)
 
-        monkeypatch.setattr(Store, "session_traces", watched)
+        def whole(store: Store, session_id: str) -> Any:
+            raise AssertionError("read whole")
+
+        monkeypatch.setattr(Store, "newest_traces", watched)
         async with RunningLine(tmp_path) as line:
             await say(line, *(turn(n, [f"resp_{n}"], f"resp_{n - 1}" if n > 1 else "") for n in range(1, 60)))
             asked, read[:] = watch(monkeypatch), []
+            monkeypatch.setattr(Store, "session_traces", whole)
             await say(line, *(turn(n, [f"resp_{n}"], f"resp_{n - 1}") for n in range(60, 70)))
             assert line.store.session_size("resp_1") == 69
-        assert read == [32] * 10
+        assert read == [4] * 10
         assert asked == [[response_digest(f"resp_{n}")] for n in range(59, 69)]
 
     async def test_one_id_for_all_makes_nothing_dearer(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

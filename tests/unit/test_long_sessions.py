@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from pandaeval_otel.model import Trigger
 QUIET = 11.0
 
 
-async def said(folder: Path, traces: list[MadeTrace], seed: int, near: int, monkeypatch: pytest.MonkeyPatch) -> Any:
+async def said(
+    folder: Path, traces: list[MadeTrace], seed: int, near: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> Any:
     """What is said of traces that come nearly in order, some in parts, and are decided a few at a time."""
     monkeypatch.setattr(sessions_module, "_NEAR", near)
     chance = random.Random(seed)
@@ -49,23 +52,28 @@ async def test_reading_the_newest_says_what_reading_all_says(
     for _ in range(10):
         at = chance.randrange(len(traces) - 3)
         traces[at], traces[at + 2] = traces[at + 2], traces[at]
-    whole = await said(tmp_path / "all", traces, seed, 10**9, monkeypatch)
+    whole = await said(tmp_path / "all", traces, seed, (10**9,), monkeypatch)
     assert sum(each["level"] == "trace" for each in whole) > 70
-    assert await said(tmp_path / "near", traces, seed, 6, monkeypatch) == whole
+    assert await said(tmp_path / "near", traces, seed, (2, 6), monkeypatch) == whole
 
 
 async def test_a_new_trace_of_a_long_session_is_placed_by_the_newest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    read = Store.session_traces
+    read_all, read_newest = Store.session_traces, Store.newest_traces
 
-    def watched(store: Store, session_id: str, newest: int = -1) -> Any:
+    def all_watched(store: Store, session_id: str) -> Any:
+        asked.append(-1)
+        return read_all(store, session_id)
+
+    def newest_watched(store: Store, session_ids: Collection[str], newest: int) -> Any:
         asked.append(newest)
-        return read(store, session_id, newest)
+        return read_newest(store, session_ids, newest)
 
-    monkeypatch.setattr(Store, "session_traces", watched)
-    monkeypatch.setattr(sessions_module, "_NEAR", 8)
+    monkeypatch.setattr(Store, "session_traces", all_watched)
+    monkeypatch.setattr(Store, "newest_traces", newest_watched)
+    monkeypatch.setattr(sessions_module, "_NEAR", (8,))
     composer = Composer(7)
     traces = [in_session(composer.trace(spans=3), "long") for _ in range(60)]
     async with RunningLine(tmp_path) as line:

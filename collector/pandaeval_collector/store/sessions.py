@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
 
+import orjson
+
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.part import Part
 from pandaeval_collector.store.rows import SessionTraceRow
@@ -14,15 +16,31 @@ from pandaeval_collector.store.rows import SessionTraceRow
 class Sessions(Part):
     """Sessions by their ids. They come into the store with decisions, but for :meth:`endings`, that come with spans."""
 
-    def session_traces(self, session_id: str, newest: int = -1) -> list[SessionTraceRow]:
-        """What the decided traces of a session left behind, in session order; of the ``newest`` so many, or of all."""
+    def session_traces(self, session_id: str) -> list[SessionTraceRow]:
+        """What the decided traces of a session left behind, in session order."""
         rows = self._reader().execute(
             """SELECT trace_id, start_ns, end_ns, body, answer FROM members
                WHERE session = (SELECT no FROM sessions WHERE session_id = ?)
-               ORDER BY start_ns DESC, trace_id DESC LIMIT ?""",
-            (session_id, newest),
+               ORDER BY start_ns, trace_id""",
+            (session_id,),
         )
-        return [SessionTraceRow(trace_id, session_id, *row) for trace_id, *row in rows][::-1]
+        return [SessionTraceRow(trace_id, session_id, *row) for trace_id, *row in rows]
+
+    def newest_traces(self, session_ids: Collection[str], newest: int) -> dict[str, list[SessionTraceRow]]:
+        """The same of the ``newest`` so many traces of each session, in any order: in one query, for half the price."""
+        reader = self._reader()
+        found: dict[str, list[SessionTraceRow]] = {session_id: [] for session_id in session_ids}
+        names = {number: session_id for session_id, number in numbers.of_sessions(reader, session_ids).items()}
+        rows = reader.execute(
+            """SELECT wanted.value, trace_id, start_ns, end_ns, body, answer FROM json_each(?) AS wanted, members
+               WHERE no IN (SELECT no FROM members AS near WHERE near.session = wanted.value
+                            ORDER BY start_ns DESC, trace_id DESC LIMIT ?)""",
+            (orjson.dumps([*names]).decode(), newest),
+        )
+        for number, trace_id, *row in rows:
+            session_id = names[number]
+            found[session_id].append(SessionTraceRow(trace_id, session_id, *row))
+        return found
 
     def session_size(self, session_id: str) -> int:
         """How many decided traces a session has."""
