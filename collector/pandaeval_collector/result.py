@@ -117,12 +117,12 @@ class Result:
     @property
     def time_ns(self) -> int:
         """When it was concluded, Unix nanoseconds, exact to the microsecond."""
-        return _nanoseconds(self.time)
+        return nanoseconds(self.time)
 
     @property
     def said_at(self) -> str:
         """The same, RFC 3339."""
-        return _written(self.time)
+        return written(self.time)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of a result, in the order in which people read it."""
@@ -191,12 +191,14 @@ def now() -> datetime:
 
 
 @lru_cache(maxsize=16)
-def _nanoseconds(time: datetime) -> int:
+def nanoseconds(time: datetime) -> int:
+    """Unix nanoseconds, exact to the microsecond."""
     return round(time.timestamp() * 1e6) * 1000
 
 
 @lru_cache(maxsize=16)
-def _written(time: datetime) -> str:
+def written(time: datetime) -> str:
+    """RFC 3339."""
     return time.isoformat()
 
 

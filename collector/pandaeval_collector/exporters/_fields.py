@@ -14,7 +14,7 @@ from typing import Any
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 
 fixed64 = struct.Struct("<Q").pack
-_double = struct.Struct("<d").pack
+double = struct.Struct("<d").pack
 
 
 @lru_cache(maxsize=4096)
@@ -53,12 +53,12 @@ def text_pair(key: str, value: str | None) -> tuple[bytes, ...]:
     if not value:
         return ()
     text = value.encode()
-    return (_before_text(key, len(text)) + text,)
+    return (before_text(key, len(text)) + text,)
 
 
 def number_pair(key: str, value: float | None) -> tuple[bytes, ...]:
     """One attribute behind its length; none without a value."""
-    return () if value is None else (_before_number(key) + _double(value),)
+    return () if value is None else (before_number(key) + double(value),)
 
 
 def pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
@@ -72,7 +72,7 @@ def pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _before_text(key: str, size: int) -> bytes:
+def before_text(key: str, size: int) -> bytes:
     """What stands before so many bytes of text, its length included."""
     text = b"\x0a" + varint(size)
     pair = _key(key) + b"\x12" + varint(len(text) + size) + text
@@ -80,7 +80,8 @@ def _before_text(key: str, size: int) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def _before_number(key: str) -> bytes:
+def before_number(key: str) -> bytes:
+    """What stands before the eight bytes of a number, its length included."""
     pair = _key(key) + b"\x12\x09\x21"
     return varint(len(pair) + 8) + pair
 

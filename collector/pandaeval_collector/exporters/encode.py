@@ -11,14 +11,27 @@ import hashlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from pandaeval_collector.exporters._fields import fixed64, measured, number_pair, pairs, repeated, sized, tag, text_pair
-from pandaeval_collector.result import Result, Unit
+from pandaeval_collector.exporters._fields import (
+    before_number,
+    before_text,
+    double,
+    fixed64,
+    measured,
+    number_pair,
+    pairs,
+    repeated,
+    sized,
+    tag,
+    text_pair,
+)
+from pandaeval_collector.result import Result, nanoseconds, written
 from pandaeval_collector.score import Assumed, Score, Unscored
 
 EVENT_NAME = "gen_ai.evaluation.result"
@@ -33,18 +46,19 @@ _SPAN_NS = 1_000_000
 MAX_TEXT = 2000
 """Longer explanations are cut: Tempo keeps 2,048 bytes of an attribute."""
 _EVENT_ALIKE = bytes(Span.Event(name=EVENT_NAME).SerializeToString())
+_BEFORE_SCORE = before_number("gen_ai.evaluation.score.value")
 _NOTHING_FAILED = pairs({"pandaeval.failed": []})
 
 
 @dataclass(slots=True)
 class Said:
-    """A result with its attributes, encoded once for all surfaces, as fields of a log record and of a span event;
-    ``own``: those that no other result has, each behind its length."""
+    """A result with its attributes, encoded once for all surfaces. ``own``: those that no other result has, each behind
+    its length; ``about``: what it shares with others of its unit, ``verdict``: with others of its metric."""
 
     result: Result
-    own: tuple[bytes, ...]
-    log: bytes
-    event: bytes
+    own: Sequence[bytes]
+    about: _About
+    verdict: _Alike
 
 
 class _Alike(NamedTuple):
@@ -55,18 +69,32 @@ class _Alike(NamedTuple):
     span: bytes
 
 
+class _About(NamedTuple):
+    """What results of a unit say alike. ``place``: fields that say in a log record where it belongs; ``ids``: response
+    and session, each behind its length, and as fields of a log record and of a span event; ``kind``: what other units
+    share too."""
+
+    place: bytes
+    ids: tuple[bytes, ...]
+    log_ids: bytes
+    event_ids: bytes
+    kind: _Alike
+
+
 def said(result: Result) -> Said:
     """All attributes of a result, ready to be put into a log record, a span or a span event."""
-    own, verdict, about = _own(result), _verdict(result), _of_unit(result.unit)
-    log = repeated(_LOG_ATTRIBUTES, own) + verdict.log + about.log
-    return Said(result, own, log, repeated(_EVENT_ATTRIBUTES, own) + verdict.event + about.event)
+    unit = result.unit
+    ids = (unit.trace_id, unit.span_id, unit.response_id, unit.session_id)
+    kind = (unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
+    return Said(result, _own(result), _about(*ids, *kind), _verdict(result))
 
 
 def log_record(each: Said) -> bytes:
     """An OTLP ``LogRecord`` in the context of the evaluated span."""
-    result, unit = each.result, each.result.unit
-    alike = _log_alike(result.why in _FAILED, unit.sampled)
-    return b"".join((_log_times(result.time_ns), _log_ids(unit.trace_id, unit.span_id), alike, each.log))
+    result, about = each.result, each.about
+    alike = _log_alike(result.why in _FAILED, result.unit.sampled)
+    own = _LOG_ATTRIBUTES + _LOG_ATTRIBUTES.join(each.own)
+    return b"".join((_log_times(result.time), about.place, alike, about.log_ids, own, each.verdict.log, about.kind.log))
 
 
 def spans(results: Iterable[Said]) -> list[bytes]:
@@ -85,17 +113,17 @@ def _inline_span(group: Sequence[Said]) -> bytes:
     scores = [r.score for r in results if r.outcome == "scored" and r.score is not None]
     failed = [r.metric for r in results if r.success is False]
     summary = (
-        *text_pair("pandaeval.evaluated_at", results[0].said_at),
+        *_evaluated_at(results[0].time),
         *number_pair("pandaeval.score.min", min(scores, default=None)),
         *(pairs({"pandaeval.failed": failed}) if failed else _NOTHING_FAILED),
     )
-    return _span(group, results[0].unit.level, _of_unit(results[0].unit).span + repeated(_SPAN_ATTRIBUTES, summary))
+    return _span(group, results[0].unit.level, group[0].about.kind.span + repeated(_SPAN_ATTRIBUTES, summary))
 
 
 def _judged_span(each: Said) -> bytes:
-    result = each.result
-    own = repeated(_SPAN_ATTRIBUTES, (*each.own, *text_pair("pandaeval.evaluated_at", result.said_at)))
-    return _span([each], result.metric, own + _verdict(result).span + _of_unit(result.unit).span)
+    result, about = each.result, each.about
+    own = repeated(_SPAN_ATTRIBUTES, (*about.ids, *each.own, *_evaluated_at(result.time)))
+    return _span([each], result.metric, own + each.verdict.span + about.kind.span)
 
 
 def _span(group: Sequence[Said], what: str, attributes: bytes) -> bytes:
@@ -105,11 +133,18 @@ def _span(group: Sequence[Said], what: str, attributes: bytes) -> bytes:
         about = sized(1, own[:16]) + b"".join(_link(target) for target in unit.trace_ids)
     else:
         about = sized(1, bytes.fromhex(unit.trace_id)) + sized(4, bytes.fromhex(unit.span_id))
-    ended = fixed64(unit.end_ns + _SPAN_NS)
-    times = b"\x39" + fixed64(unit.end_ns) + b"\x41" + ended
-    event_time = b"\x09" + ended + _EVENT_ALIKE
-    events = repeated(_SPAN_EVENTS, [measured(event_time + each.event) for each in group])
-    return b"".join((about, sized(2, own[16:]), times, _span_alike(what, unit.level), attributes, events))
+    began, ended = fixed64(unit.end_ns), fixed64(unit.end_ns + _SPAN_NS)
+    events = [_event(ended, each) for each in group]
+    alike = _span_alike(what, unit.level)
+    return b"".join((about, sized(2, own[16:]), b"\x39", began, b"\x41", ended, alike, attributes, *events))
+
+
+def _event(time: bytes, each: Said) -> bytes:
+    """As a field of a span. ``time``: nanoseconds as fixed64."""
+    about = each.about
+    own = _EVENT_ATTRIBUTES + _EVENT_ATTRIBUTES.join(each.own)
+    event = b"".join((b"\x09", time, _EVENT_ALIKE, about.event_ids, own, each.verdict.event, about.kind.event))
+    return _SPAN_EVENTS + measured(event)
 
 
 def _link(target: str) -> bytes:
@@ -119,14 +154,15 @@ def _link(target: str) -> bytes:
 
 
 @lru_cache(maxsize=16)
-def _log_times(time_ns: int) -> bytes:
-    time = fixed64(time_ns)
-    return b"\x09" + time + b"\x59" + time
+def _log_times(time: datetime) -> bytes:
+    """Many are concluded at the same time."""
+    encoded = fixed64(nanoseconds(time))
+    return b"\x09" + encoded + b"\x59" + encoded
 
 
 @lru_cache(maxsize=16)
-def _log_ids(trace_id: str, span_id: str) -> bytes:
-    return sized(9, bytes.fromhex(trace_id)) + sized(10, bytes.fromhex(span_id))
+def _evaluated_at(time: datetime) -> tuple[bytes, ...]:
+    return text_pair("pandaeval.evaluated_at", written(time))
 
 
 @lru_cache(maxsize=4)
@@ -150,15 +186,16 @@ def _span_alike(what: str, level: str) -> bytes:
     return bytes(span.SerializeToString())
 
 
-def _own(result: Result) -> tuple[bytes, ...]:
+def _own(result: Result) -> list[bytes]:
     """What hardly another result says. ``score.value`` only where something was measured."""
-    finding, unit = result.finding, result.unit
-    return (
-        *_ids(unit.response_id, unit.session_id),
-        *number_pair("gen_ai.evaluation.score.value", finding.value if isinstance(finding, Score) else None),
-        *text_pair("gen_ai.evaluation.explanation", _cut(finding.reason)),
-        *text_pair("pandaeval.result.id", result.id),
-    )
+    finding = result.finding
+    own = [_BEFORE_SCORE + double(finding.value)] if isinstance(finding, Score) else []
+    if finding.reason:
+        text = _cut(finding.reason).encode()
+        own.append(before_text("gen_ai.evaluation.explanation", len(text)) + text)
+    id_ = result.id.encode()
+    own.append(before_text("pandaeval.result.id", len(id_)) + id_)
+    return own
 
 
 def _verdict(result: Result) -> _Alike:
@@ -209,9 +246,28 @@ def _verdict_alike(
     )
 
 
-def _of_unit(unit: Unit) -> _Alike:
-    """What results of many units share."""
-    return _unit_alike(unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
+@lru_cache(maxsize=16)
+def _about(
+    trace_id: str,
+    span_id: str,
+    response_id: str,
+    session_id: str | None,
+    level: str,
+    service: str,
+    agent: str,
+    environment: str | None,
+    trigger: str,
+    late_spans: int,
+) -> _About:
+    """Results of one unit come one after the other."""
+    ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
+    return _About(
+        sized(9, bytes.fromhex(trace_id)) + sized(10, bytes.fromhex(span_id)),
+        ids,
+        repeated(_LOG_ATTRIBUTES, ids),
+        repeated(_EVENT_ATTRIBUTES, ids),
+        _unit_alike(level, service, agent, environment, trigger, late_spans),
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -226,12 +282,6 @@ def _unit_alike(level: str, service: str, agent: str, environment: str | None, t
             "pandaeval.late_spans": late_spans,
         }
     )
-
-
-@lru_cache(maxsize=16)
-def _ids(response_id: str, session_id: str | None) -> tuple[bytes, ...]:
-    """What results of one unit share; they come one after the other."""
-    return *text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id)
 
 
 def _alike(facts: Mapping[str, Any]) -> _Alike:
