@@ -25,15 +25,18 @@ _KNOWN: dict[bytes, str | int | float] = {}
 _KNOWN_LIMIT = 4096
 
 
-def decode_spans(chunk: bytes) -> Iterator[tuple[RawSpan, bytes]]:
+def decode_spans(chunk: bytes) -> list[tuple[RawSpan, bytes]]:
     """Each span of an OTLP trace request, with the hash of its content."""
+    found: list[tuple[RawSpan, bytes]] = []
     ids: dict[bytes, str] = {}
     for resourced in Spans.FromString(chunk).resourced:
         resource = _resource(resourced.resource)
         for scoped in resourced.scoped:
             scope = _scope(scoped.scope)
             for span in scoped.spans:
-                yield _span(span, resource, scope, ids), hash_and_strip(span)
+                raw = _span(span, resource, scope, ids)
+                found.append((raw, hash_and_strip(span)))
+    return found
 
 
 @lru_cache(maxsize=64)  # spans of one process come with the same one, again and again

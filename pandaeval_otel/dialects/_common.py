@@ -12,6 +12,7 @@ from pandaeval_otel.dialects._values import as_list, count, first, identifier, p
 from pandaeval_otel.model import ToolDefinition, Usage
 from pandaeval_otel.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan, Resource
 
+_INPUT_TODAY, _OUTPUT_TODAY = semconv.USAGE_INPUT[0], semconv.USAGE_OUTPUT[0]
 _DETAIL_KEYS = frozenset(semconv.USAGE_CACHE_READ + semconv.USAGE_CACHE_WRITE + semconv.USAGE_REASONING)
 
 MAX_ERROR = 500
@@ -42,8 +43,12 @@ def session_id(value: Any) -> str:
 
 def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
     """The tokens that ``gen_ai.usage.*`` states in any release's words; ``None`` when it states neither side."""
-    spent = _tokens(attributes, semconv.USAGE_INPUT)
-    made = _tokens(attributes, semconv.USAGE_OUTPUT)
+    get = attributes.get
+    spent, made = get(_INPUT_TODAY), get(_OUTPUT_TODAY)
+    if type(spent) is not int or spent < 0:
+        spent = _tokens(attributes, semconv.USAGE_INPUT)
+    if type(made) is not int or made < 0:
+        made = _tokens(attributes, semconv.USAGE_OUTPUT)
     if spent is None and made is None:
         return None
     if _DETAIL_KEYS.isdisjoint(attributes):

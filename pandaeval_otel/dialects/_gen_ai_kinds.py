@@ -38,17 +38,19 @@ _KINDS = {
 
 _MERGED_TOOLS = "(merged tools)"
 """ADK closes parallel calls with a span of this tool name. No tool was called."""
+# Looked up here and not in another module: this is asked of every span.
+_OPERATION, _TOOL_NAME, _EVALUATION_SCOPE = semconv.OPERATION, semconv.TOOL_NAME, semconv.EVALUATION_SCOPE
 _EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
 
 
 def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
     """The span's kind; ``None`` where nothing on it tells."""
-    if span.scope.name == semconv.EVALUATION_SCOPE:
+    if span.scope.name == _EVALUATION_SCOPE:
         return Kind.EVALUATION
-    operation = attributes.get(semconv.OPERATION)
+    operation = attributes.get(_OPERATION)
     kind = _KINDS.get(operation) if type(operation) is str else None
     if kind is not None:
-        return Kind.STEP if attributes.get(semconv.TOOL_NAME) == _MERGED_TOOLS else kind
+        return Kind.STEP if attributes.get(_TOOL_NAME) == _MERGED_TOOLS else kind
     if any(key in attributes for key in _EVALUATION_KEYS):
         return Kind.EVALUATION
     if operation and identifier(operation):

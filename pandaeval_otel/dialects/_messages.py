@@ -49,7 +49,8 @@ def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
     """As :func:`messages_of`, and whether the text had been cut short (its last message is then incomplete)."""
     if value is None:
         return None, False
-    return _READ[role](value) if type(value) is str and role in _READ else _read(value, role)
+    remembered = _READ.get(role) if type(value) is str else None
+    return _read(value, role) if remembered is None else remembered(value)
 
 
 def was_cut(value: Any) -> bool:

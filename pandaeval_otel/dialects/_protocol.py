@@ -56,8 +56,10 @@ class Dialect(Protocol):
     Two more hints may be given. ``marks``: attribute keys of which a span must have one, to be offered by its roots,
     for a dialect that shares them with others. ``only_logs``: ``True`` where it reads nothing but log records.
 
-    And one more method: ``read_rest(span, logs, said)``, as ``read``, where those asked before have ``said`` something;
-    it may leave out what they said, but no note that it would have made.
+    And two more methods. ``silent(keys)``: whether it says nothing of any span with these attribute keys that has no
+    events, log records or error status, nor a session on its resource; such spans are not offered to it.
+    ``read_rest(span, logs, said)``: as ``read``, where those asked before have ``said`` something (which may be
+    nothing); it may leave out what they said, but no note that it would have made.
     """
 
     name: str

@@ -28,7 +28,7 @@ _ANY_AGENT = "OpenAI Agent"
 """What openai-agents-v2 calls the agent on every span that is not an agent's."""
 _INVENTED_CONVERSATIONS = frozenset({("crewai", "call llm"), ("crewai", "execute lite agent")})
 """Scope and name of spans on which the id of a task or an agent stands where a conversation has none."""
-_CHATS = ("opentelemetry.instrumentation.ag2", "conversation ")
+_CHAT_SCOPE, _CHAT = "opentelemetry.instrumentation.ag2", "conversation "
 """Scope and beginning of the name of a chat, which AG2 gives an id of its own each time, and who began it as agent."""
 # Looked up here and not in another module: this is asked of every span.
 _REQUEST_MODEL, _RESPONSE_MODEL = semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL
@@ -36,6 +36,10 @@ _RESPONSE_ID, _PREVIOUS_RESPONSE_ID = semconv.RESPONSE_ID, semconv.PREVIOUS_RESP
 _AGENT_NAME = semconv.AGENT_NAME
 _CONTENT_REFS = frozenset(semconv.CONTENT_REFS)
 _USER_KEYS = (semconv.GEN_AI_USER_ID, semconv.GEN_AI_USER)
+_TOOL_NAME, _TOOL_CALL_ID = semconv.TOOL_NAME, semconv.TOOL_CALL_ID
+_TOOL_ARGUMENTS, _TOOL_RESULT = semconv.TOOL_ARGUMENTS, semconv.TOOL_RESULT
+_INPUT, _OUTPUT, _SYSTEM = semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, semconv.SYSTEM_INSTRUCTIONS
+_INPUT_OLD, _OUTPUT_OLD, _REASONING = semconv.PROMPT_OLD, semconv.COMPLETION_OLD, semconv.CONTENT_REASONING
 _CONVERSATION_ID = semconv.CONVERSATION_ID
 _SESSION_ID, _THREAD_ID = semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID
 _SESSION_RANKS = {key: semconv.SESSION_RANKS[key] for key in (_CONVERSATION_ID, _SESSION_ID, _THREAD_ID)}
@@ -101,7 +105,7 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
         reading.previous_response_id = identifier(value)
     if (value := get(_AGENT_NAME)) is not None:
         reading.agent_name = identifier(value)
-    chat = span.scope.name == _CHATS[0] and span.name.startswith(_CHATS[1])
+    chat = span.scope.name == _CHAT_SCOPE and span.name.startswith(_CHAT)
     if chat or reading.agent_name == _ANY_AGENT:
         reading.agent_name = ""
     if (
@@ -141,9 +145,11 @@ def _response_id(value: Any) -> str:
 
 
 def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
-    reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME)) or _tool_in_name(span.name)
-    reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
-    arguments, result = attributes.get(semconv.TOOL_ARGUMENTS), attributes.get(semconv.TOOL_RESULT)
+    get = attributes.get
+    reading.tool_name = identifier(get(_TOOL_NAME)) or _tool_in_name(span.name)
+    if (value := get(_TOOL_CALL_ID)) is not None:
+        reading.tool_call_id = identifier(value)
+    arguments, result = get(_TOOL_ARGUMENTS), get(_TOOL_RESULT)
     if span.events:
         told_arguments, told_result = tool_values(span)
         arguments = told_arguments if hidden(arguments) else arguments
@@ -160,33 +166,31 @@ def _tool_in_name(name: str) -> str:
 
 
 def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: Told, said: Reading) -> None:
-    inputs = _content(attributes, semconv.INPUT_MESSAGES, semconv.PROMPT_OLD)
-    outputs = _content(attributes, semconv.OUTPUT_MESSAGES, semconv.COMPLETION_OLD)
+    # Today's attributes, or the earlier ones, which also were span attributes with some emitters.
+    inputs = attributes[_INPUT] if _INPUT in attributes else attributes.get(_INPUT_OLD)
+    outputs = attributes[_OUTPUT] if _OUTPUT in attributes else attributes.get(_OUTPUT_OLD)
     # Instructions may stand among the inputs.
     given, given_cut = (None, was_cut(inputs)) if said.input and said.system else read_messages(inputs, "user")
     made, made_cut = (None, was_cut(outputs)) if said.output else read_messages(outputs, "assistant")
-    reading.input = given or told.input or given
-    if reading.input == () and reading.kind is _AGENT:
-        reading.input = None  # Semantic Kernel's agents write "[]", whatever they were asked
-    reading.output = made or told.output or made
-    if reading.kind is _LLM:
-        reading.output = without_chunks(reading.output)
-    if semconv.CONTENT_REASONING in attributes:
-        reading.output = _with_reasoning(reading.output, attributes[semconv.CONTENT_REASONING])
-    reading.system = system_text(attributes.get(semconv.SYSTEM_INSTRUCTIONS)) or _system_of(reading.input)
+    given, made = given or told.input or given, made or told.output or made
+    if given == () and reading.kind is _AGENT:
+        given = None  # Semantic Kernel's agents write "[]", whatever they were asked
+    if made and len(made) > 1 and reading.kind is _LLM:
+        made = without_chunks(made)
+    if _REASONING in attributes:
+        made = _with_reasoning(made, attributes[_REASONING])
+    reading.input, reading.output = given, made
+    system = attributes.get(_SYSTEM)
+    reading.system = (None if system is None else system_text(system)) or (_system_of(given) if given else None)
     if given_cut or made_cut:
         reading.notes = ("messages were cut short by a length limit",)
 
 
-def _content(attributes: Mapping[str, Any], key: str, old: str) -> Any:
-    """Today's attribute, or the earlier one, which also was a span attribute with some emitters."""
-    return attributes[key] if key in attributes else attributes.get(old)
-
-
-def _system_of(messages: Messages | None) -> str | None:
-    if not messages:
-        return None
-    found = [text for message in messages if message.role == "system" and (text := message.text)]
+def _system_of(messages: Messages) -> str | None:
+    found: list[str] = []
+    for message in messages:
+        if message.role == "system" and (text := message.text):
+            found.append(text)  # noqa: PERF401 - mostly there is none, and a comprehension has a frame of its own
     return "\n".join(found) if found else None
 
 

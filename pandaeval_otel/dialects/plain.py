@@ -58,8 +58,11 @@ class Plain:
     scopes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def silent(self, keys: frozenset[str]) -> bool:
         # Where the operation is stated, a name that was made from it adds nothing.
+        return semconv.OPERATION in keys and _KEYS.isdisjoint(keys)
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         kind, rest = (None, "") if semconv.OPERATION in span.attributes else kind_by_name(span.name)
         if kind is None and not logs and _is_bare(span):
             return None

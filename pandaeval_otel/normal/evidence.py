@@ -30,20 +30,21 @@ def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
 
     Of differing copies of a span the one with most attributes, then most content, then the larger hash is kept.
     """
-    spans: dict[str, tuple[bytes, RawSpan]] = {}
+    spans: dict[str, tuple[RawSpan, bytes]] = {}
     logs: dict[bytes, RawLog] = {}
     for is_logs, chunk in chunks:
         if is_logs:
             logs.update((digest, log) for log, digest in decode_logs(chunk))
             continue
-        for span, digest in decode_spans(chunk):
-            kept = spans.get(span.span_id)
-            if kept is None or (kept[0] != digest and _rank(span, digest) > _rank(kept[1], kept[0])):
-                spans[span.span_id] = (digest, span)
-    hashed = [bytes.fromhex(span_id) + spans[span_id][0] for span_id in sorted(spans)]
+        for pair in decode_spans(chunk):
+            span_id = pair[0].span_id
+            kept = spans.get(span_id)
+            if kept is None or (kept[1] != pair[1] and _rank(*pair) > _rank(*kept)):
+                spans[span_id] = pair
+    hashed = [bytes.fromhex(span_id) + spans[span_id][1] for span_id in sorted(spans)]
     hashed += [b"log" + digest for digest in sorted(logs)]
     return Evidence(
-        tuple(sorted([span for _, span in spans.values()], key=_EARLIEST)),
+        tuple(sorted([span for span, _ in spans.values()], key=_EARLIEST)),
         tuple([log for _, log in sorted(logs.items(), key=lambda item: (item[1].time_ns, item[0]))]) if logs else (),
         hashlib.blake2b(b"".join(hashed), digest_size=16).hexdigest(),
     )

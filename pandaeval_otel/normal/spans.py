@@ -17,7 +17,7 @@ from pandaeval_otel.dialects import Dialect, Reading
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.discovery import find
 from pandaeval_otel.model import Kind, Span
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.raw import STATUS_ERROR, RawLog, RawSpan
 
 _SAMPLED = 0x01
 _TRACE_FLAGS = 0xFF
@@ -27,6 +27,7 @@ _EVENT_ROOTS = 16
 """Events of a span whose keys are looked at for roots: they repeat themselves."""
 _PLAIN = "plain"
 _OTHER = Kind.OTHER
+_NOTHING_SAID = Reading()
 _NO_MARKS: frozenset[str] = frozenset()
 
 _FIELDS = tuple(name for name in Reading.__dataclass_fields__ if name not in ("session_ids", "notes"))
@@ -37,12 +38,13 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
     """The normal form of ``raw`` and the log records of the same span id. Never raises: a dialect that fails costs its
     own reading and leaves the note ``dialect NAME failed``."""
     plan = _plan(raw, logs)
+    is_quiet = not (raw.events or logs or raw.status_code == STATUS_ERROR or raw.resource.names_session)
     said: Reading | None = None
     names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    for name, read, read_rest in plan.readers:
+    for name, read, read_rest in plan.speaking if is_quiet else plan.readers:
         try:
-            reading = read(raw, logs) if said is None or read_rest is None else read_rest(raw, logs, said)
+            reading = read(raw, logs) if read_rest is None else read_rest(raw, logs, said or _NOTHING_SAID)
         except Exception:  # noqa: BLE001 - one dialect's mistake must not lose the span, nor what the others read
             notes = (*notes, f"dialect {name} failed")
             continue
@@ -66,13 +68,16 @@ def dialects() -> tuple[Dialect, ...]:
 
 _Read = Callable[[RawSpan, Sequence[RawLog]], Reading | None]
 _ReadRest = Callable[[RawSpan, Sequence[RawLog], Reading], Reading | None]
+_Reader = tuple[str, _Read, _ReadRest | None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How spans of one signature are read: the candidates' names and methods, and whether they have keys of ours."""
+    """How spans of one signature are read: the candidates' names and methods, those who say something even of a span
+    with nothing but its attributes, and whether they have keys of ours."""
 
-    readers: tuple[tuple[str, _Read, _ReadRest | None], ...]
+    readers: tuple[_Reader, ...]
+    speaking: tuple[_Reader, ...]
     has_own: bool
 
 
@@ -92,6 +97,8 @@ class _Kind(NamedTuple):
     hint: str
     has_logs: bool
     whole: bool
+    silent: frozenset[str]
+    """Names of those who say nothing of these keys."""
 
 
 _BY_SIGNATURE: dict[_Signature, _Plan] = {}
@@ -115,7 +122,8 @@ def _plan_of_kind(kind: _Kind) -> _Plan:
             _BY_KIND.clear()
         asked = (dialect for dialect in dialects() if _is_candidate(dialect, kind))
         readers = tuple((dialect.name, dialect.read, getattr(dialect, "read_rest", None)) for dialect in asked)
-        plan = _BY_KIND[kind] = _Plan(readers, semconv.PANDAEVAL_ROOT in kind.roots)
+        speaking = tuple(reader for reader in readers if reader[0] not in kind.silent)
+        plan = _BY_KIND[kind] = _Plan(readers, speaking, semconv.PANDAEVAL_ROOT in kind.roots)
     return plan
 
 
@@ -134,12 +142,20 @@ def _signature(raw: RawSpan, logs: Sequence[RawLog]) -> _Signature:
 
 def _kind(signature: _Signature) -> _Kind:
     keys, scope, hint, has_logs, whole = signature
-    return _Kind(frozenset(map(_root, keys)), _marks().intersection(keys), scope, hint, has_logs, whole)
+    distinct = frozenset(keys)
+    silent = frozenset([name for name, is_silent in _may_be_silent() if is_silent(distinct)])
+    return _Kind(frozenset(map(_root, keys)), _marks() & distinct, scope, hint, has_logs, whole, silent)
 
 
 @lru_cache(maxsize=_CACHE_LIMIT)
 def _root(key: str) -> str:
     return key.partition(".")[0]
+
+
+@cache
+def _may_be_silent() -> tuple[tuple[str, Callable[[frozenset[str]], bool]], ...]:
+    asked = ((dialect.name, getattr(dialect, "silent", None)) for dialect in dialects())
+    return tuple((name, is_silent) for name, is_silent in asked if is_silent is not None)
 
 
 @cache
@@ -183,6 +199,7 @@ def _complete(said: Reading, other: Reading) -> None:
 def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str, ...], has_own: bool) -> Span:
     resource = raw.resource
     sessions = said.session_ids
+    flags = raw.flags
     own = _own(raw.attributes) if has_own else {}
     # By position, in the order of the fields: as keywords they would take five times as long.
     return Span(
@@ -217,18 +234,15 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         raw.scope.name,
         names,
         tuple([(link.trace_id, link.span_id) for link in raw.links]) if raw.links else (),
-        own.get(semconv.PANDAEVAL_SAMPLED) is not False and _sampled(raw.flags),
-        raw.flags & _REMOTE_KNOWN_AND_TRUE == _REMOTE_KNOWN_AND_TRUE,
+        # Bit 0, where any trace flag is set at all: many exporters fill in only the is-remote bits above them, and an
+        # exporter is handed sampled spans alone.
+        (flags & _SAMPLED != 0 or flags & _TRACE_FLAGS == 0)
+        and not (own and own.get(semconv.PANDAEVAL_SAMPLED) is False),
+        flags & _REMOTE_KNOWN_AND_TRUE == _REMOTE_KNOWN_AND_TRUE,
         raw.dropped_attributes,
         said.notes + notes if notes else said.notes,
         own,
     )
-
-
-def _sampled(flags: int) -> bool:
-    """Bit 0, where any trace flag is set at all: many exporters fill in only the is-remote bits above them, and an
-    exporter is handed sampled spans alone."""
-    return not flags & _TRACE_FLAGS or bool(flags & _SAMPLED)
 
 
 def _own(attributes: Mapping[str, Any]) -> dict[str, Any]:
