@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 Attributes = tuple[tuple[str, str], ...]
@@ -20,6 +21,7 @@ class Instrument:
     bounds: tuple[float, ...] = ()
 
 
+@functools.lru_cache(maxsize=1024)  # a few combinations are asked for again and again, several times a request
 def attributes(**values: str) -> Attributes:
     """``pandaeval.*`` attributes by their last word, sorted; those without a value are left out."""
     return tuple((f"pandaeval.{key}", value) for key, value in sorted(values.items()) if value)
