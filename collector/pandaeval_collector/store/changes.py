@@ -100,32 +100,45 @@ def _insert_results(
     first_time: Collection[bytes],
     now: float,
 ) -> list[ResultRow]:
-    """``traces``: numbers of those that the decision is about; of ``first_time`` nothing can be there yet."""
+    """Numbers those that are new, and returns them. ``traces``: numbers of those that the decision is about; of
+    ``first_time`` nothing can be there yet."""
     about = _about(connection, results, traces, now)
     fresh_units = {trace_id.hex() for trace_id in first_time}
-    known = _known_results(connection, {about[r.unit, r.metric] for r in results if r.unit not in fresh_units})
-    fresh: dict[str, ResultRow] = {}
-    for row in results:
-        if row.id not in fresh and _is_news(connection, row, about[row.unit, row.metric], known):
-            fresh[row.id] = row
-    rows = [
-        ResultRow(r.id, r.unit, r.metric, r.revision, r.body, r.counted, seq)
-        for seq, r in enumerate(fresh.values(), _next(connection, "results"))
-    ]
+    known = _known_results(connection, {no for row, no in about if row.unit not in fresh_units})
+    fresh: dict[str, tuple[ResultRow, int]] = {}
+    for row, no in about:
+        if row.id not in fresh and (row.id not in known or _was_replaced(connection, row, no, known[row.id])):
+            fresh[row.id] = row, no
+    for seq, (row, _) in enumerate(fresh.values(), _next(connection, "results")):
+        row.seq = seq
     connection.executemany(
         """INSERT INTO results (seq, id, unit, metric, about, revision, counted, created_at, body)
            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        [(r.seq, r.id, r.unit, r.metric, about[r.unit, r.metric], r.revision, r.counted, now, r.body) for r in rows],
+        [(r.seq, r.id, r.unit, r.metric, no, r.revision, r.counted, now, r.body) for r, no in fresh.values()],
     )
-    return rows
+    return [row for row, _ in fresh.values()]
 
 
 def _about(
     connection: sqlite3.Connection, results: Sequence[ResultRow], traces: Mapping[bytes, int], now: float
+) -> list[tuple[ResultRow, int]]:
+    """Each with the number that it is filed under."""
+    by_unit = {trace_id.hex(): number for trace_id, number in traces.items()}
+    of_trace = [row.metric.startswith("trace.") and row.unit in by_unit for row in results]
+    others = [row for row, known in zip(results, of_trace, strict=True) if not known]
+    of_others = _about_others(connection, others, now) if others else {}
+    return [
+        (row, by_unit[row.unit] if known else of_others[row.unit, row.metric])
+        for row, known in zip(results, of_trace, strict=True)
+    ]
+
+
+def _about_others(
+    connection: sqlite3.Connection, results: Sequence[ResultRow], now: float
 ) -> dict[tuple[str, str], int]:
-    """What each (unit, metric) is filed under."""
+    """What each (unit, metric) is filed under: sessions, and traces that the decision is not about."""
     of_trace = [row for row in results if numbers.is_trace(row.unit, row.metric)]
-    by_id = _numbers(connection, [bytes.fromhex(row.unit) for row in of_trace], traces, now)
+    by_id = _numbers(connection, [bytes.fromhex(row.unit) for row in of_trace], {}, now)
     found = {(row.unit, row.metric): by_id[bytes.fromhex(row.unit)] for row in of_trace}
     others = {(row.unit, row.metric) for row in results} - found.keys()
     sessions = numbers.of_sessions(connection, {unit for unit, _ in others})
@@ -158,13 +171,10 @@ def _known_results(connection: sqlite3.Connection, about: Collection[int]) -> di
     return found
 
 
-def _is_news(connection: sqlite3.Connection, result: ResultRow, about: int, known: Mapping[str, int]) -> bool:
-    """Whether a result is new, or another one has stood in for it since; then it makes room for itself."""
-    seq = known.get(result.id)
-    if seq is None:
-        return True
+def _was_replaced(connection: sqlite3.Connection, row: ResultRow, about: int, seq: int) -> bool:
+    """Whether another result has stood in for the one of number ``seq`` since; then it makes room for itself."""
     (newest,) = connection.execute(
-        "SELECT max(seq) FROM results WHERE about = ? AND metric = ?", (about, result.metric)
+        "SELECT max(seq) FROM results WHERE about = ? AND metric = ?", (about, row.metric)
     ).fetchone()
     if seq != newest:
         connection.execute("DELETE FROM results WHERE seq = ?", (seq,))

@@ -177,6 +177,10 @@ class WriteSet:
 
 def pack_ids(ids: frozenset[bytes]) -> bytes:
     """Span ids (8 bytes) and log ids (9 bytes) in one blob, sorted."""
+    sizes = {*map(len, ids)}
+    if len(sizes) == 1:  # most traces have no logs, and there are many
+        size = bytes(sizes)
+        return size + size.join(sorted(ids))
     return b"".join(bytes((len(item),)) + item for item in sorted(ids))
 
 
