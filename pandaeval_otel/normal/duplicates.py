@@ -49,11 +49,10 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
 def _any_twice(tree: Tree) -> bool:
     """Whether a call can stand twice at all: inside of one of its kind, or with the same response."""
     responses: set[str] = set()
-    for span in tree.spans:
+    for span, above in tree.with_above():
         kind = span.kind
         if kind not in _CALLS:
             continue
-        above = tree.above(span)
         if (above is not None and above.kind is kind) or span.response_id in responses:
             return True
         if span.response_id and kind is _LLM:

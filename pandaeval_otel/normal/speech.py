@@ -47,7 +47,7 @@ def is_cut(messages: Sequence[Message]) -> bool:
 
 def current_turn(messages: Sequence[Message]) -> Sequence[Message]:
     """What came after the last user message: what is before it is history. Nothing of a list that was cut."""
-    if is_cut(messages):
+    if not messages or is_cut(messages):
         return ()
     for index in range(len(messages) - 1, -1, -1):
         if is_user_turn(messages[index]):
@@ -57,7 +57,12 @@ def current_turn(messages: Sequence[Message]) -> Sequence[Message]:
 
 def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
     """Requests for tools, in order; not those by which a model hands over its answer, nor those whose name is lost."""
-    return [part for message in messages for part in message.parts if type(part) is ToolRequest and asks_for_tool(part)]
+    found: list[ToolRequest] = []
+    for message in messages:
+        for part in message.parts:
+            if type(part) is ToolRequest and asks_for_tool(part):
+                found.append(part)  # noqa: PERF401 - there are few, and a comprehension has a frame of its own
+    return found
 
 
 def asks_for_tool(request: ToolRequest) -> bool:

@@ -50,20 +50,21 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
 def _asked(speakers: Sequence[Span], tree: Tree) -> list[Call]:
     """What was asked for in this trace, and what stands as asked for in its first and last input and nowhere else:
     calls of earlier traces, where each model call is a trace, and those that an instrumentation left out of outputs."""
-    found = [
-        call_asked_for(request, span, tree, index)
-        for span in speakers
-        if span.output
-        for index, request in enumerate(tool_requests(span.output))
-    ]
-    for at in sorted({0, len(speakers) - 1}) if speakers else ():
-        history = tool_requests(current_turn(speakers[at].input or ()))
-        known = _Known(found) if history else None
-        found += [
-            call_asked_for(request, speakers[at], tree, _HISTORY + index)
-            for index, request in enumerate(history)
-            if known is not None and not known.takes(request)
-        ]
+    found: list[Call] = []
+    for span in speakers:
+        if span.output:
+            for index, request in enumerate(tool_requests(span.output)):
+                found.append(call_asked_for(request, span, tree, index))
+    for span in (speakers[0], speakers[-1])[: len(speakers)] if speakers else ():
+        told = current_turn(span.input) if span.input else ()
+        history = tool_requests(told) if told else ()
+        if history:
+            known = _Known(found)
+            found += [
+                call_asked_for(request, span, tree, _HISTORY + index)
+                for index, request in enumerate(history)
+                if not known.takes(request)
+            ]
     return found
 
 
@@ -93,6 +94,16 @@ def _match(run: Sequence[Call], asked: Sequence[Call]) -> None:
         return
     names = {call.name for call in asked}
     plain = {name: asked_name(name, names) for name in {call.name for call in run}}
+    by_id = {(request.id, request.name): request for request in asked if request.id}
+    if len(by_id) == len(asked):  # as nearly always: no id twice, and none missing
+        for call in run:
+            found = by_id.pop((call.id, plain[call.name]), None)
+            if found is not None:
+                _unite(call, found)
+        if not by_id:
+            return
+        run = [call for call in run if not call.matched]
+        asked = [*by_id.values()]
     for of_span, of_request in _WAYS:
         waiting: dict[_Key, deque[Call]] = {}
         for request in asked:

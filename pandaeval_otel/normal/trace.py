@@ -196,12 +196,17 @@ def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
     that stand only in the history before the last one."""
     if not speakers:
         return ()
-    told = [*current_turn(speakers[0].input or ())]
-    for span in speakers:
-        told += span.output or ()
-    if len(speakers) > 1:
-        told += current_turn(speakers[-1].input or ())
-    thoughts = [part.text for message in told for part in message.parts if type(part) is Reasoning]
+    first, last = speakers[0].input, speakers[-1].input if len(speakers) > 1 else None
+    told = [current_turn(first)] if first else []
+    told += [span.output for span in speakers if span.output]
+    if last:
+        told.append(current_turn(last))
+    thoughts: list[str] = []
+    for messages in told:
+        for message in messages:
+            for part in message.parts:
+                if type(part) is Reasoning:
+                    thoughts.append(part.text)  # noqa: PERF401 - mostly there is none
     return _distinct(thoughts) if thoughts else ()
 
 
@@ -211,13 +216,14 @@ def _usage(models: Sequence[Span], roots: Sequence[Span]) -> Usage:
     stated = [span.usage for span in models if span.usage is not None] or [
         span.usage for span in roots if span.usage is not None
     ]
-    return Usage(
-        sum([usage.input for usage in stated]),
-        sum([usage.output for usage in stated]),
-        sum([usage.cache_read for usage in stated]),
-        sum([usage.cache_write for usage in stated]),
-        sum([usage.reasoning for usage in stated]),
-    )
+    spent, made, read, written, thought = 0, 0, 0, 0, 0
+    for usage in stated:
+        spent += usage.input
+        made += usage.output
+        read += usage.cache_read
+        written += usage.cache_write
+        thought += usage.reasoning
+    return Usage(spent, made, read, written, thought)
 
 
 def _dialects(stated: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

@@ -55,23 +55,29 @@ class Tree:
         self._position: dict[str, int] = {}
         below: dict[str, _Place] = {}
         tied = False
-        last: Span | None = None
+        started: int | None = None
         for span in ordered:
-            tied = tied or (last is not None and last.start_ns == span.start_ns)
-            last = span
+            if span.start_ns == started:
+                tied = True
+            started = span.start_ns
             parent = by_id.get(span.parent_id)
             if parent is None:
                 self.tops.append(span)
                 places[span.span_id] = _Place(agent=span.agent_name)
                 continue
             outer = parent.span_id
-            children.setdefault(outer, []).append(span)
-            if outer not in places:
-                continue
+            siblings = children.get(outer)
+            if siblings is None:
+                children[outer] = [span]
+            else:
+                siblings.append(span)
             # Most children of a span have the same place: only an agent's name makes another one.
             place = None if span.agent_name else below.get(outer)
             if place is None:
-                place = _inherited(parent, places[outer], span)
+                around = places.get(outer)
+                if around is None:
+                    continue
+                place = _inherited(parent, around, span)
                 if not span.agent_name:
                     below[outer] = place
             places[span.span_id] = place
@@ -100,6 +106,11 @@ class Tree:
     def above(self, span: Span) -> Span | None:
         """The nearest span above that does work of its own (:data:`WORK`)."""
         return self._places[span.span_id].above
+
+    def with_above(self) -> list[tuple[Span, Span | None]]:
+        """All spans in order, each with the nearest span above it that does work of its own."""
+        places = self._places
+        return [(span, places[span.span_id].above) for span in self.spans]
 
     def asides(self, span: Span) -> int:
         """How many spans above are :data:`ASIDES`."""

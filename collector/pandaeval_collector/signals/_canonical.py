@@ -54,7 +54,7 @@ def rough_arguments(arguments: Any) -> frozenset[str]:
     if not isinstance(arguments, dict):
         return frozenset()
     return frozenset(
-        value.strip() for key, value in arguments.items() if isinstance(value, str) and not _is_volatile(str(key))
+        [value.strip() for key, value in arguments.items() if isinstance(value, str) and not _is_volatile(str(key))]
     )
 
 

@@ -36,15 +36,18 @@ def content_tokens(text: str) -> frozenset[str]:
     if not text.isascii():
         text = _folded(text)
     if not text.isascii():
-        words = (word.removesuffix("'s") for word in _TOKEN.findall(text))
+        tokens = (word.removesuffix("'s") for word in _TOKEN.findall(text))
         return frozenset(
-            word for word in words if (len(word) >= 2 or _CJK_CHARACTER.match(word)) and word not in STOPWORDS
+            word for word in tokens if (len(word) >= 2 or _CJK_CHARACTER.match(word)) and word not in STOPWORDS
         )
-    found = set(text.encode().translate(_IN_WORD).decode().split())
+    words = text.encode().translate(_IN_WORD).decode().split()
+    if "'" not in text:
+        return frozenset(words).difference(_NO_TOKENS)
+    found = set(words)
     quoted = {word for word in found if "'" in word}
     found.difference_update(_NO_TOKENS, quoted)
     found.update(word.removesuffix("'s") for each in quoted for word in _ASCII_TOKEN.findall(each))
-    return frozenset(found - _NO_TOKENS if quoted else found)
+    return frozenset(found - _NO_TOKENS)
 
 
 def _folded(text: str) -> str:

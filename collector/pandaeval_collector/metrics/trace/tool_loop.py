@@ -25,7 +25,6 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     found = tool_loop(trace)
     if not found.calls and not found.cycles:
         return None
-    span_ids = tuple(dict.fromkeys(span_id for cycle in found.cycles for span_id in cycle.span_ids))
     metadata = {
         "calls": found.calls,
         "wasted_calls": found.wasted_calls,
@@ -33,6 +32,9 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         "wasted_tokens": found.tokens,
         "cycles": [_described(cycle) for cycle in found.cycles[:_MAX_CYCLES]],
     }
+    if not found.cycles:
+        return Score(1.0, _reason(found), metadata)
+    span_ids = tuple(dict.fromkeys(span_id for cycle in found.cycles for span_id in cycle.span_ids))
     return Score(
         1.0 - found.ratio,
         _reason(found),
