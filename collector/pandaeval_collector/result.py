@@ -14,6 +14,8 @@ import orjson
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored
 
 TOLERANCE = 1e-9
+_TIMES = 512
+"""So many times are remembered as they are written: more than a batch has."""
 
 
 # Nobody changes what stands here. It is not declared frozen because setting the fields of a frozen object takes four
@@ -93,7 +95,6 @@ class Result:
     time: datetime
     cost_usd: float = 0.0
     tokens: int = 0
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
     outcome: str = field(init=False)
     score: float | None = field(init=False)
@@ -162,7 +163,6 @@ class Result:
             "tokens": self.tokens,
             "duration_ms": self.duration_ms,
             "time": self.said_at,
-            **self.extra,
         }
 
     def to_json(self) -> bytes:
@@ -187,16 +187,16 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-# Many are concluded at the same time.
+# Many are concluded at the same time, and are said to be so in more than one place.
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=_TIMES)
 def nanoseconds(time: datetime) -> int:
     """Unix nanoseconds, exact to the microsecond."""
     return round(time.timestamp() * 1e6) * 1000
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=_TIMES)
 def written(time: datetime) -> str:
     """RFC 3339."""
     return time.isoformat()

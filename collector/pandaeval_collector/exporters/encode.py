@@ -153,14 +153,16 @@ def _link(target: str) -> bytes:
     return sized(_SPAN_LINKS, link.SerializeToString())
 
 
-@lru_cache(maxsize=16)
+# Many are concluded at the same time, and a batch has fewer times than are remembered.
+
+
+@lru_cache(maxsize=512)
 def _log_times(time: datetime) -> bytes:
-    """Many are concluded at the same time."""
     encoded = fixed64(nanoseconds(time))
     return b"\x09" + encoded + b"\x59" + encoded
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=512)
 def _evaluated_at(time: datetime) -> tuple[bytes, ...]:
     return text_pair("pandaeval.evaluated_at", written(time))
 

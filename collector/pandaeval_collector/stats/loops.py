@@ -16,7 +16,11 @@ from pandaeval_collector.stats.similarity import Direction, Vector, cosine, jacc
 DEFAULT_WINDOW = 3
 
 
-@dataclass(frozen=True, slots=True)
+# Nobody changes these. They are not declared frozen because setting the fields of a frozen object takes four times as
+# long, and there are many.
+
+
+@dataclass(slots=True)
 class Comparison:
     """The current output against one earlier one. ``index``: 0-based position in ``previous``. ``cosine_similarity``
     in -1..1 (0 for a zero vector), ``jaccard_similarity`` and ``hybrid_score`` in 0..1."""
@@ -27,7 +31,7 @@ class Comparison:
     hybrid_score: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LoopDetection:
     """``score`` = 1 - ``max_hybrid``, in 0..1; 1.0 without comparisons. ``comparisons`` run oldest first."""
 

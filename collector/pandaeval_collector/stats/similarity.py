@@ -14,10 +14,10 @@ class Direction:
     """Where a vector points: made once, it can be compared many times. False for a vector that is all zeros (or empty)
     and points nowhere. Raises ``ValueError`` when a component is not finite."""
 
-    __slots__ = ("_size", "components")
+    __slots__ = ("components", "size")
 
     def __init__(self, vector: Sequence[float] | NDArray[Any]) -> None:
-        self._size = len(vector)
+        self.size = len(vector)
         self.components: NDArray[np.float64] | None = _unit(np.asarray(vector, dtype=np.float64))
 
     @classmethod
@@ -35,11 +35,11 @@ class Direction:
     @classmethod
     def _made(cls, components: NDArray[np.float64] | None, size: int) -> Direction:
         made = cls.__new__(cls)
-        made._size, made.components = size, components
+        made.size, made.components = size, components
         return made
 
     def __len__(self) -> int:
-        return self._size
+        return self.size
 
     def __bool__(self) -> bool:
         return self.components is not None
@@ -56,8 +56,8 @@ def cosine(a: Vector, b: Vector) -> float | None:
     """
     one = a if isinstance(a, Direction) else Direction(a)
     other = b if isinstance(b, Direction) else Direction(b)
-    if len(one) != len(other):
-        raise ValueError(f"vectors of different dimensions: {len(one)} and {len(other)}")
+    if one.size != other.size:
+        raise ValueError(f"vectors of different dimensions: {one.size} and {other.size}")
     if one.components is None or other.components is None:
         return None
     # Not a BLAS dot product: its last bits depend on the processor, and scores must not.
