@@ -10,6 +10,7 @@ import asyncio
 import logging
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -232,8 +233,9 @@ class Pipeline:
             self.telemetry.add("pandaeval.traces", "failed", 1, kind)
         for each in due:
             self._intake.decided(each)
-            self.telemetry.add("pandaeval.traces", "decided", 1, each.trigger.value)
-            self.telemetry.add("pandaeval.items", "decided", each.new_items)
+        for trigger, number in Counter(each.trigger.value for each in due).items():
+            self.telemetry.add("pandaeval.traces", "decided", number, trigger)
+        self.telemetry.add("pandaeval.items", "decided", sum(each.new_items for each in due))
 
     async def _close_sessions(self, sessions: dict[str, Trigger]) -> None:
         self._closing += len(sessions)

@@ -172,12 +172,10 @@ class Sessions:
         found: dict[str, tuple[int, list[Member]]] = {}
         wanted = {id_ for id_, added in grown.items() if all(run.unit.revision == 1 for run in added)}
         for newest in _NEAR:
-            for session_id, rows in self._store.newest_traces(wanted, newest).items() if wanted else ():
+            for session_id, (size, rows) in self._store.newest_traces(wanted, newest).items() if wanted else ():
                 members = [from_row(row) for row in rows]
-                if len(members) < newest:
-                    found[session_id] = 0, members
-                elif self._suffices(members, grown[session_id]):
-                    found[session_id] = self._store.session_size(session_id) - newest, members
+                if size <= newest or self._suffices(members, grown[session_id]):
+                    found[session_id] = size - len(members), members
             wanted -= found.keys()
         return found
 

@@ -217,7 +217,7 @@ class TestCosts:
             asked, read[:] = watch(monkeypatch), []
             monkeypatch.setattr(Store, "session_traces", whole)
             await say(line, *(turn(n, [f"resp_{n}"], f"resp_{n - 1}") for n in range(60, 70)))
-            assert line.store.session_size("resp_1") == 69
+            assert newest_of(line.store, ["resp_1"], 1)["resp_1"][0] == 69
         assert read == [4] * 10
         assert asked == [[response_digest(f"resp_{n}")] for n in range(59, 69)]
 

@@ -87,7 +87,8 @@ def test_sessions_hold_their_traces_in_order(store: Store) -> None:
     assert list(store.open_sessions()) == ["s"]
     assert [row.trace_id for row in store.session_traces("s")] == [T2, T1]
     assert store.session_of([T1, T2]) == {T1: "s", T2: "s"}
-    assert store.session_size("s") == 2
+    size, newest = store.newest_traces(["s", "unknown"], 1)["s"]
+    assert (size, [row.trace_id for row in newest]) == (2, [T1])
 
 
 def test_answers_can_be_compared(store: Store) -> None:

@@ -63,10 +63,12 @@ def _decision(t: TraceRow, now: float) -> tuple[object, ...]:
 def _apply_sessions(connection: sqlite3.Connection, changes: WriteSet, traces: Mapping[bytes, int], now: float) -> None:
     moved = numbers.of_traces(connection, changes.moved)
     connection.executemany("DELETE FROM members WHERE no = ?", [(number,) for number in moved.values()])
+    # When an open session was touched is of no account: a page of the table is not written for it.
     for open_, ids in ((1, changes.touched), (0, changes.closed)):
         connection.executemany(
             """INSERT INTO sessions (session_id, open, touched_at) VALUES (?, ?, ?)
-               ON CONFLICT (session_id) DO UPDATE SET open = excluded.open, touched_at = excluded.touched_at""",
+               ON CONFLICT (session_id) DO UPDATE SET open = excluded.open, touched_at = excluded.touched_at
+               WHERE NOT (open AND excluded.open)""",
             [(id_, open_, now) for id_ in ids],
         )
     rows = changes.session_traces

@@ -26,28 +26,27 @@ class Sessions(Part):
         )
         return [SessionTraceRow(trace_id, session_id, *row) for trace_id, *row in rows]
 
-    def newest_traces(self, session_ids: Collection[str], newest: int) -> dict[str, list[SessionTraceRow]]:
-        """The same of the ``newest`` so many traces of each session, in any order: in one query, for half the price."""
+    def newest_traces(self, session_ids: Collection[str], newest: int) -> dict[str, tuple[int, list[SessionTraceRow]]]:
+        """How many traces each session has, and the same of the ``newest`` so many of them, in any order: in one query,
+        for half the price."""
         reader = self._reader()
-        found: dict[str, list[SessionTraceRow]] = {session_id: [] for session_id in session_ids}
         names = {number: session_id for session_id, number in numbers.of_sessions(reader, session_ids).items()}
         rows = reader.execute(
-            """SELECT wanted.value, trace_id, start_ns, end_ns, body, answer FROM json_each(?) AS wanted, members
-               WHERE no IN (SELECT no FROM members AS near WHERE near.session = wanted.value
+            """WITH wanted AS MATERIALIZED (
+                   SELECT value AS session, (SELECT count(*) FROM members WHERE session = value) AS size
+                   FROM json_each(?))
+               SELECT wanted.session, size, trace_id, start_ns, end_ns, body, answer FROM wanted, members
+               WHERE no IN (SELECT no FROM members AS near WHERE near.session = wanted.session
                             ORDER BY start_ns DESC, trace_id DESC LIMIT ?)""",
             (orjson.dumps([*names]).decode(), newest),
         )
-        for number, trace_id, *row in rows:
+        found: dict[str, tuple[int, list[SessionTraceRow]]] = {session_id: (0, []) for session_id in session_ids}
+        for number, size, trace_id, *row in rows:
             session_id = names[number]
-            found[session_id].append(SessionTraceRow(trace_id, session_id, *row))
+            if not found[session_id][0]:
+                found[session_id] = size, []
+            found[session_id][1].append(SessionTraceRow(trace_id, session_id, *row))
         return found
-
-    def session_size(self, session_id: str) -> int:
-        """How many decided traces a session has."""
-        counted = self._reader().execute(
-            "SELECT count(*) FROM members WHERE session = (SELECT no FROM sessions WHERE session_id = ?)", (session_id,)
-        )
-        return int(counted.fetchone()[0])
 
     def session_trace(self, trace_id: bytes) -> SessionTraceRow | None:
         """What one decided trace left behind for its session."""
