@@ -49,8 +49,12 @@ def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
     """As :func:`messages_of`, and whether the text had been cut short (its last message is then incomplete)."""
     if value is None:
         return None, False
-    remembered = _READ.get(role) if type(value) is str else None
-    return _read(value, role) if remembered is None else remembered(value)
+    if type(value) is str:
+        if role == "user":
+            return _GIVEN(value)
+        if role == "assistant":
+            return _MADE(value)
+    return _read(value, role)
 
 
 def was_cut(value: Any) -> bool:
@@ -209,5 +213,5 @@ def _is_langchain_pair(value: list[Any] | tuple[Any, ...]) -> bool:
 
 
 _CONVERSATIONS: Grown[Messages] = Grown()
-_READ = {"user": Recent(_read_given), "assistant": Recent(_read_made)}
+_GIVEN, _MADE = Recent(_read_given), Recent(_read_made)
 _SYSTEM = Recent(_system_text)

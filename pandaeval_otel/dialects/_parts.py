@@ -114,8 +114,10 @@ def response_of(block: dict[str, Any]) -> Part:
 def result_value(value: Any) -> Any:
     """A tool's result without its wrapping: text blocks become their text, JSON text becomes the structure."""
     value = parsed(value)
-    if type(value) is str or value is None:
-        return None if hidden(value) else value
+    if type(value) is str:
+        return None if len(value) <= LONGEST_PLACEHOLDER and hidden(value) else value
+    if value is None:
+        return None
     if isinstance(value, (list, tuple)) and value and all(type(item) is dict for item in value):
         if all(_is_text_block(item) for item in value):
             return parsed("\n".join(_flat(first(item, _TEXT_KEYS)) for item in value))

@@ -77,8 +77,8 @@ def _is_flat(part: Any) -> bool:
     if type(part) is not dict:
         return type(part) is not list
     for value in part.values():
-        if type(value) in _CONTAINERS:
+        if type(value) is not str and type(value) in _CONTAINERS:
             for inner in value.values() if type(value) is dict else value:
-                if type(inner) in _CONTAINERS:
+                if type(inner) is not str and type(inner) in _CONTAINERS:
                     return False
     return True

@@ -17,7 +17,9 @@ MAX_JSON = 8 << 20
 MAX_REPR = 256 << 10
 """Characters of a Python repr that we parse; the parser needs far more memory per character than JSON does."""
 MAX_DEPTH = 64
-_LONG = 512
+_SHORT, _LONG = 2 * MAX_DEPTH, 512
+"""Characters in which nothing can nest deeper, since what opens has to close; and of which a look at the text alone
+costs more than one at its structure."""
 MAX_ENCODINGS = 3
 """How often a value may be a JSON string inside a JSON string (MLflow: 2, AgentCore: 3)."""
 MAX_ID = 256
@@ -59,15 +61,17 @@ def parsed(value: Any) -> Any:
     if type(value) is not str:
         return value if not isinstance(value, bytes) else parsed(text_of_bytes(value))
     opener = value[:1]
-    if opener in _LETTERS:  # one look tells most texts from everything that is read here
+    if opener in _CONTAINER_OPENERS:
+        size = len(value)
+        if size <= MAX_JSON:
+            try:
+                found = loads(value)
+            except (ValueError, RecursionError):
+                pass  # blanks around it, a repr, or no structure at all
+            else:
+                return found if size <= _SHORT or _is_flat(value) or not too_deep(found) else value
+    elif opener in _LETTERS:  # one look tells most texts from everything that is read here
         return value
-    if opener in _CONTAINER_OPENERS and len(value) <= MAX_JSON:
-        try:
-            found = loads(value)
-        except (ValueError, RecursionError):
-            pass  # blanks around it, a repr, or no structure at all
-        else:
-            return found if _is_flat(value) or not too_deep(found) else value
     for _ in range(MAX_ENCODINGS):
         step = _decoded(value)
         if type(step) is not str or step == value:
@@ -92,8 +96,8 @@ def _decoded(text: str) -> Any:
 def _is_flat(text: str) -> bool:
     """Whether a look at the text alone tells that it nests no deeper than :data:`MAX_DEPTH`: of a long text, a look at
     its structure is cheaper."""
-    size = len(text)  # what opens has to close
-    return size <= 2 * MAX_DEPTH or (size < _LONG and text.count("[") + text.count("{") <= MAX_DEPTH)
+    size = len(text)
+    return size <= _SHORT or (size < _LONG and text.count("[") + text.count("{") <= MAX_DEPTH)
 
 
 def _from_repr(stripped: str, text: str) -> Any:
@@ -122,17 +126,19 @@ def _as_json(value: Any) -> Any:
 
 def too_deep(value: Any) -> bool:
     """Whether ``value`` nests containers deeper than :data:`MAX_DEPTH`: no reader after us has to recurse further."""
-    level = [value] if type(value) in _CONTAINERS else []
+    if type(value) not in _CONTAINERS:
+        return False
+    level = [value]
     for _ in range(MAX_DEPTH):
-        if not level:
-            return False
         inner: list[Any] = []  # loops, as a comprehension would set up a frame for every level
         for container in level:
             for item in container.values() if type(container) is dict else container:
                 if type(item) is not str and type(item) in _CONTAINERS:
                     inner.append(item)  # noqa: PERF401
+        if not inner:
+            return False
         level = inner
-    return bool(level)
+    return True
 
 
 _CONTAINERS = frozenset({dict, list, tuple})
@@ -158,9 +164,9 @@ def identifier(value: Any) -> str:
     if type(value) is not str:
         return str(value) if type(value) is int else ""
     name: str = value.strip()
-    if len(name) > _LONGEST_NO_NAME:
-        return name[:MAX_ID]
-    return "" if name.lower() in NO_NAME else name
+    if len(name) <= _LONGEST_NO_NAME:
+        return "" if name.lower() in NO_NAME else name
+    return name if len(name) <= MAX_ID else name[:MAX_ID]
 
 
 def count(value: Any) -> int | None:

@@ -154,8 +154,10 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -
         told_arguments, told_result = tool_values(span)
         arguments = told_arguments if hidden(arguments) else arguments
         result = told_result if hidden(result) else result
-    reading.arguments = None if hidden(arguments) else Captured(parsed(arguments))
-    reading.result = None if hidden(result) else Captured(result_value(result))
+    if arguments is not None and not hidden(arguments):
+        reading.arguments = Captured(parsed(arguments))
+    if result is not None and not hidden(result):
+        reading.result = Captured(result, result_value)
 
 
 def _tool_in_name(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -27,12 +28,36 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
-@dataclass(slots=True, unsafe_hash=True)
 class Captured:
     """A value that was captured, ``None`` and ``""`` included; its absence is ``None`` where the type says
-    ``Captured | None``. So "not captured" and "captured and empty" never look alike."""
+    ``Captured | None``. So "not captured" and "captured and empty" never look alike.
 
-    value: Any
+    With ``read``, which must not raise, the value is what it makes of ``value``, at the first time that somebody asks:
+    most results of tools are asked for by nobody, and to parse them costs as much as all else on their spans. Safe on
+    any thread: two may read the same value.
+    """
+
+    __slots__ = ("_held",)
+
+    def __init__(self, value: Any, read: Callable[[Any], Any] | None = None) -> None:
+        self._held = value, read  # always replaced as one
+
+    @property
+    def value(self) -> Any:
+        value, read = self._held
+        if read is not None:
+            value = read(value)
+            self._held = value, None
+        return value
+
+    def __eq__(self, other: object) -> bool:
+        return self.value == other.value if isinstance(other, Captured) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.value,))
+
+    def __repr__(self) -> str:
+        return f"Captured(value={self.value!r})"
 
 
 @dataclass(slots=True, unsafe_hash=True)

@@ -29,7 +29,7 @@ class Call:
     end_ns: int
     arguments: Any = None
     has_arguments: bool = False
-    result: Any = None
+    result: Any = None  # as Captured, where it stands on a span
     has_result: bool = False
     error: str | None = None
     matched: bool = False
@@ -71,7 +71,7 @@ def call_on_span(span: Span, tree: Tree, index: int) -> Call:
         span.end_ns,
         span.arguments.value if span.arguments else None,
         span.arguments is not None,
-        span.result.value if span.result else None,
+        span.result,
         span.result is not None,
         span.error,
     )

@@ -128,8 +128,9 @@ def _plan_of_kind(kind: _Kind) -> _Plan:
 
 
 def _signature(raw: RawSpan, logs: Sequence[RawLog]) -> _Signature:
+    name = raw.name
     prefixes = _name_prefixes()
-    hint = max((p for p in prefixes if raw.name.startswith(p)), key=len) if raw.name.startswith(prefixes) else ""
+    hint = max((p for p in prefixes if name.startswith(p)), key=len) if name.startswith(prefixes) else ""
     keys = (*raw.attributes,)
     if not raw.events and not logs:
         return keys, raw.scope.name, hint, False, not raw.dropped_attributes
