@@ -1,7 +1,7 @@
 """The straight line of a running collector: take in, store, acknowledge; decide what is due; commit; hand on.
 
 One event loop owns the assemblers, so they have no locks; scoring runs on one worker thread (and in processes of its
-own, with ``line.workers``); SQLite writes on another.
+own, with ``line.workers``); SQLite writes on another, at the same time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -23,6 +22,7 @@ from pandaeval_collector.awaited import Awaited
 from pandaeval_collector.intake import Intake
 from pandaeval_collector.line import Decision, Line
 from pandaeval_collector.receivers import Accepted, Submitted
+from pandaeval_collector.settling import Settling, Turns
 from pandaeval_collector.store import ResultRow, Store, TraceRow, WriteSet
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_collector.understanding import NotUnderstoodError, Run, Understands
@@ -33,6 +33,8 @@ from pandaeval_otel.model import Trigger
 _log = logging.getLogger(__name__)
 
 _TICK_S = 0.05
+_LOOK_S = 0.5
+"""Under load, so often it is looked which sessions are over: nothing may be under way then."""
 _BATCH = 128
 _RETRY_S = 1.0
 T = TypeVar("T")
@@ -82,10 +84,10 @@ class Pipeline:
         )
         timing = self.timing
         self._tidying = Upkeep(store, timing.late_window, timing.retention, self.telemetry, self._traces.reopened)
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-line")
+        self._settling = Settling(store, line, self._patiently, self._settled)
+        self._turns = Turns()
         self._ahead = Ahead(understands or Here(line.understanding), self._patiently)
         self._task: asyncio.Task[None] | None = None
-        self._settling = asyncio.Lock()
         self._stopping = False
         self._closing = 0
         self.rounds = 0
@@ -131,7 +133,7 @@ class Pipeline:
 
     async def start(self) -> None:
         """Resumes what the store holds, then begins to decide."""
-        await asyncio.get_running_loop().run_in_executor(self._worker, self._resume)
+        await self._settling.on_thread(self._resume)
         self._task = asyncio.create_task(self._run(), name="pandaeval-pipeline")
 
     async def stop(self, decide: bool = False) -> None:
@@ -146,7 +148,7 @@ class Pipeline:
         if decide:
             await self.close_all(Trigger.SHUTDOWN)
         await self._ahead.drop()
-        self._worker.shutdown()
+        await self._settling.close()
 
     async def close_all(self, trigger: Trigger) -> None:
         """Decides every open trace, then every open session."""
@@ -160,13 +162,13 @@ class Pipeline:
             self._ahead.fill(lambda: self._traces.take_all(trigger, _BATCH))
             batch = self._ahead.next()
             if batch is None:
-                return
-            await self._decide(batch)
+                break
+            await self._begin(batch)
+        await self._turns.rest()
 
     async def session_now(self, session_id: str) -> list[bytes]:
         """The results that a session would have if it ended now, as JSON objects; none of them is stored."""
-        loop = asyncio.get_running_loop()
-        results = await loop.run_in_executor(self._worker, self._line.session_now, session_id)
+        results = await self._settling.on_thread(lambda: self._line.session_now(session_id))
         return [result.to_json() for result in results]
 
     def end_session(self, session_id: str) -> None:
@@ -187,29 +189,43 @@ class Pipeline:
 
     async def _run(self) -> None:
         upkeep_at = self._clock() + self.timing.upkeep
-        while not self._stopping:
-            now = self._clock()
-            self._ahead.fill(partial(self._traces.take_due, now, _BATCH))
-            batch = self._ahead.next()
-            try:
-                await self._settle_due(batch, now)
+        look_at = 0.0
+        try:
+            while not self._stopping:
+                now = self._clock()
+                self._ahead.fill(partial(self._traces.take_due, now, _BATCH))
+                batch = self._ahead.next()
+                if batch is not None:
+                    await self._begin(batch)
+                if batch is None or now >= look_at:
+                    look_at = now + _LOOK_S
+                    await self._turns.rest()
+                    await self._or_left(self._close_due(now), "sessions")
                 if now >= upkeep_at:
                     upkeep_at = now + self.timing.upkeep
-                    await self._tidying.run()
-            except Exception:
-                if self._stopping:
-                    raise
-                # The last resort: what was taken out just now is in the store, and taken up again at the next start.
-                number = len(batch.due) if batch is not None else 0
-                _log.exception("%d traces or a session could not be dealt with before the next start", number)
-                self.telemetry.add("pandaeval.store.errors", "left")
-            self.rounds += 1
-            if batch is None:
-                await asyncio.sleep(_TICK_S)
+                    await self._or_left(self._tidying.run(), "what is old")
+                self.rounds += 1
+                if batch is None:
+                    await asyncio.sleep(_TICK_S)
+        finally:
+            await self._turns.rest()
 
-    async def _settle_due(self, batch: Batch | None, now: float) -> None:
-        if batch is not None:
-            await self._decide(batch)
+    async def _begin(self, batch: Batch) -> None:
+        """Returns when the batch is being decided, and those before it are."""
+        await asyncio.wait([batch.ready])
+        await self._turns.begin(self._or_left(self._decide(batch), f"{len(batch.due)} traces"))
+
+    async def _or_left(self, work: Awaitable[None], what: str) -> None:
+        """The last resort: of what fails here nothing is lost, and it is taken up again at the next start."""
+        try:
+            await work
+        except Exception:
+            if self._stopping:
+                raise
+            _log.exception("%s could not be dealt with", what)
+            self.telemetry.add("pandaeval.store.errors", "left")
+
+    async def _close_due(self, now: float) -> None:
         sessions = self._awaited.ready(self._sessions.take_due(now), now)
         if sessions:
             await self._close_sessions({session.session_id: session.trigger for session in sessions})
@@ -259,17 +275,11 @@ class Pipeline:
             await self._patiently(lambda: asyncio.wrap_future(self._store.forget_endings(told)))
 
     async def settle(self, decide: Callable[[], Decision]) -> None:
-        """Decides on the worker and commits, one decision at a time: each reads what the one before it left behind.
-        Neither is given up because the disk is full or failing just now."""
-        async with self._settling:
-            await self._settle(decide)
+        """Has something decided and committed, see :meth:`Settling.settle`. It is not given up because the disk is full
+        or failing just now."""
+        await self._settling.settle(decide)
 
-    async def _settle(self, decide: Callable[[], Decision]) -> None:
-        loop = asyncio.get_running_loop()
-        decision = await self._patiently(lambda: loop.run_in_executor(self._worker, decide))
-        failpoints.reach("after_decide")
-        rows = await self._patiently(lambda: asyncio.wrap_future(self._store.commit(decision.changes)))
-        failpoints.reach("after_decision_commit")
+    def _settled(self, decision: Decision, rows: Sequence[ResultRow]) -> None:
         now = self._clock()
         for session_id in decision.changes.touched:
             if decision.runs:

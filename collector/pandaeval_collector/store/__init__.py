@@ -2,6 +2,7 @@
 
 from pandaeval_collector.store.chunks import StoreFullError
 from pandaeval_collector.store.connection import StoreBusyError
+from pandaeval_collector.store.expected import Expected
 from pandaeval_collector.store.outgoing import DamagedError
 from pandaeval_collector.store.parcels import Parcel, parcels
 from pandaeval_collector.store.responses import response_digest
@@ -26,6 +27,7 @@ from pandaeval_collector.store.store import Store
 __all__ = [
     "Chunk",
     "DamagedError",
+    "Expected",
     "Job",
     "JobEnd",
     "JobRow",
