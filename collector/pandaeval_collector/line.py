@@ -23,6 +23,8 @@ from pandaeval_collector.understanding import Run, Understanding, Understood
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace, Trigger
 
+_NOT_SAMPLED = Why.NOT_SAMPLED.value
+
 
 @dataclass(slots=True)
 class Decision:
@@ -127,10 +129,10 @@ class Line:
         standing = self._store.newest_results({result.unit.id for result in results} - set(first_time))
         decision.results = []
         counted: set[str] = set()
-        unsampled = [result for result in results if result.why == Why.NOT_SAMPLED]
+        unsampled = [result for result in results if result.why == _NOT_SAMPLED]
         self._emitter.count(unsampled, decision.changes)
         for result in results:
-            if result.why == Why.NOT_SAMPLED:
+            if result.why == _NOT_SAMPLED:
                 continue
             key = f"{result.unit.level}.{result.metric}"
             known = standing.get((result.unit.id, key))

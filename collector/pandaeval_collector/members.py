@@ -91,10 +91,12 @@ def speak(members: Sequence[Member]) -> None:
     silent = [member for member in members if member._spoken is None]
     if not silent:
         return
-    answers = [Answer.unpack(member.answer) for member in silent]
-    rows = np.frombuffer(b"".join([answer.vector for answer in answers]), np.float32).reshape(len(answers), -1)
-    for member, answer, direction in zip(silent, answers, Direction.of_rows(rows), strict=True):
-        member._spoken = direction, frozenset(answer.words.split())
+    heads = [_HEAD.unpack_from(member.answer) for member in silent]
+    vectors = [member.answer[_HEAD.size : _HEAD.size + size] for member, (size, _) in zip(silent, heads, strict=True)]
+    rows = np.frombuffer(b"".join(vectors), np.float32).reshape(len(vectors), -1)
+    for member, (size, words), direction in zip(silent, heads, Direction.of_rows(rows), strict=True):
+        at = _HEAD.size + size
+        member._spoken = direction, frozenset(member.answer[at : at + words].decode().split())
 
 
 @dataclass(frozen=True, slots=True)
