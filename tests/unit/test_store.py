@@ -244,6 +244,20 @@ class TestForgetting:
         store.checkpoint()
         assert (tmp_path / "data" / "pandaeval.db").stat().st_size < before / 3
 
+    def test_space_that_will_soon_be_filled_again_is_kept(self, store: Store, tmp_path: Path) -> None:
+        for number in range(20):
+            trace_id = bytes(15) + bytes([100 + number])
+            chunk = put(store, trace_id, os.urandom(60_000))
+            if number % 5 == 0:
+                decide(store, trace_id, chunk)
+        store.checkpoint()
+        before = (tmp_path / "data" / "pandaeval.db").stat().st_size
+        used = store.size_bytes()
+        assert store.forget(600, 7 * DAY_S, now_in(601)).result(10) == 4
+        store.checkpoint()
+        assert store.size_bytes() < used
+        assert (tmp_path / "data" / "pandaeval.db").stat().st_size == before
+
 
 class TestOpening:
     def test_a_new_file_has_the_current_schema_and_is_private(self, store: Store, tmp_path: Path) -> None:

@@ -79,7 +79,9 @@ def _forget_results(connection: sqlite3.Connection, before: float, limit: int) -
 
 
 def _give_back_pages(connection: sqlite3.Connection) -> None:
-    """Shrinks the file a little. The pragma gives back a page at each step, and ``execute`` takes one step."""
-    free = int(connection.execute("PRAGMA freelist_count").fetchone()[0])
-    for _ in range(min(free, _VACUUM_PAGES)):
+    """Shrinks the file a little while more than a quarter of it is free: what a busy store frees it soon fills again,
+    and giving back a page means to write another one in its place. The pragma gives back one at each step, and
+    ``execute`` takes one step."""
+    free, pages = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("freelist_count", "page_count"))
+    for _ in range(min(free - pages // 4, _VACUUM_PAGES)):
         connection.execute("PRAGMA incremental_vacuum(1)")
