@@ -43,12 +43,14 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What came of it. Times in seconds, latencies in milliseconds; ``cpu_s`` is that of the sender itself, at most
-    ``wall_s``: near it, the sender was the limit."""
+    """What came of it. Times in seconds, latencies in milliseconds. ``begun``: when the first request was sent, on the
+    machine's monotonic clock; ``cpu_s`` is that of the sender itself, at most ``wall_s``: near it, the sender was the
+    limit."""
 
     spans: int
     refused: int
     bytes: int
+    begun: float
     wall_s: float
     cpu_s: float
     p50_ms: float
@@ -125,9 +127,9 @@ async def _main(address: str, load: Load) -> tuple[Sent, dict[str, float]]:
     for channel in channels:
         await channel.channel_ready()
     sender = _Sender(channels, load)
-    wall, cpu = time.monotonic(), time.process_time()
+    begun, cpu = time.monotonic(), time.process_time()
     await sender.run()
-    wall, cpu = time.monotonic() - wall, time.process_time() - cpu
+    wall, cpu = time.monotonic() - begun, time.process_time() - cpu
     for channel in channels:
         await channel.close(None)
     took = sorted(sender.took)
@@ -135,6 +137,7 @@ async def _main(address: str, load: Load) -> tuple[Sent, dict[str, float]]:
         spans=sender.requests * load.traces * SPANS_PER_TRACE,
         refused=sender.refused,
         bytes=sender.bytes,
+        begun=begun,
         wall_s=wall,
         cpu_s=cpu,
         p50_ms=took[len(took) // 2] * 1e3,

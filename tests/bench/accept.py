@@ -151,10 +151,10 @@ def _until_decided(load: Load, core: int | None) -> tuple[float, float, Sent]:
         warm = Load(load.traces * SPANS_PER_TRACE * 10, load.span_bytes, load.traces, first=10**9)
         traces = send(server.address, warm).spans // SPANS_PER_TRACE
         _wait_decided(server, traces)
-        begun, before = time.monotonic(), server.cpu_s()
+        before = server.cpu_s()
         sent = send(server.address, load)
         _wait_decided(server, traces + sent.spans // SPANS_PER_TRACE)
-        wall, cpu = time.monotonic() - begun, server.cpu_s() - before
+        wall, cpu = time.monotonic() - sent.begun, server.cpu_s() - before
         return sent.spans / wall, sent.spans / cpu, sent
 
 
@@ -218,10 +218,10 @@ def _work(load: Load, workers: int) -> Worked:
         warm = Load(load.traces * SPANS_PER_TRACE * 30, load.span_bytes, load.traces, first=10**9)
         traces = send(server.address, warm).spans // SPANS_PER_TRACE
         _wait_decided(server, traces)
-        begun, own, together = time.monotonic(), server.own_cpu_s(), server.cpu_s()
+        own, together = server.own_cpu_s(), server.cpu_s()
         sent = send(server.address, load)
         _wait_decided(server, traces + sent.spans // SPANS_PER_TRACE)
-        wall, own_s, all_s = time.monotonic() - begun, server.own_cpu_s() - own, server.cpu_s() - together
+        wall, own_s, all_s = time.monotonic() - sent.begun, server.own_cpu_s() - own, server.cpu_s() - together
         largest = max((server.memory("VmRSS", child) for child in server.children()), default=0)
         return Worked(sent.spans, wall, own_s, all_s - own_s, sent.cpu_s, server.memory(), largest)
 

@@ -166,7 +166,7 @@ def main() -> None:
     parser.add_argument("--cpu", type=int, metavar="SPAN_BYTES")
     asked = parser.parse_args()
     if asked.cpu is not None:
-        alone = measure(asked.cpu, asked.spans, asked.durability, watched=False)
+        alone = measure(asked.cpu, asked.spans, asked.durability, asked.workers, watched=False)
         print(json.dumps({phase: cpu * 1e6 / alone.spans for phase, cpu in alone.cpu.items()}))
         return
     print(report(asked.spans, asked.durability, asked.workers))
