@@ -15,7 +15,7 @@ from pandaeval_otel.assembly import DueTrace
 class Here:
     """Implements :class:`Understands` without other processes: there is nothing to be done ahead."""
 
-    room, most = 1, 128  # all of a batch is in memory at once
+    room = 1
 
     def __init__(self, understanding: Understanding) -> None:
         self._understanding = understanding
@@ -48,10 +48,9 @@ class Ahead:
         self._understands, self._patiently = understands, patiently
         self._batches: deque[Batch] = deque()
 
-    def fill(self, take: Callable[[int], Sequence[DueTrace]]) -> None:
-        """Has more traces understood, as long as there is room for them and ``take``, which is told how many at most,
-        has any."""
-        while len(self._batches) < self._understands.room and (due := take(self._understands.most)):
+    def fill(self, take: Callable[[], Sequence[DueTrace]]) -> None:
+        """Has more traces understood, as long as there is room for them and ``take`` has any."""
+        while len(self._batches) < self._understands.room and (due := take()):
             self._batches.append(self.begin(due))
 
     def next(self) -> Batch | None:

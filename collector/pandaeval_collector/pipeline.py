@@ -35,6 +35,8 @@ _log = logging.getLogger(__name__)
 _TICK_S = 0.05
 _LOOK_S = 0.5
 """Under load, so often it is looked which sessions are over: nothing may be under way then."""
+_BATCH = 256
+"""Filing many traces of a session at once takes less than one by one; all of a batch is in memory."""
 _RETRY_S = 1.0
 T = TypeVar("T")
 
@@ -158,7 +160,7 @@ class Pipeline:
     async def decide_all(self, trigger: Trigger) -> None:
         """Decides every open trace."""
         while True:
-            self._ahead.fill(partial(self._traces.take_all, trigger))
+            self._ahead.fill(partial(self._traces.take_all, trigger, _BATCH))
             batch = self._ahead.next()
             if batch is None:
                 break
@@ -192,7 +194,7 @@ class Pipeline:
         try:
             while not self._stopping:
                 now = self._clock()
-                self._ahead.fill(partial(self._traces.take_due, now))
+                self._ahead.fill(partial(self._traces.take_due, now, _BATCH))
                 batch = self._ahead.next()
                 if batch is not None:
                     await self._begin(batch)

@@ -115,11 +115,9 @@ Ready = Callable[[], Sequence[Understood]]
 
 
 class Understands(Protocol):
-    """Who understands due traces for a line. ``room``: so many batches at a time are enough to do; ``most``: so many
-    traces are a batch at most."""
+    """Who understands due traces for a line. ``room``: so many batches at a time are enough to do."""
 
     room: int
-    most: int
 
     async def of(self, due: Sequence[DueTrace]) -> Ready:
         """Returns when it is only a small step to what became of each. Raises like :data:`Ready`."""

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
+import pandaeval_collector.pipeline as pipeline_module
 import pytest
-from pandaeval_collector.ahead import Here
 from pandaeval_collector.line import Decision, Line
 from pandaeval_collector.store import ResultRow, WriteSet
 from support.doors import until
@@ -67,7 +67,7 @@ def made(number: int) -> list[MadeTrace]:
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Here, "most", 3)
+    monkeypatch.setattr(pipeline_module, "_BATCH", 3)
 
 
 @contextlib.asynccontextmanager

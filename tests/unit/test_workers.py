@@ -75,10 +75,9 @@ class TestTheSameAsWithout:
         async def play(line: RunningLine) -> None:
             chance = random.Random(7)
             parts = [(trace, part) for trace in traces for part in cut(trace, chance)]
+            chance.shuffle(parts)
             for start in range(0, len(parts), 200):
-                some = parts[start : start + 200]
-                chance.shuffle(some)
-                for trace, part in some:
+                for trace, part in parts[start : start + 200]:
                     await line.send(trace, part)
                 await line.wait(chance.choice([2.0, QUIET, 200.0]))
             await line.settle()

@@ -15,8 +15,6 @@ from pandaeval_otel.assembly import DueTrace
 
 _log = logging.getLogger(__name__)
 
-_MOST = 256
-"""Traces of a batch: what comes here is small, and filing many of a session at once takes less than one by one."""
 _ALONE = 3
 """So many processes may end over a trace that they were given alone."""
 
@@ -30,7 +28,6 @@ class Workers:
         self._told = False
         packed = setup.pack()
         self._workers = [Worker(packed, environ, telemetry, self._changed.set) for _ in range(number)]
-        self.most = _MOST
         self.room = 2 * number + 1
         """Each has a batch at hand and another in its pipe; one is being filed."""
 
