@@ -105,9 +105,9 @@ def http_client(where: Address, scheme: str = "http", **options: Any) -> httpx.A
     return httpx.AsyncClient(base_url=f"{scheme}://{where}", timeout=30, trust_env=False, **options)
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Returns when the condition holds; fails after 10 s."""
-    async with asyncio.timeout(10):
+async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    """Returns when the condition holds; fails after so many ``seconds``."""
+    async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what is watched knows nothing of events
             await asyncio.sleep(0.01)
 

@@ -105,7 +105,7 @@ class RunningLine:
         """Moves the clock on, and returns when what is due then is decided and committed."""
         self.now += seconds
         before = self.pipeline.rounds
-        await until(lambda: self.pipeline.rounds > before + 1)
+        await until(lambda: self.pipeline.rounds > before + 1, 60)  # processes may have to be started again
 
     async def settle(self) -> None:
         """Until every trace is decided, and every session scored."""

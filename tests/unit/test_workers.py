@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pandaeval_collector.workers.pool as pool_module
 import pytest
 from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import JudgeSettings, Settings
@@ -135,7 +136,7 @@ class TestWhatDies:
                 await calm.send(trace)
             await calm.settle()
             expected = calm.standing()
-        environ = {**os.environ, VARIABLE: "in_worker:2"}
+        environ = {**os.environ, VARIABLE: "in_worker:1"}
         async with RunningLine(tmp_path / "with", workers=1, environ=environ) as line:
             for trace in traces:
                 await line.send(trace)
@@ -177,6 +178,21 @@ class TestWhatDies:
             assert not line.of(deadly, "tool_loop")
             await line.restart()
             assert not line.pipeline.open_traces
+
+    async def test_a_trace_over_which_a_process_hangs_is_given_up(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(pool_module, "_PATIENCE_S", 4.0)
+        traces = made(20)
+        environ = _at_the_sight(tmp_path, traces[7], "time.sleep(1000)")
+        async with RunningLine(tmp_path / "data", workers=1, environ=environ) as line:
+            for trace in traces:
+                await line.send(trace)
+            line.now += QUIET
+            await until(lambda: not line.pipeline.open_traces, 60)
+            assert line.telemetry.counts()["pandaeval.traces", "failed", "worker_hung"] == 1
+            assert line.telemetry.counts()["pandaeval.workers", "ended", "hung"] == 2  # over all of them, then alone
+            assert line.telemetry.total("pandaeval.traces", "decided") == len(traces)
 
     async def test_stopping_does_not_wait_for_a_process_that_does_not_come_up(self, tmp_path: Path) -> None:
         [trace] = made(1)
@@ -270,16 +286,21 @@ def _answered(number: int) -> list[MadeTrace]:
 
 def _deadly(folder: Path, trace: MadeTrace) -> dict[str, str]:
     """An environment whose processes die at the sight of a trace."""
+    return _at_the_sight(folder, trace, "os.kill(os.getpid(), signal.SIGKILL)")
+
+
+def _at_the_sight(folder: Path, trace: MadeTrace, act: str) -> dict[str, str]:
+    """An environment whose processes do something at the sight of a trace."""
     return _patched(
         folder,
-        "import os, signal\n"
+        "import os, signal, time\n"
         "import pandaeval_collector.understanding as m\n"
         "gather = m.gather\n"
-        "def deadly(parts):\n"
+        "def watched(parts):\n"
         "    found = gather(parts)\n"
-        f"    if found.spans[0].trace_id == {trace.trace_id.hex()!r}: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"    if found.spans[0].trace_id == {trace.trace_id.hex()!r}: {act}\n"
         "    return found\n"
-        "m.gather = deadly",
+        "m.gather = watched",
     )
 
 

@@ -15,6 +15,8 @@ from pandaeval_otel.assembly import DueTrace
 
 _log = logging.getLogger(__name__)
 
+_PATIENCE_S, _PER_BYTE_S = 60.0, 2e-6
+"""So long a process may be at a request before it is taken for hanging: fifty times what it takes on a free core."""
 _ALONE = 3
 """So many processes may end over a trace that they were given alone."""
 
@@ -46,19 +48,20 @@ class Workers:
 
     async def of(self, due: Sequence[DueTrace]) -> Ready:
         """See :class:`Understands`. Several batches that a process was given with the one that it ended over are asked
-        again; that one is not, unless it is a single trace."""
+        again; that one is not, unless it is a single trace over which it did not hang."""
         request, tries = pack_due(due), _ALONE if len(due) == 1 else 1
+        patience = _PATIENCE_S + sum(each.size for each in due) * _PER_BYTE_S
         while True:
             worker = await self._free()
             try:
-                answer = await worker.ask(request)
+                answer = await worker.ask(request, patience)
             except WorkerEndedError as error:
                 if not error.over_it:
                     continue
                 self._tell(due)
-                tries -= 1
+                tries = 0 if error.hung else tries - 1
                 if not tries:
-                    raise NotUnderstoodError("worker_ended", str(error)) from error
+                    raise NotUnderstoodError("worker_hung" if error.hung else "worker_ended", str(error)) from error
                 continue
             raise_error(answer)
             return partial(unpack_answer, answer)

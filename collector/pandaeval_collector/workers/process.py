@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from pandaeval_collector import failpoints
 from pandaeval_collector.backoff import Backoff
@@ -24,11 +25,20 @@ class WorkerStartError(UserError):
 
 
 class WorkerEndedError(Exception):
-    """The process ended before it answered. ``over_it``: while it was at this request, and no other."""
+    """The process ended before it answered. ``over_it``: while it was at this request, and no other; ``hung``: it was
+    ended because it would not come to an end of it."""
 
-    def __init__(self, over_it: bool) -> None:
-        super().__init__("a process of the line ended over these traces")
-        self.over_it = over_it
+    def __init__(self, over_it: bool, hung: bool = False) -> None:
+        super().__init__(f"a process of the line {'hung' if hung else 'ended'} over these traces")
+        self.over_it, self.hung = over_it, hung
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request that has no answer yet; ``patience``: how long the process may be at it, seconds."""
+
+    answer: asyncio.Future[bytes]
+    patience: float
 
 
 class Worker:
@@ -40,7 +50,10 @@ class Worker:
         """``on_change`` is called when there is a process to ask again."""
         self._setup, self._environ, self._telemetry, self._on_change = setup, dict(environ), telemetry, on_change
         self._process: Child | None = None
-        self._asked: deque[asyncio.Future[bytes]] = deque()
+        self._asked: deque[_Asked] = deque()
+        self._limit: asyncio.TimerHandle | None = None
+        """Ends the process over the request that it is at."""
+        self._hung = False
         self._backoff = Backoff()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -65,13 +78,16 @@ class Worker:
         process = await self._start()
         self._task = asyncio.create_task(self._keep(process), name="pandaeval-worker")
 
-    async def ask(self, request: bytes) -> bytes:
-        """The answer, in turn. Raises :class:`WorkerEndedError`."""
+    async def ask(self, request: bytes, patience: float) -> bytes:
+        """The answer, in turn. ``patience``: how long it may take from its turn on, seconds; then the process is ended.
+        Raises :class:`WorkerEndedError`."""
         process = self._process
         if process is None:
             raise WorkerEndedError(over_it=False)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._asked.append(answer)
+        self._asked.append(_Asked(answer, patience))
+        if len(self._asked) == 1:
+            self._watch()
         process.write(LENGTH.pack(len(request)) + request)
         return await answer
 
@@ -108,16 +124,32 @@ class Worker:
         """Hands out answers until the process ends."""
         while (answer := await _frame(process)) is not None:
             asked = self._asked.popleft()
-            if not asked.done():
-                asked.set_result(answer)
+            self._watch()
+            if not asked.answer.done():
+                asked.answer.set_result(answer)
             self._backoff.succeeded()
 
+    def _watch(self) -> None:
+        """The turn of the oldest request begins."""
+        if self._limit is not None:
+            self._limit.cancel()
+        asked = self._asked[0] if self._asked else None
+        self._limit = asyncio.get_running_loop().call_later(asked.patience, self._end) if asked is not None else None
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._hung = True
+            self._process.kill()
+
     def _ended(self, code: int) -> None:
-        self._telemetry.add("pandaeval.workers", "ended", 1, f"signal_{-code}" if code < 0 else f"exit_{code}")
+        hung, self._hung = self._hung, False
+        why = "hung" if hung else f"signal_{-code}" if code < 0 else f"exit_{code}"
+        self._telemetry.add("pandaeval.workers", "ended", 1, why)
         asked, self._asked = self._asked, deque()
+        self._watch()
         for number, each in enumerate(asked):
-            if not each.done():
-                each.set_exception(WorkerEndedError(over_it=number == 0))
+            if not each.answer.done():
+                each.answer.set_exception(WorkerEndedError(over_it=number == 0, hung=hung))
 
     async def _start(self) -> Child:
         try:
