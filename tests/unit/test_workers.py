@@ -130,7 +130,7 @@ class TestWhatDies:
     async def test_a_killed_process_is_replaced_and_its_traces_decided_once(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        traces = made(150)
+        traces = made(300)
         async with RunningLine(tmp_path / "without", embedder=load("embedded")) as calm:
             for trace in traces:
                 await calm.send(trace)
