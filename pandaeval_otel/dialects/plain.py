@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import error_of, session_candidates
@@ -58,7 +58,7 @@ class Plain:
     scopes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
-    def silent(self, keys: frozenset[str]) -> bool:
+    def silent(self, keys: Collection[str]) -> bool:
         # Where the operation is stated, a name that was made from it adds nothing.
         return semconv.OPERATION in keys and _KEYS.isdisjoint(keys)
 

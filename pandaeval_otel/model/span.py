@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
 from pandaeval_otel.model.message import Message
@@ -137,6 +138,13 @@ class Span:
     attributes: dict[str, Any] = field(default_factory=dict)
     """The few ``pandaeval.*`` attributes that metrics read (goal, knowledge, case id …)."""
 
+    def but(self, **changed: Any) -> Span:
+        """The same with other values of some fields, in a fraction of the time that ``dataclasses.replace`` takes."""
+        span = Span(*_ALL(self))
+        for name, value in changed.items():
+            setattr(span, name, value)
+        return span
+
     @property
     def duration_s(self) -> float:
         """Seconds from start to end, never negative (clocks of two machines may disagree)."""
@@ -146,3 +154,6 @@ class Span:
     def model(self) -> str:
         """The model that answered, else the one that was asked for."""
         return self.response_model or self.request_model
+
+
+_ALL = attrgetter(*Span.__dataclass_fields__)

@@ -4,7 +4,6 @@ client and server. The call is kept once, with what all its spans know of it."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from pandaeval_otel.model import Kind, Span, Usage
 from pandaeval_otel.normal.names import same_tool
@@ -37,7 +36,7 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
         if span.kind is _LLM and span.response_id:
             by_response.setdefault(span.response_id, keeper)
         groups.setdefault(keeper, []).append(span)
-    changed = {key: replace(tree.by_id[key], kind=Kind.WORKFLOW) for key in wrappers}
+    changed = {key: tree.by_id[key].but(kind=Kind.WORKFLOW) for key in wrappers}
     for keeper, group in groups.items():
         if len(group) > 1:
             changed[keeper] = _merged(group)
@@ -111,7 +110,7 @@ def _merged(group: Sequence[Span]) -> Span:
     fill["dialects"] = tuple(dict.fromkeys(name for span in group for name in span.dialects))
     fill["session_ids"] = tuple(sorted({pair for span in group for pair in span.session_ids}))
     fill["error"] = keeper.error if keeper.error is not None else _outcome(others)
-    return replace(keeper, **fill)  # type: ignore[arg-type]
+    return keeper.but(**fill)
 
 
 _FILLED = (
@@ -132,6 +131,6 @@ def _outcome(attempts: Iterable[Span]) -> str | None:
 
 
 def _emptied(span: Span) -> Span:
-    return replace(
-        span, kind=Kind.STEP, input=None, output=None, usage=None, arguments=None, result=None, tool_name="", tools=None
+    return span.but(
+        kind=Kind.STEP, input=None, output=None, usage=None, arguments=None, result=None, tool_name="", tools=None
     )

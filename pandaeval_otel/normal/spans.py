@@ -6,9 +6,10 @@ name), since a process emits few kinds of spans, many times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -32,6 +33,8 @@ _NO_MARKS: frozenset[str] = frozenset()
 
 _FIELDS = tuple(name for name in Reading.__dataclass_fields__ if name not in ("session_ids", "notes"))
 _FIELD_VALUES = attrgetter(*_FIELDS)
+_MAY_BE_EMPTY = ("input", "output", "system", "tools", "error")
+"""Those of them in which nothing said (``None``) is not the same as "empty"."""
 
 
 def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
@@ -143,9 +146,8 @@ def _signature(raw: RawSpan, logs: Sequence[RawLog]) -> _Signature:
 
 def _kind(signature: _Signature) -> _Kind:
     keys, scope, hint, has_logs, whole = signature
-    distinct = frozenset(keys)
-    silent = frozenset([name for name, is_silent in _may_be_silent() if is_silent(distinct)])
-    return _Kind(frozenset(map(_root, keys)), _marks() & distinct, scope, hint, has_logs, whole, silent)
+    silent = frozenset([name for name, is_silent in _may_be_silent() if is_silent(keys)])
+    return _Kind(frozenset(map(_root, keys)), _marks().intersection(keys), scope, hint, has_logs, whole, silent)
 
 
 @lru_cache(maxsize=_CACHE_LIMIT)
@@ -154,7 +156,7 @@ def _root(key: str) -> str:
 
 
 @cache
-def _may_be_silent() -> tuple[tuple[str, Callable[[frozenset[str]], bool]], ...]:
+def _may_be_silent() -> tuple[tuple[str, Callable[[Collection[str]], bool]], ...]:
     asked = ((dialect.name, getattr(dialect, "silent", None)) for dialect in dialects())
     return tuple((name, is_silent) for name, is_silent in asked if is_silent is not None)
 
@@ -186,11 +188,12 @@ def _is_candidate(dialect: Dialect, kind: _Kind) -> bool:
 
 def _complete(said: Reading, other: Reading) -> None:
     """Each field from the first reading that says something, else from the first that says "empty"."""
-    for name, value in zip(_FIELDS, _FIELD_VALUES(other), strict=True):
-        if value is not None:
-            own = getattr(said, name)
-            if own is None or (value and not own):
-                setattr(said, name, value)
+    for name in compress(_FIELDS, _FIELD_VALUES(other)):
+        if not getattr(said, name):
+            setattr(said, name, getattr(other, name))
+    for name in _MAY_BE_EMPTY:
+        if getattr(said, name) is None:
+            setattr(said, name, getattr(other, name))
     if other.session_ids:
         said.session_ids = tuple({*said.session_ids, *other.session_ids})
     if other.notes:
