@@ -30,7 +30,7 @@ _FENCE = r"^<</?[0-9a-f]{12}>>\n?"
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})\.')
 _NEUTRAL = "neutral"
 _REASON = 160
-_BEFORE = ("asked", "got", "reason")
+_BEFORE = ("answered", "taken", "reason")
 """Fields that stand before the score."""
 
 
@@ -61,7 +61,7 @@ def _no_echo(parts: Parts, schema: Schema) -> Parts:
 
 def _score_first(parts: Parts, schema: Schema) -> Parts:
     system, record, question = parts
-    thoughts = re.search(r'^"asked": .*\n"got": .*\n"reason": .*\n', question, re.MULTILINE)
+    thoughts = re.search(r'^"answered": .*\n"taken": .*\n"reason": .*\n', question, re.MULTILINE)
     score = re.search(r'^"verdict": .*$', question, re.MULTILINE)
     assert thoughts
     assert score
@@ -137,8 +137,7 @@ class Weakened:
         echo = _ECHO.search(question)
         assert echo
         parts = (system, record, re.sub(r"at most \d+ characters", f"at most {_REASON} characters", question))
-        for name in _BEFORE:
-            shape["json_schema"]["schema"]["properties"][name]["maxLength"] = _REASON
+        shape["json_schema"]["schema"]["properties"]["reason"]["maxLength"] = _REASON
         for name, switch in _SWITCHES.items():
             if name in self._off:
                 parts = switch(parts, shape["json_schema"]["schema"])

@@ -37,7 +37,9 @@ def _pairs(lines: Sequence[Line]) -> Iterator[Sequence[object]]:
     """Every happy run against every other one of the same recordings."""
     for desk in dict.fromkeys(line["scenario"].partition("/")[0] for line in lines):
         scored = [line for line in lines if "score" in line and line["scenario"].startswith(f"{desk}/")]
-        good = [line["score"] for line in scored if line["scenario"].partition("/")[2] in {"happy", "good"}]
+        good = [
+            line["score"] for line in scored if line["scenario"].partition("/")[2] in {"happy", "good", "good_session"}
+        ]
         names = [each for each in dict.fromkeys(line["scenario"] for line in scored) if "/happy" not in each]
         for name in (each for each in names if "/good" not in each):
             bad = [line["score"] for line in scored if line["scenario"] == name]

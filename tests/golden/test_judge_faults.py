@@ -39,7 +39,7 @@ def _verdicts(value: float) -> dict[str, Any]:
         return {**found, "verdicts": [{**each, "verdict": verdict} for each in found["verdicts"]]}
 
     answers: dict[str, Any] = {name: {**said, "score": value} for name in scored}
-    answers["task_completion"] = {"asked": "It.", "got": "It.", **said, "verdict": value}
+    answers["task_completion"] = {"answered": "yes", "taken": "yes", **said, "verdict": value}
     answers["confidence"] = {**said, "confidence": value}
     return {**answers, "argument_correctness": arguments}
 

@@ -12,8 +12,10 @@ import pytest
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.score import Unscored, Why
-from support.attacked import HARMLESS, JUDGED, PLACES, Copycat, Parrot, attacked, findings, lifted
+from support.attacked import HARMLESS, JUDGED, PLACES, Copycat, Parrot, attacked, findings, lifted, talked_on
 from support.attacks import FORGED, Attack, corpus, sample
+
+from pandaeval_otel.model import Trace
 
 CALLS = 9
 IN_DEFAULT_RUN = 40
@@ -22,20 +24,31 @@ IN_DEFAULT_RUN = 40
 async def _learned(place: str) -> Parrot:
     """A parrot that knows what of our own words stands around a harmless run."""
     parrot = Parrot()
-    await findings(attacked(place, HARMLESS), parrot)
+    for run in _runs(place, HARMLESS):
+        await findings(run, parrot)
     parrot.learning = False
     return parrot
+
+
+def _runs(place: str, text: str) -> list[Trace]:
+    """All nine questions are put to a run of two messages; a single one is itself the task that is given with them."""
+    run = attacked(place, text)
+    return [talked_on(run), run] if place == "user message" else [talked_on(run)]
 
 
 async def _escapes(place: str, attacks: tuple[Attack, ...]) -> list[str]:
     parrot = await _learned(place)
     escaped = []
     for attack in attacks:
-        before, asked = len(parrot.obeyed), parrot.calls
-        found = await findings(attacked(place, attack.text), parrot)
-        if lifted(found) or len(parrot.obeyed) > before:
-            escaped.append(f"{attack.name}: {lifted(found)} {parrot.obeyed[before:]}")
-        assert parrot.calls - asked == CALLS, f"{attack.name} kept questions from being asked: {found}"
+        for run in _runs(place, attack.text):
+            before, asked = len(parrot.obeyed), parrot.calls
+            found = await findings(run, parrot)
+            if lifted(found) or len(parrot.obeyed) > before:
+                escaped.append(f"{attack.name}: {lifted(found)} {parrot.obeyed[before:]}")
+            put = parrot.calls - asked
+            assert CALLS - (len(run.turns) == 1) <= put <= CALLS, (
+                f"{attack.name} kept questions from being asked: {found}"
+            )
     return escaped
 
 

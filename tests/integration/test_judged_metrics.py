@@ -22,10 +22,16 @@ from support.judge import JudgeServer
 from support.judged import call, trace
 from support.judged_files import MODEL, NAMES, behave, environ, evaluated, of_judges, send
 
+from pandaeval_otel.model import Turn
+
 MOST_CALLS = 9
 GOLDEN = Path(__file__).parents[1] / "golden" / "captures"
 CAPTURE = GOLDEN / "pydantic_ai" / "good.otlp.jsonl"
-RUN = trace(calls=[call(1), call(2, "book")], reasoning=("First I search, then I book, then I tell.",))
+RUN = trace(
+    calls=[call(1), call(2, "book")],
+    reasoning=("First I search, then I book, then I tell.",),
+    turns=(Turn("Where is my parcel?", "It left the depot."), Turn("Book a pick-up.", "It is booked.")),
+)
 
 
 async def test_all_seven_cost_nine_calls_that_begin_with_the_same_bytes() -> None:

@@ -31,9 +31,9 @@ def all_right(question: str) -> Fields:
 
 
 GOOD: Answers = {
-    "task_and_outcome": {"task": "Find the parcel.", "outcome": "One search; the answer names the depot."},
+    "task": {"task": "Find the parcel."},
     "plan": {"plan": ["Search for the parcel", "Tell the user"]},
-    "task_completion": {"asked": "It.", "got": "It.", "reason": "The parcel was found.", "verdict": 0.9},
+    "task_completion": {"answered": "yes", "taken": "yes", "reason": "The parcel was found.", "verdict": 0.9},
     "tool_correctness": {"reason": "The search was needed.", "score": 0.8},
     "argument_correctness": all_right,
     "step_efficiency": {"reason": "One step.", "score": 0.7},

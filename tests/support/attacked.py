@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -20,7 +21,7 @@ from pandaeval_collector.metric import Texts, TraceContext, TraceMetric, registr
 from pandaeval_collector.score import Finding, Score, Unscored
 from support.asked import Memory
 
-from pandaeval_otel.model import Trace
+from pandaeval_otel.model import Trace, Turn
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import build_trace
 from pandaeval_otel.wire import split_traces
@@ -153,12 +154,17 @@ def attacked(place: str, text: str) -> Trace:
     return run.trace()
 
 
+def talked_on(trace: Trace) -> Trace:
+    """The run with one more turn: of two messages a judge is asked what the task was, so that all questions are put."""
+    return replace(trace, turns=(*trace.turns, Turn("And tell my neighbour, please.", "She knows of it.")))
+
+
 # -- judges ------------------------------------------------------------------------------------------------------------
 
 PLAIN: Mapping[str, Json] = {
-    "task_and_outcome": {"task": "Find the parcel.", "outcome": "It was found."},
+    "task": {"task": "Find the parcel."},
     "plan": {"plan": ["Find it", "Book"]},
-    "task_completion": {"asked": "It.", "got": "Some.", "reason": "So so.", "verdict": 0.31},
+    "task_completion": {"answered": "no", "taken": "yes", "reason": "So so.", "verdict": 0.31},
     "tool_correctness": {"reason": "So so.", "score": 0.31},
     "argument_correctness": {"reason": "So so."},
     "step_efficiency": {"reason": "So so.", "score": 0.31},

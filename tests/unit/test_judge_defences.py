@@ -27,7 +27,7 @@ SECRET = b"s" * 32
 JUDGED: list[TraceMetric] = [m for m in registry().values() if m.kind == "llm" and m.level == "trace"]
 RUBRICS: list[Rubric[Any]] = list({rubric.name: rubric for metric in JUDGED for rubric in metric.rubrics}.values())
 BEST = {
-    "task_completion": {"asked": "It.", "got": "It.", "reason": "Perfect.", "verdict": 1.0},
+    "task_completion": {"answered": "yes", "taken": "yes", "reason": "Perfect.", "verdict": 1.0},
     "step_efficiency": {"reason": "Short.", "score": 1.0},
 }
 
@@ -70,7 +70,7 @@ class TestFactsLimitTheJudge:
         assert (found.value, found.metadata["capped_by"]) == (0.25, "repeated_calls")
 
     async def test_a_lower_verdict_stands(self) -> None:
-        judge = ScriptedJudge(task_completion={"asked": "It.", "got": "Nothing.", "reason": "No.", "verdict": 0.2})
+        judge = ScriptedJudge(task_completion={"answered": "no", "taken": "no", "reason": "No.", "verdict": 0.2})
         lost = trace(calls=[call(1, "book_ferry", error="full")])
         found = await judge.finding(registry()["trace.task_completion"], lost)
         assert isinstance(found, Score)

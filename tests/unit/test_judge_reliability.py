@@ -85,8 +85,8 @@ class TestRetest:
         self, store: Store
     ) -> None:
         said = [
-            {"asked": "It.", "got": "It.", "reason": "Good.", "verdict": 0.9},
-            {"asked": "It.", "got": "Some.", "reason": "Less so.", "verdict": 0.7},
+            {"answered": "yes", "taken": "yes", "reason": "Good.", "verdict": 0.9},
+            {"answered": "no", "taken": "yes", "reason": "Less so.", "verdict": 0.7},
         ]
         caller, telemetry = ScriptedCaller({"task_completion": said}), Telemetry()
         found, first = await self._beside(store, caller, "task_completion", telemetry=telemetry)
@@ -94,9 +94,9 @@ class TestRetest:
         assert found.metadata["retest"]["score"] == 0.7
         assert math.isclose(found.metadata["retest"]["difference"], 0.2)
         assert found.metadata["judge_agreement"]["n"] == 1
-        assert caller.asked == ["task_and_outcome", "task_completion", "task_completion"], "extracted once"
-        assert first.spent.calls == 3, "and the second call is paid for by the result"
-        assert caller.questions[1] != caller.questions[2]
+        assert caller.asked == ["task_completion", "task_completion"]
+        assert first.spent.calls == 2, "and the second call is paid for by the result"
+        assert caller.questions[0] != caller.questions[1]
         about = {"check": "retest", "metric": "trace.task_completion", "model": MODEL}
         [shown] = _gauge(telemetry, "pandaeval.judge.agreement", **about)
         assert math.isclose(shown, 0.8)
@@ -152,7 +152,7 @@ class TestCanaries:
         telemetry, caller = Telemetry(), ScriptedCaller({"confidence": {"reason": "Hm.", "confidence": 0.1}})
         canaries = self._open(_canaries(tmp_path, TWO), store, caller, telemetry)
         assert await canaries.round() == 2
-        assert caller.asked == ["task_and_outcome", "task_completion", "confidence"]
+        assert caller.asked == ["task_completion", "confidence"]
         assert _gauge(telemetry, "pandaeval.judge.agreement", check="canary", metric="trace.task_completion") == [1.0]
         assert _gauge(telemetry, "pandaeval.judge.agreement", check="canary", metric="trace.confidence") == [0.0]
 
@@ -164,7 +164,7 @@ class TestCanaries:
             await self._open(path, store, ScriptedCaller({}), telemetry).round()
             assert not caplog.records
             worse = ScriptedCaller(
-                {"task_completion": {"asked": "It.", "got": "Nothing.", "reason": "No.", "verdict": 0.1}}
+                {"task_completion": {"answered": "no", "taken": "no", "reason": "No.", "verdict": 0.1}}
             )
             restarted = Telemetry()
             canaries = self._open(path, store, worse, restarted)
@@ -195,12 +195,12 @@ class TestCanaries:
 
     async def test_they_run_at_the_start_and_not_again_before_their_time(self, tmp_path: Path, store: Store) -> None:
         path = _canaries(tmp_path, TWO)
-        for caller, asked in ((ScriptedCaller({}), 3), (ScriptedCaller({}), 0)):
+        for caller, asked in ((ScriptedCaller({}), 2), (ScriptedCaller({}), 0)):
             canaries = self._open(path, store, caller, Telemetry())
             canaries.start()
             for _ in range(200):
                 await asyncio.sleep(0.01)
-                if len(caller.asked) == 3 and json.loads(store.get("judge.canaries") or "{}"):
+                if len(caller.asked) == 2 and json.loads(store.get("judge.canaries") or "{}"):
                     break
             await canaries.stop()
             assert len(caller.asked) == asked

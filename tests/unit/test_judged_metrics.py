@@ -28,6 +28,8 @@ NAMES = {
     "plan_quality",
 }
 RUN = trace(calls=[call(1)], reasoning=("First I search, then I tell.",))
+TALK = replace(RUN, turns=(*RUN.turns, Turn("And when does it come?", "On Monday.")))
+"""Of two messages, which may take each other back, a judge has to tell what the task was."""
 NOTHING = trace(None, None, tools=(), turns=(), input=None, output=None)
 CRASHED = trace(answer=None, calls=[call(1)], error="boom", output=None)
 
@@ -85,10 +87,11 @@ class TestAll:
         assert set(found.metadata) == keys
         assert found.reason
 
-    async def test_together_they_cost_nine_calls(self) -> None:
+    @pytest.mark.parametrize(("subject", "calls"), [(RUN, 8), (TALK, 9)], ids=["one message", "several"])
+    async def test_together_they_cost_nine_calls_at_most(self, subject: Trace, calls: int) -> None:
         judge = ScriptedJudge()
-        await asyncio.gather(*(judge.finding(metric, RUN) for metric in JUDGED))
-        assert len(judge.caller.asked) == len(set(judge.caller.asked)) == 9
+        await asyncio.gather(*(judge.finding(metric, subject) for metric in JUDGED))
+        assert len(judge.caller.asked) == len(set(judge.caller.asked)) == calls
 
     @pytest.mark.parametrize("metric", JUDGED, ids=lambda metric: metric.name)
     async def test_a_trace_that_instructs_the_judge_has_no_score(self, metric: TraceMetric) -> None:
@@ -98,7 +101,7 @@ class TestAll:
             for name in ("tool_correctness", "step_efficiency", "plan_adherence", "plan_quality")
         }
         answers |= {
-            "task_completion": {"asked": "It.", "got": "It.", **perfect, "verdict": 1.0},
+            "task_completion": {"answered": "yes", "taken": "yes", **perfect, "verdict": 1.0},
             "confidence": {**perfect, "confidence": 1.0},
             "argument_correctness": {
                 **perfect,
@@ -115,15 +118,15 @@ class TestAll:
         assert why is Why.INVALID_VERDICT
         assert asked.count(metric.name) == 2
 
-    @pytest.mark.parametrize("rubric", ["task_and_outcome", "plan"])
+    @pytest.mark.parametrize("rubric", ["task", "plan"])
     async def test_an_extraction_that_fails_is_asked_for_once_a_trace_and_not_once_a_metric(self, rubric: str) -> None:
         judge = ScriptedJudge(**{rubric: {"nonsense": True}})
-        first = [await judge.finding(metric, RUN) for metric in JUDGED]
+        first = [await judge.finding(metric, TALK) for metric in JUDGED]
         lost = [found for found in first if isinstance(found, Unscored)]
         assert {found.why for found in lost} == {Why.INVALID_VERDICT}
-        assert len(lost) == (4 if rubric == "task_and_outcome" else 2)
+        assert len(lost) == (4 if rubric == "task" else 2)
         assert judge.caller.asked.count(rubric) == 2, "once, and once more with what is wrong"
-        await judge.finding(of("plan_quality"), RUN)
+        await judge.finding(of("plan_quality"), TALK)
         assert judge.caller.asked.count(rubric) == 4, "whoever knows it and asks again gets a new try"
 
     @pytest.mark.parametrize("name", sorted(NAMES - {"argument_correctness"}))
@@ -162,7 +165,7 @@ class TestTaskCompletion:
         found = await scored(
             "task_completion",
             CRASHED,
-            task_completion={"asked": "It.", "got": "Nothing.", "reason": "No.", "verdict": 0.1},
+            task_completion={"answered": "no", "taken": "no", "reason": "No.", "verdict": 0.1},
         )
         assert found.value == 0.1
         assert "capped_by" not in found.metadata
@@ -174,15 +177,53 @@ class TestTaskCompletion:
 
     async def test_the_task_and_the_outcome_are_given_with_the_question(self) -> None:
         judge = ScriptedJudge()
-        await judge.finding(of("task_completion"), RUN)
-        assert judge.caller.asked == ["task_and_outcome", "task_completion"]
-        assert "Find the parcel." in judge.caller.questions[1]
-        assert "the answer names the depot" in judge.caller.questions[1]
+        found = await judge.finding(of("task_completion"), RUN)
+        assert judge.caller.asked == ["task_completion"]
+        [question] = judge.caller.questions
+        assert 'task: "Where is my parcel?"' in question
+        assert 'results: ["search: ok"]' in question
+        assert 'answer: "It left the depot."' in question
+        assert found is not None
+        assert found.metadata["outcome"] == "search: ok. The agent answered: It left the depot."
+
+    async def test_what_failed_was_found_and_broke_off_is_part_of_the_outcome(self) -> None:
+        looked = Span(
+            TRACE_ID, "d7ad6b7169203331", "", "retrieve", Kind.RETRIEVAL, 1, 2, documents=("Parcels: 9 EUR.",)
+        )
+        calls = [call(1, error="timeout"), call(2, result={"error": "closed"}), call(3, has_result=False)]
+        found = await scored("task_completion", trace(calls=calls, spans=(looked,), error="boom"))
+        assert found.metadata["outcome"] == (
+            'search failed: timeout; search failed: {"error": "closed"}; search: (not captured); '
+            "retrieve found: Parcels: 9 EUR. The run ended with an error: boom. "
+            "The agent answered: It left the depot."
+        )
+
+    async def test_of_many_long_results_and_a_long_answer_a_question_quotes_little(self) -> None:
+        judge, talk = ScriptedJudge(), "word " * 4000
+        few, many = trace(), trace(answer=talk, output=talk, calls=[call(n, result=talk) for n in range(1, 101)])
+        for subject in (few, many):
+            await judge.finding(of("task_completion"), subject)
+        short, long = judge.caller.questions
+        assert '"(80 more)"' in long
+        assert len(long) < len(short) + 4500
+
+    async def test_no_half_of_a_secret_is_left_where_a_text_is_cut(self) -> None:
+        key = "sk-proj-" + "a1B2" * 12
+        answer = "word " * 100 + "x" * 20 + " " + key + " word" * 1000
+        found = await scored("task_completion", trace(answer=answer, output=answer, calls=[call(1, result=answer)]))
+        assert "sk-proj" not in repr(found.metadata)
+
+    @pytest.mark.parametrize("said", ["Yes, do it.", "word " * 200, None])
+    async def test_a_message_that_does_not_tell_the_task_by_itself_is_put_to_the_judge(self, said: str | None) -> None:
+        found, asked = await ask("task_completion", trace(said, calls=[call(1)]))
+        assert asked == ["task", "task_completion"]
+        assert found is not None
+        assert found.metadata["task"] == "Find the parcel."
 
     async def test_a_record_that_does_not_tell_the_task_is_not_scored(self) -> None:
-        why, asked = await unscored("task_completion", RUN, task_and_outcome={"task": " ", "outcome": "A search."})
+        why, asked = await unscored("task_completion", TALK, task={"task": " "})
         assert why is Why.NO_CONTENT
-        assert asked == ["task_and_outcome"]
+        assert asked == ["task"]
 
 
 class TestToolCorrectness:
@@ -203,7 +244,7 @@ class TestToolCorrectness:
         _, asked = await ask("tool_correctness", RUN)
         assert asked == ["tool_correctness"]
         found, asked = await ask("tool_correctness", trace(None, "It left.", [call(1)]))
-        assert asked == ["task_and_outcome", "tool_correctness"]
+        assert asked == ["task", "tool_correctness"]
         assert found is not None
         assert found.metadata["user_input"] == "Find the parcel."
 
@@ -313,7 +354,7 @@ class TestPlans:
         judge = ScriptedJudge()
         found = await judge.finding(of(name), RUN)
         assert found is not None
-        assert found.metadata == {"plan": ["Search for the parcel", "Tell the user"], "task": "Find the parcel."}
+        assert found.metadata == {"plan": ["Search for the parcel", "Tell the user"], "task": "Where is my parcel?"}
         assert "Search for the parcel" in judge.caller.questions[-1]
 
 

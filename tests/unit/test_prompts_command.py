@@ -27,7 +27,7 @@ def test_every_judged_metric_shows_its_question(columns: str, monkeypatch: pytes
     for metric in registry().values():
         if metric.kind == "llm":
             assert f": {metric.name}, version {metric.version} ===" in shown
-    assert "task_and_outcome" in shown, "extractions are prompts too"
+    assert ": task, version" in shown, "extractions are prompts too"
     assert SYSTEM.splitlines()[0] in shown
 
 

@@ -11,7 +11,7 @@ from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 from pandaeval_collector.judge.sections import said_on_the_way
 from pandaeval_collector.metrics.trace._facts import NOTHING_TOLD, answered, says_something, told
-from pandaeval_collector.metrics.trace._task import task_and_outcome
+from pandaeval_collector.metrics.trace._task import task_of
 from pandaeval_collector.score import Assumed, Unscored, Why
 from pandaeval_otel.model import Trace
 
@@ -69,9 +69,9 @@ def _could_hold_one(trace: Trace) -> bool:
     return any(_PLANS.search(call.name) for call in trace.tool_calls)
 
 
-async def plan_and_task(judge: Judge) -> dict[str, Any] | None:
+async def plan_and_task(trace: Trace, judge: Judge) -> dict[str, Any] | None:
     """``{plan, task}`` as both metrics of plans are asked about them; ``None`` when there is no plan. Raises
     :class:`~pandaeval_collector.judge.desk.NoVerdictError`."""
     found = await judge.ask(PLAN)
     plan = [step.strip() for step in found.plan if step.strip()]
-    return {"plan": plan, "task": (await task_and_outcome(judge)).task} if plan else None
+    return {"plan": plan, "task": await task_of(trace, judge)} if plan else None

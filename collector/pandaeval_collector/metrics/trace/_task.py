@@ -1,4 +1,4 @@
-"""What the agent was to do and what it did, asked of a judge once per trace and shared by the metrics that need it."""
+"""What the agent was to do: the user's own words where one message tells it, else asked of a judge once per trace."""
 
 from __future__ import annotations
 
@@ -7,37 +7,52 @@ from typing import Annotated
 from pydantic import Field
 
 from pandaeval_collector.judge.desk import Judge, NoVerdictError
+from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 from pandaeval_collector.score import Why
+from pandaeval_otel.model import Trace
+
+_LONGEST = 800
+"""Characters of a task. A longer message holds more than the task: a document, a log, an example."""
+_FEWEST_WORDS = 4
+"""A shorter message ("yes, do that") speaks of what stands elsewhere."""
 
 
-class TaskAndOutcome(Verdict):
+class Task(Verdict):
     """``task``: empty when the record does not tell."""
 
-    task: Annotated[str, Field(max_length=800)] = Field(
+    task: Annotated[str, Field(max_length=_LONGEST)] = Field(
         description="What the user asked for, in one or two sentences, with every condition that was named: numbers, "
         "dates, places, limits, the form of the answer. All requests; where a later one takes an earlier one back, the "
         "later one. Without captured words of the user, what the steps were plainly for; empty if nothing tells."
     )
-    outcome: Annotated[str, Field(max_length=1600)] = Field(
-        description="What is the case at the end, in a few sentences: the calls that mattered with what they gave "
-        "back, what failed, and what the answer says. What no tool confirms is told as 'the agent says that ...'. No "
-        "word that rates ('successfully', 'correctly', 'unfortunately'), and nothing that is not in the record."
-    )
 
 
-TASK_AND_OUTCOME = Rubric(
-    name="task_and_outcome",
-    version="3",
-    text="What did the user want, and what came of it? Take both from the record; nothing is to be judged.",
-    verdict=TaskAndOutcome,
+TASK = Rubric(
+    name="task",
+    version="4",
+    text="What did the user want? Take it from the record; nothing is to be judged.",
+    verdict=Task,
 )
-"""What is wanted of each field stands with the field: small models copy a question that names the field into it."""
+"""What is wanted of the field stands with the field: small models copy a question that names the field into it."""
 
 
-async def task_and_outcome(judge: Judge) -> TaskAndOutcome:
-    """The extraction. Raises :class:`NoVerdictError`, also when the record does not tell what was to be done."""
-    found = await judge.ask(TASK_AND_OUTCOME)
+async def task_of(trace: Trace, judge: Judge) -> str:
+    """The task, without secrets. The judge is asked only where no single message of the user tells it.
+
+    Raises :class:`NoVerdictError`, also when the record does not tell what was to be done.
+    """
+    told = _in_one_message(trace)
+    if told is not None:
+        return told
+    found = await judge.ask(TASK)
     if not found.task.strip():
         raise NoVerdictError(Why.NO_CONTENT, "the record does not tell what the agent was to do")
-    return found
+    return found.task
+
+
+def _in_one_message(trace: Trace) -> str | None:
+    if len(trace.turns) != 1:
+        return None
+    said = (trace.turns[0].user or "").strip()
+    return redact(said) if len(said) <= _LONGEST and len(said.split()) >= _FEWEST_WORDS else None

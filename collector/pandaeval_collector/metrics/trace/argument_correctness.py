@@ -26,7 +26,7 @@ from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.metrics.trace._facts import as_text, parameters, said_before, user_input
 from pandaeval_collector.metrics.trace._refusals import refused
-from pandaeval_collector.metrics.trace._task import TASK_AND_OUTCOME, task_and_outcome
+from pandaeval_collector.metrics.trace._task import TASK, task_of
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_otel.model import ToolCall, Trace
 
@@ -70,7 +70,7 @@ def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
 
 RUBRIC = Rubric(
     name="argument_correctness",
-    version="3",
+    version="4",
     text="""
 Were the arguments of each tool call right? The calls are listed below under tool_calls, by their number in the record;
 long arguments are shortened there. Give exactly one verdict for each of them, and none for any other. "reasoning" is
@@ -105,7 +105,7 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     asked = user_input(trace)
     if asked is None:
-        asked = (await task_and_outcome(judge)).task
+        asked = await task_of(trace, judge)
     numbers = _judged(trace)
     found = await judge.ask(RUBRIC, {"user_input": asked, "tool_calls": _listed(trace, numbers)})
     return _score(trace, asked, {each.call: each for each in found.verdicts}, found.reason)
@@ -191,11 +191,11 @@ METRIC = Metric(
     level="trace",
     name="argument_correctness",
     kind="llm",
-    version="3",
+    version="4",
     threshold=0.5,
     question="Were the tools called with the right arguments?",
     needs="tool calls with their arguments; a judge",
     evaluate=_before_asking,
     ask=_ask,
-    rubrics=(TASK_AND_OUTCOME, RUBRIC),
+    rubrics=(TASK, RUBRIC),
 )

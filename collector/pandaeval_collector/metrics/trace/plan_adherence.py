@@ -16,7 +16,7 @@ from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.metrics.trace._plan import NO_PLAN, PLAN, before_asking, plan_and_task
-from pandaeval_collector.metrics.trace._task import TASK_AND_OUTCOME
+from pandaeval_collector.metrics.trace._task import TASK
 from pandaeval_collector.score import Finding, Score
 from pandaeval_otel.model import Trace
 
@@ -30,7 +30,7 @@ class Adherence(Verdict):
 
 RUBRIC = Rubric(
     name="plan_adherence",
-    version="3",
+    version="4",
     text="""
 How closely did the agent follow its own plan, which is given below with the task? Step by step:
 
@@ -57,7 +57,7 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    given = await plan_and_task(judge)
+    given = await plan_and_task(trace, judge)
     if given is None:
         return NO_PLAN
     verdict = await judge.ask(RUBRIC, given)
@@ -68,11 +68,11 @@ METRIC = Metric(
     level="trace",
     name="plan_adherence",
     kind="llm",
-    version="3",
+    version="4",
     threshold=0.5,
     question="Did the agent do what it had planned?",
     needs="thoughts, words on the way or a planning tool; a judge",
     evaluate=_before_asking,
     ask=_ask,
-    rubrics=(PLAN, TASK_AND_OUTCOME, RUBRIC),
+    rubrics=(PLAN, TASK, RUBRIC),
 )

@@ -18,7 +18,7 @@ from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.metrics.trace._facts import NOTHING_TOLD, answered, has_steps, told
 from pandaeval_collector.metrics.trace._limits import efficiency_limit
-from pandaeval_collector.metrics.trace._task import TASK_AND_OUTCOME, task_and_outcome
+from pandaeval_collector.metrics.trace._task import TASK, task_of
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_collector.signals.tool_loop import tool_loop
 from pandaeval_otel.model import Trace
@@ -35,7 +35,7 @@ class Efficiency(Verdict):
 
 RUBRIC = Rubric(
     name="step_efficiency",
-    version="3",
+    version="4",
     text="""
 How little more than necessary did the agent do for the task that is given below? Compare with the least that a skilled
 agent with the same tools would have needed. Against it count:
@@ -69,7 +69,7 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    task = (await task_and_outcome(judge)).task
+    task = await task_of(trace, judge)
     given = {"task": task, "calls_that_repeat_another_in_vain": tool_loop(trace).wasted_calls}
     verdict = await judge.ask(RUBRIC, given)
     return efficiency_limit(trace).applied(verdict.score, verdict.reason, {"task": task})
@@ -79,11 +79,11 @@ METRIC = Metric(
     level="trace",
     name="step_efficiency",
     kind="llm",
-    version="3",
+    version="4",
     threshold=0.5,
     question="Did the agent reach its goal without needless steps?",
     needs="an answer or steps, and what the user asked; a judge",
     evaluate=_before_asking,
     ask=_ask,
-    rubrics=(TASK_AND_OUTCOME, RUBRIC),
+    rubrics=(TASK, RUBRIC),
 )

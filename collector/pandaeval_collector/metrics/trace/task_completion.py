@@ -1,7 +1,8 @@
 """Did the agent do what it was asked to do?
 
-A judge first says what the task was and, strictly factual, what came of it; then it compares the two. It does not judge
-the way there (tools, steps, plan), nor the tone of the answer.
+What the task was and, strictly factual, what came of it is read from the spans: the user's message, what calls gave
+back, the answer. A judge is asked for the task only where no single message tells it. Then it compares the two. It does
+not judge the way there (tools, steps, plan), nor the tone of the answer.
 
 What code knows limits the judge (``metadata.capped_by``, ``metadata.judged``): a run that ended with an error and gave
 no answer scores 0.49 at most, and so does one in which a call that was to change something failed and nothing made up
@@ -13,7 +14,7 @@ Source: PandaProbe, trace metrics, *Task Completion*.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Literal
 
 from pydantic import Field
 
@@ -22,40 +23,39 @@ from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.metrics.trace._facts import NOTHING_TOLD, answer_missing, answered, crashed, has_steps, told
 from pandaeval_collector.metrics.trace._limits import completion_limit
-from pandaeval_collector.metrics.trace._task import TASK_AND_OUTCOME, task_and_outcome
+from pandaeval_collector.metrics.trace._outcome import as_sentences, outcome
+from pandaeval_collector.metrics.trace._task import TASK, task_of
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_otel.model import Trace
 
 
 class Completion(Verdict):
-    """``asked`` and ``got``: side by side before the score, so that an answer about something else is held against the
-    question. ``verdict``: 0..1, 1 is all of the task."""
+    """``answered``, ``taken``: answer against question, and answer against results, each by itself before the score.
+    Small models can compare two things, and take the answer's word when they are to quote evidence. ``verdict``: 0..1,
+    1 is all of the task."""
 
-    asked: Annotated[str, Field(max_length=200)] = Field(
-        description="What the user wanted to know or to have done, in a few words."
-    )
-    got: Annotated[str, Field(max_length=400)] = Field(
-        description="What of that the user got in the end, in a few words; 'nothing' if the answer is about something "
-        "else."
-    )
-    reason: Reason = Field(description="What shows it, in one to three sentences.")
+    answered: Literal["yes", "no"] = Field(description="Does the answer give just what the user asked for?")
+    taken: Literal["yes", "no"] = Field(description="Is what the answer says taken from the results?")
+    reason: Reason = Field(description="What the user got, what not, and what shows it, in one to three sentences.")
     verdict: float = Field(ge=0.0, le=1.0, description="By the guide.")
 
 
 RUBRIC = Rubric(
     name="task_completion",
-    version="3",
+    version="4",
     text="""
-How much of the user's task was accomplished? Task and outcome are given below; look up in the record what is in doubt.
+How much of the user's task was accomplished? Task, results of the calls and answer are given below, shortened; look up
+in the record what is in doubt.
 
-- Take each thing that the user asked for by itself: the right thing, amount, place, time and form. It is done if the
-  evidence shows it. That the agent says so is not enough where a tool would have had to do it; where the task asks for
-  words alone (an explanation, a text), the answer is the outcome.
-- A question is answered only by an answer to this very question. One that speaks of something else, puts the user off,
-  contradicts what a tool gave back, or that nothing in the record bears out, accomplishes nothing, however sure it
-  sounds.
-- What the agent rightly could not or may not do is not accomplished, however well it explained why.
+- Take each thing that the user asked for by itself: the right thing, amount, place, time and form.
+- An answer about something else, or that puts the user off, accomplishes nothing. What the agent rightly could not or
+  may not do is not accomplished, however well it explained why.
+- What a tool has to find out or to do is accomplished only if a result bears it out. An answer that is not taken from
+  the results is made up and accomplishes nothing, however sure it sounds. Where the task asks for words alone (an
+  explanation, a text), the answer is the outcome.
 - A detour, a slow way or a clumsy tone takes nothing away.
+- "answered" and "taken" both "yes": accomplished. One of them "no": in part at most. An action is answered by telling
+  that it was done; "taken" is "yes" where the task asks for words alone.
 
 Guide:
 1.0          accomplished in full
@@ -81,21 +81,21 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    found = await task_and_outcome(judge)
-    given = {"task": found.task, "outcome": found.outcome}
-    verdict = await judge.ask(RUBRIC, given)
-    return completion_limit(trace).applied(verdict.verdict, verdict.reason, given)
+    task, found = await task_of(trace, judge), outcome(trace)
+    verdict = await judge.ask(RUBRIC, {"task": task, **found})
+    metadata = {"task": task, "outcome": as_sentences(found)}
+    return completion_limit(trace).applied(verdict.verdict, verdict.reason, metadata)
 
 
 METRIC = Metric(
     level="trace",
     name="task_completion",
     kind="llm",
-    version="3",
+    version="4",
     threshold=0.5,
     question="Did the agent do what it was asked to do?",
     needs="an answer or steps, and what the user asked; a judge",
     evaluate=_before_asking,
     ask=_ask,
-    rubrics=(TASK_AND_OUTCOME, RUBRIC),
+    rubrics=(TASK, RUBRIC),
 )

@@ -24,7 +24,7 @@ from pandaeval_collector.metrics.trace._facts import (
     tools_called,
     user_input,
 )
-from pandaeval_collector.metrics.trace._task import TASK_AND_OUTCOME, task_and_outcome
+from pandaeval_collector.metrics.trace._task import TASK, task_of
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_otel.model import Trace
 
@@ -40,7 +40,7 @@ class Selection(Verdict):
 
 RUBRIC = Rubric(
     name="tool_correctness",
-    version="3",
+    version="4",
     text="""
 Did the agent choose its tools well for what the user wanted? Compare the tools that it called with those that it had:
 
@@ -79,7 +79,7 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     asked = user_input(trace)
     if asked is None:
-        asked = (await task_and_outcome(judge)).task
+        asked = await task_of(trace, judge)
     metadata = _metadata(trace, asked)
     given = {
         "user_input": asked,
@@ -98,11 +98,11 @@ METRIC = Metric(
     level="trace",
     name="tool_correctness",
     kind="llm",
-    version="3",
+    version="4",
     threshold=0.5,
     question="Did the agent choose the right tools?",
     needs="tool calls or tool definitions; a judge",
     evaluate=_before_asking,
     ask=_ask,
-    rubrics=(TASK_AND_OUTCOME, RUBRIC),
+    rubrics=(TASK, RUBRIC),
 )
