@@ -34,7 +34,9 @@ class Completion(Verdict):
     Small models can compare two things, and take the answer's word when they are to quote evidence. ``verdict``: 0..1,
     1 is all of the task."""
 
-    answered: Literal["yes", "no"] = Field(description="Does the answer give just what the user asked for?")
+    answered: Literal["yes", "no"] = Field(
+        description="Does the answer say what the user wanted to know, or that what the user wanted was done?"
+    )
     taken: Literal["yes", "no"] = Field(description="Is what the answer says taken from the results?")
     reason: Reason = Field(description="What the user got, what not, and what shows it, in one to three sentences.")
     verdict: float = Field(ge=0.0, le=1.0, description="By the guide.")
