@@ -10,7 +10,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from shutil import copytree, ignore_patterns
+from shutil import copy, copytree, ignore_patterns
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -20,11 +20,17 @@ _PACKAGES = {"pandaeval_otel": "pandaeval_otel", "pandaeval_collector": "collect
 # What is not installed while a wheel is built has no types, and what happens to be installed shall make no difference.
 _MYPY = ["--config-file=", "--no-site-packages", "--ignore-missing-imports", "--follow-imports=silent"]
 _SETUP = """
+from pathlib import Path
+
 from mypyc.build import mypycify
+from native_sources import native
 from setuptools import setup
 
-modules = mypycify({arguments!r}, multi_file=True, opt_level={level!r}, debug_level="0", group_name={library!r})
-setup(name="compiled", packages=[], ext_modules=modules)
+for path in map(Path, {modules!r}):
+    path.write_text(native(path.read_text("utf-8")), "utf-8")
+arguments = [*{options!r}, *{modules!r}]
+libraries = mypycify(arguments, multi_file=True, opt_level={level!r}, debug_level="0", group_name={library!r})
+setup(name="compiled", packages=[], ext_modules=libraries)
 """
 
 
@@ -39,6 +45,7 @@ class CompiledModules(BuildHookInterface[Any]):
         folder = Path(self._folder.name)
         for package, where in _PACKAGES.items():
             copytree(Path(self.root, where), folder / package, ignore=ignore_patterns("__pycache__", "*.so"))
+        copy(Path(self.root, "native_sources.py"), folder)
         modules = _chosen(folder, self.config["compile"], self.config["leave"])
         self.app.display_info(f"mypyc compiles {len(modules)} modules, which takes minutes")
         _compile(folder, modules, self.config["opt-level"])
@@ -71,7 +78,7 @@ def _named(folder: Path, pattern: str) -> set[Path]:
 
 def _compile(folder: Path, modules: list[str], level: str) -> None:
     """In place. In a process of its own, as both mypy and setuptools work from the current folder."""
-    setup = _SETUP.format(arguments=[*_MYPY, *modules], level=level, library="pandaeval")
+    setup = _SETUP.format(options=_MYPY, modules=modules, level=level, library="pandaeval")
     (folder / "setup.py").write_text(setup)
     made = subprocess.run(
         [sys.executable, "setup.py", "build_ext", "--inplace"], cwd=folder, capture_output=True, text=True, check=False

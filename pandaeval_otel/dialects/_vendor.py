@@ -9,7 +9,7 @@ from typing import Any
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, SessionIds, session_id
 from pandaeval_otel.dialects._messages import Messages
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._tool_values import Outcome
 from pandaeval_otel.dialects._values import identifier, parsed
 from pandaeval_otel.model import Kind, Message, Text

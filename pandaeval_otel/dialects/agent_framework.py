@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pandaeval_otel.dialects._common import MAX_ERROR, error_of
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.model import Kind
 from pandaeval_otel.raw import RawLog, RawSpan
 

@@ -9,7 +9,7 @@ from typing import Any
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._messages import Messages, message_of, messages_of
 from pandaeval_otel.dialects._parts import blocks_of
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, identifier, parsed

@@ -12,7 +12,7 @@ from typing import Any
 
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, ToolResponse, Usage
 from pandaeval_otel.raw import RawLog, RawSpan

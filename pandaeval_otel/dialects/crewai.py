@@ -12,7 +12,7 @@ from typing import Any
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, error_of
 from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import asked
 from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
 from pandaeval_otel.dialects._vendor import CUT, said_by_user

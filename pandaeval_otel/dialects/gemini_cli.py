@@ -9,7 +9,7 @@ from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR
 from pandaeval_otel.dialects._messages import read_messages
 from pandaeval_otel.dialects._parts import part_of
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
 from pandaeval_otel.dialects._vendor import CUT

@@ -16,7 +16,7 @@ from pandaeval_otel.dialects._events import Told, told_by, tool_values
 from pandaeval_otel.dialects._gen_ai_kinds import kind_of
 from pandaeval_otel.dialects._messages import Messages, read_messages, system_text, was_cut
 from pandaeval_otel.dialects._parts import result_value
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
 from pandaeval_otel.dialects.plain import kind_by_name
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text

@@ -11,7 +11,7 @@ from typing import Any
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import error_of, session_id, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed

@@ -12,7 +12,7 @@ from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import session_id, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, system_text
 from pandaeval_otel.dialects._parts import result_value
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._salvage import salvage
 from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
 from pandaeval_otel.dialects._vendor import CUT

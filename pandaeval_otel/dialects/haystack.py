@@ -7,7 +7,7 @@ from typing import Any
 
 from pandaeval_otel.dialects._common import MAX_ERROR, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._transcripts import split_run

@@ -12,7 +12,7 @@ from typing import Any
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR
 from pandaeval_otel.dialects._prompted import without_protocol
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, identifier, parsed

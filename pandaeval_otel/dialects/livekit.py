@@ -12,7 +12,7 @@ from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, session_id, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
 from pandaeval_otel.dialects._vendor import said_by_user, system_of

@@ -12,7 +12,7 @@ from typing import Any
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, session_id, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of, system_text
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._transcripts import told_in_list
 from pandaeval_otel.dialects._values import first, hidden, identifier, parsed

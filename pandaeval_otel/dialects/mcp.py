@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel import semconv
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import hidden, identifier, parsed
 from pandaeval_otel.dialects._vendor import give_outcome

@@ -9,7 +9,7 @@ from typing import Any
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import part_of
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._values import parsed

@@ -17,7 +17,7 @@ from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._openinference_kinds import INPUT, METADATA, OUTPUT, agent_of, kind_of, tool_of
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, without_task_mark
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._salvage import salvage
 from pandaeval_otel.dialects._thoughts import with_thoughts

@@ -14,7 +14,7 @@ from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import tool_definitions
 from pandaeval_otel.dialects._indexed import indexed, indexed_messages
 from pandaeval_otel.dialects._prompted import without_protocol
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, identifier, parsed

@@ -9,7 +9,7 @@ from typing import Any
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, session_id, tool_definitions
 from pandaeval_otel.dialects._messages import read_messages
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
 from pandaeval_otel.dialects._vendor import CUT, system_of

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import error_of, session_candidates
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._values import first, identifier
 from pandaeval_otel.model import Kind
 from pandaeval_otel.raw import STATUS_ERROR, RawLog, RawSpan

@@ -14,7 +14,7 @@ from typing import Any
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._transcripts import split_run, told_in_list, with_answer, without_carriers
 from pandaeval_otel.dialects._values import count, hidden, identifier, parsed

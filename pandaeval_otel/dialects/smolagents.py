@@ -15,7 +15,7 @@ from typing import Any
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._recent import LISTS_KEPT, Recent
 from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS
 from pandaeval_otel.dialects._values import parsed

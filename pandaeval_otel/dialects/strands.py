@@ -11,7 +11,7 @@ from pandaeval_otel.dialects._common import MAX_ERROR, tool_definitions
 from pandaeval_otel.dialects._events import tool_values
 from pandaeval_otel.dialects._messages import system_text
 from pandaeval_otel.dialects._parts import result_value
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._values import first, hidden
 from pandaeval_otel.model import Kind
 from pandaeval_otel.raw import RawLog, RawSpan

@@ -13,7 +13,7 @@ from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import SessionIds, session_id, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed

@@ -8,7 +8,7 @@ from typing import Any
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._common import session_id, tool_definitions
 from pandaeval_otel.dialects._messages import messages_of
-from pandaeval_otel.dialects._protocol import Reading
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed

@@ -1,4 +1,4 @@
-"""A closed trace, its turns and tool calls, and the session that it belongs to."""
+"""A closed trace, its turns, and the session that it belongs to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pandaeval_otel.model.span import Captured, Span, ToolDefinition, Usage
+from pandaeval_otel.model.span import Span, ToolDefinition, Usage
+from pandaeval_otel.model.tool_call import ToolCall
 
 
 class Trigger(StrEnum):
@@ -29,40 +30,6 @@ FORCED = frozenset({Trigger.MAX_AGE, Trigger.SPAN_LIMIT, Trigger.MEMORY, Trigger
 
 # Nobody changes what stands here. It is not declared frozen because setting the fields of a frozen object takes four
 # times as long, and there are many.
-
-
-class _ReadWhenAsked:
-    """A field that may be given as :class:`Captured`, and then is its value."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = f"_{name}"
-
-    def __get__(self, instance: object, owner: type) -> Any:
-        if instance is None:
-            return None  # the field's default
-        given = getattr(instance, self._name)
-        return given.value if type(given) is Captured else given
-
-    def __set__(self, instance: object, value: Any) -> None:
-        setattr(instance, self._name, value)
-
-
-@dataclass(unsafe_hash=True)
-class ToolCall:
-    """One call of a tool, in the order of the run. ``arguments`` is a dict where it could be parsed.
-    ``has_result`` tells a captured ``None`` from a result that was not captured."""
-
-    name: str
-    id: str = ""
-    arguments: Any = None
-    result: Any = _ReadWhenAsked()
-    error: str | None = None
-    span_id: str = ""
-    agent: str = ""
-    start_ns: int = 0
-    end_ns: int = 0
-    has_arguments: bool = False
-    has_result: bool = False
 
 
 @dataclass(slots=True, unsafe_hash=True)

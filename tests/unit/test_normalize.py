@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -41,14 +41,26 @@ class Fake:
 
 
 @pytest.fixture
-def only(monkeypatch: pytest.MonkeyPatch) -> Any:
+def forgetful() -> Iterator[None]:
+    """Nothing is remembered of spans of other tests, nor later of this one's."""
+    _forget()
+    yield
+    _forget()
+
+
+def _forget() -> None:
+    spans._BY_SIGNATURE.clear()
+    spans._BY_KIND.clear()
+
+
+@pytest.fixture
+def only(forgetful: None, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Puts the given dialects in the place of those that are installed."""
 
     def use(*dialects: Fake) -> None:
+        _forget()
         order = tuple(sorted(dialects, key=lambda dialect: -dialect.priority))
         monkeypatch.setattr(spans, "dialects", lambda: order)
-        monkeypatch.setattr(spans, "_BY_SIGNATURE", {})
-        monkeypatch.setattr(spans, "_BY_KIND", {})
         prefixes = tuple({prefix for dialect in order for prefix in dialect.names})
         monkeypatch.setattr(spans, "_name_prefixes", lambda: prefixes)
 
@@ -182,10 +194,8 @@ def test_two_name_hints_of_which_one_begins_with_the_other(only: Any) -> None:
     assert normalize(raw(name="ai.text")).dialects == ("short",)
 
 
-def test_caches_stay_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caches_stay_bounded(forgetful: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spans, "_CACHE_LIMIT", 5)
-    monkeypatch.setattr(spans, "_BY_SIGNATURE", {})
-    monkeypatch.setattr(spans, "_BY_KIND", {})
     for number in range(40):
         span = normalize(raw({f"k{number}.{n}": n for n in range(3)} | {"gen_ai.operation.name": "chat"}))
         assert span.kind is Kind.LLM

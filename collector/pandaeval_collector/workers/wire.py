@@ -5,17 +5,24 @@ Both ends are the same program on the same machine, and nobody else has a hand o
 
 from __future__ import annotations
 
+import copyreg
 import pickle
 import sqlite3
 import struct
 import traceback
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from pandaeval_collector import understanding
 from pandaeval_collector.evaluator import Settings
+from pandaeval_collector.hints import Lacking
+from pandaeval_collector.members import Lost, Member
+from pandaeval_collector.result import Evaluator, Result, Unit
+from pandaeval_collector.score import Assumed, Score, Unscored
+from pandaeval_collector.store import JobRow
 from pandaeval_collector.understanding import NotUnderstoodError, Understood
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
@@ -26,6 +33,16 @@ _GOOD, _STORE, _BAD = b"=", b"~", b"!"
 EDITION = Path(understanding.__file__).stat().st_mtime_ns
 """Which installation this process runs. A worker of another one, put in place of ours since we started, would answer in
 words that we do not know."""
+
+
+def _by_constructor(kind: type[Any]) -> Callable[[Any], tuple[type[Any], Any]]:
+    values = attrgetter(*(field.name for field in fields(kind) if field.init))
+    return lambda each: (kind, values(each))
+
+
+# What an answer is made of comes out of a pickle by its constructor: an object of a compiled class is never without.
+for _kind in (Assumed, Evaluator, JobRow, Lacking, Lost, Member, Result, Score, Unit, Unscored):
+    copyreg.pickle(_kind, _by_constructor(_kind))
 
 
 @dataclass(frozen=True, slots=True)
