@@ -12,6 +12,9 @@ litellm = pytest.importorskip("litellm")
 from pandaeval_collector.judge.keys import missing_key  # noqa: E402
 from pandaeval_collector.judge.provider import Caller  # noqa: E402
 
+# What pydantic says of litellm's types is not ours to mend.
+pytestmark = pytest.mark.filterwarnings("ignore:Item 'summary' on TypedDict:UserWarning")
+
 _SETUP = {"timeout": 5.0, "models": ["openai/gpt-4o-mini"]}
 _CALL = {"model": "openai/gpt-4o-mini", "messages": [{"role": "user", "content": "?"}], "max_tokens": 5}
 
