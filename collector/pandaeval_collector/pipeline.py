@@ -223,7 +223,7 @@ class Pipeline:
         except Exception:
             if self._stopping:
                 raise
-            _log.exception("%s could not be dealt with", what)
+            _log.exception("%s could not be dealt with before the next start", what)
             self.telemetry.add("pandaeval.store.errors", "left")
 
     async def _close_due(self, now: float) -> None:
