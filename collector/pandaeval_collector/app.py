@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ from pandaeval_collector.receivers.submit_grpc import SubmitHandler
 from pandaeval_collector.series import Labels
 from pandaeval_collector.settings import evaluator, judge, timing, workers
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.connection import FILE_NAME
+from pandaeval_collector.store.damage import note_damage
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_collector.understanding import Run
 from pandaeval_collector.watching import Watching
@@ -68,6 +71,14 @@ class Collector:
     async def start(self) -> Listening:
         """Opens the store, resumes, then the doors. Raises what keeps it from starting; nothing is left running."""
         try:
+            return await self._begin()
+        except sqlite3.DatabaseError as error:
+            if not note_damage(Path(self._config.store.path) / FILE_NAME, error):
+                raise
+        return await self._begin()  # which puts the store aside
+
+    async def _begin(self) -> Listening:
+        try:
             return await self._start()
         except BaseException:
             await self._parts.aclose()
@@ -94,7 +105,8 @@ class Collector:
         health_address = await health.start()
         parts.push_async_callback(health.stop)
         scorer = await asyncio.to_thread(evaluator, config)
-        store = Store(Path(config.store.path), config.store.durability, config.store.max_bytes)
+        # On a thread: a large file takes a while, and the health checks want an answer meanwhile.
+        store = await asyncio.to_thread(Store, Path(config.store.path), config.store.durability, config.store.max_bytes)
         parts.callback(store.close)
         parts.push_async_callback(health.stop)  # before the store goes: a scrape reads it
         self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector.files import Request
+from pandaeval_collector.store.connection import PAGE_BYTES
 from support.collector import CollectorProcess, open_chunks, snapshot
 from support.kills import Results, differences, standing_results, uninterrupted
 from support.made_traces import Composer, MadeTrace
@@ -171,6 +174,23 @@ class TestFailingToStart:
         assert collector.counts()["store_errors", "put_aside", ""] == 1
         assert len(list(collector.data.glob("pandaeval.db.damaged-*"))) >= 1
         assert send(collector, traces[0]).acknowledged
+
+    def test_a_large_store_whose_open_traces_cannot_be_read_is_put_aside(self, make: Make) -> None:
+        """One that is not looked through at the start: the damage shows when the open traces are read."""
+        collector = make(SLOW).start()
+        for trace in composed(20):
+            assert send(collector, trace).acknowledged
+        assert collector.stop() == 0
+        file = collector.data / "pandaeval.db"
+        os.truncate(file, 65 << 20)
+        with closing(sqlite3.connect(file)) as store:
+            (root,) = store.execute("SELECT rootpage FROM sqlite_master WHERE name = 'chunks'").fetchone()
+        with file.open("r+b") as content:
+            content.seek((root - 1) * PAGE_BYTES)
+            content.write(b"\xff" * PAGE_BYTES)
+        collector.start()
+        assert "it was put aside" in collector.log()
+        assert collector.counts()["store_errors", "put_aside", ""] == 1
 
 
 class TestEnoughIsEnough:

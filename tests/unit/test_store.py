@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pandaeval_collector.store.damage as damage_module
 import pytest
 from pandaeval_collector.store import (
     Chunk,
@@ -23,6 +24,7 @@ from pandaeval_collector.store import (
     WriteSet,
     parcels,
 )
+from pandaeval_collector.store.connection import PAGE_BYTES
 from pandaeval_collector.store.schema import MIGRATIONS
 
 DAY_S = 86_400.0
@@ -313,6 +315,35 @@ class TestOpening:
         decide(store, T1, put(store, T1))
         assert not open_store().was_damaged
 
+    def test_damage_in_a_large_store_is_noted_when_it_is_met(
+        self, open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """To look through one at each start would keep senders waiting for minutes."""
+        monkeypatch.setattr(damage_module, "_SMALL_BYTES", 0)
+        open_store().close()
+        _destroy(tmp_path / "data" / "pandaeval.db", "labels")
+        store = open_store()
+        assert not store.was_damaged
+        with pytest.raises(sqlite3.DatabaseError), store.snapshot():
+            store.labels()
+        store.close()
+        assert open_store().was_damaged
+        assert not open_store().was_damaged
+
+    def test_damage_that_a_writer_meets_is_noted_too(
+        self, open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(damage_module, "_SMALL_BYTES", 0)
+        store = open_store()
+        put(store, T1)
+        store.close()
+        _destroy(tmp_path / "data" / "pandaeval.db", "meta")
+        store = open_store()
+        with pytest.raises(sqlite3.DatabaseError):
+            store.put("a key", "a value").result()
+        store.close()
+        assert open_store().was_damaged
+
     @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
     @pytest.mark.parametrize("how", ["noise", "cut", "zeros"])
     def test_a_damaged_log_does_not_keep_it_from_starting(
@@ -331,6 +362,17 @@ class TestOpening:
         decide(other, T1, put(other, T1))
         assert T1 in other.decided([T1])
         other.close()
+
+
+def _destroy(file: Path, name: str) -> None:
+    """Makes nonsense of the first page of a table or an index. The file must not be open."""
+    connection = sqlite3.connect(file)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+    connection.close()
+    with file.open("r+b") as content:
+        content.seek((root - 1) * PAGE_BYTES)
+        content.write(b"\xff" * PAGE_BYTES)
 
 
 def _overwrite(at: int) -> Callable[[bytes], bytes]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pandaeval_collector.store.connection import PAGE_BYTES, Durability, connect
+from pandaeval_collector.store.damage import note_damage
 from pandaeval_collector.store.writer import Writer
 
 
@@ -17,7 +18,7 @@ class Access:
 
     def __init__(self, file: Path, durability: Durability) -> None:
         self._file, self._durability = file, durability
-        self.writer = Writer(lambda: connect(file, durability))
+        self.writer = Writer(lambda: connect(file, durability), self._look_at)
         self.writer.start()
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
@@ -39,8 +40,14 @@ class Access:
         reader.execute("BEGIN")
         try:
             yield
+        except sqlite3.DatabaseError as error:
+            self._look_at(error)
+            raise
         finally:
             reader.execute("COMMIT")
+
+    def _look_at(self, error: BaseException) -> None:
+        note_damage(self._file, error)
 
     @contextlib.contextmanager
     def scan(self) -> Iterator[sqlite3.Connection]:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import fcntl
-import logging
 import os
 import sqlite3
-import time
 from pathlib import Path
 from typing import IO, Literal
 
+from pandaeval_collector.store.damage import look_through, put_aside
 from pandaeval_collector.store.schema import migrate
 
 Durability = Literal["full", "normal", "off"]
 
-_log = logging.getLogger(__name__)
 FILE_NAME = "pandaeval.db"
 PAGE_BYTES = 16384
 
@@ -50,7 +48,7 @@ def create(file: Path, durability: Durability) -> bool:
         if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
             raise
         damaged = True
-        _put_aside(file, error)
+        put_aside(file, error)
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
         _prepare(file, durability)
     directory = os.open(file.parent, os.O_RDONLY)
@@ -90,17 +88,6 @@ def _prepare(file: Path, durability: Durability) -> None:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         migrate(connection)
-        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()  # a second for some GiB
-        if found != "ok":
-            raise sqlite3.DatabaseError(found)
+        look_through(connection, file)
     finally:
         connection.close()
-
-
-def _put_aside(file: Path, error: Exception) -> None:
-    stamp = time.strftime("%Y%m%dT%H%M%S")
-    for suffix in ("", "-wal", "-shm"):
-        part = file.with_name(file.name + suffix)
-        if part.exists():
-            part.rename(file.with_name(f"{file.name}.damaged-{stamp}{suffix}"))
-    _log.error("the store was damaged (%s); it was put aside as %s.damaged-%s and a new one begun", error, file, stamp)

@@ -29,9 +29,13 @@ class Store(Chunks, Decisions, Sessions, Outgoing):
     def __init__(self, path: Path, durability: Durability = "full", max_bytes: int = 10 << 30) -> None:
         self.path = path
         file, self._lock = open_directory(path)
-        self.was_damaged = create(file, durability)
-        self._access = Access(file, durability)
-        super().__init__(self._access, max_bytes)
+        try:
+            self.was_damaged = create(file, durability)
+            self._access = Access(file, durability)
+            super().__init__(self._access, max_bytes)
+        except BaseException:
+            self._lock.close()
+            raise
         self.jobs = Jobs(self._writer, self._reader)
 
     # -- cursors and small facts ---------------------------------------------------------------------------------

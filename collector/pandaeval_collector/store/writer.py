@@ -33,8 +33,11 @@ class _Job:
 class Writer:
     """Runs work on the store's only writing connection, in order of submission. Safe to call from any thread."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        self._connect = connect
+    def __init__(
+        self, connect: Callable[[], sqlite3.Connection], on_error: Callable[[Exception], None] = lambda _: None
+    ) -> None:
+        """``on_error`` hears of every failure that a caller is told, on the writer's thread."""
+        self._connect, self._on_error = connect, on_error
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="pandaeval-store", daemon=True)
         self._started: Future[None] = Future()
@@ -110,6 +113,7 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - whatever failed, its callers have to be told
             _roll_back(connection)
             if len(jobs) == 1:
+                self._on_error(error)
                 jobs[0].future.set_exception(error)
             else:
                 for job in jobs:

@@ -1,0 +1,61 @@
+"""Damage to the store's file: how it is found, remembered until the next start, and put aside.
+
+To look through a file of some GiB on a cold disk takes minutes, in which nothing could be accepted. So only a small one
+is looked through at each start; a large one when SQLite met damage in it, which is noted beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sqlite3
+import time
+from pathlib import Path
+
+_log = logging.getLogger(__name__)
+_SMALL_BYTES = 64 << 20  # a second on a disk that reads 64 MB/s
+_PRIMARY = 0xFF  # of SQLite's result codes; what lies above tells more of the same
+
+
+class DamagedFileError(sqlite3.DatabaseError):
+    """The file's pages do not hold together."""
+
+
+def note_damage(file: Path, error: BaseException) -> bool:
+    """Whether SQLite says that the file is not what it was written as: then the next start looks through it."""
+    if getattr(error, "sqlite_errorcode", 0) & _PRIMARY not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return False
+    note = _note(file)
+    if not note.exists():
+        _log.error("the store is damaged (%s): restart the collector, which puts it aside and begins a new one", error)
+        with contextlib.suppress(OSError):  # a disk that is full, too; the next error notes it
+            note.write_text(f"{error}\n")
+    return True
+
+
+def look_through(connection: sqlite3.Connection, file: Path) -> None:
+    """All of a file that is small or suspected. Raises :class:`DamagedFileError`."""
+    is_suspected = _note(file).exists()
+    if not is_suspected and file.stat().st_size > _SMALL_BYTES:
+        return
+    if is_suspected:
+        _log.warning("looking through the store (%d MiB), in which damage was met", file.stat().st_size >> 20)
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise DamagedFileError(found)
+    _note(file).unlink(missing_ok=True)
+
+
+def put_aside(file: Path, error: Exception) -> None:
+    """Renames the file and its log; nothing is deleted."""
+    stamp = time.strftime("%Y%m%dT%H%M%S")
+    for suffix in ("", "-wal", "-shm"):
+        part = file.with_name(file.name + suffix)
+        if part.exists():
+            part.rename(file.with_name(f"{file.name}.damaged-{stamp}{suffix}"))
+    _note(file).unlink(missing_ok=True)
+    _log.error("the store was damaged (%s); it was put aside as %s.damaged-%s and a new one begun", error, file, stamp)
+
+
+def _note(file: Path) -> Path:
+    return file.with_name(f"{file.name}.suspected")
