@@ -41,7 +41,7 @@ async def run(folder: Path, traces: int, seconds: float, late_window: float) -> 
     log = folder / "blocks.jsonl"
     blocks = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     done = len(blocks) * BLOCK
-    store = Store(folder, "normal", max_bytes=1 << 40)
+    store = Store(folder / "data", "normal", max_bytes=1 << 40)
     # The encoded copies leave as soon as they are sent; here nobody sends, so they are trimmed below.
     line = Line(store, Evaluator(load("embedded")), Emitter(("logs", "traces")))
     pipeline = Pipeline(store, line, Timing(close=_NEVER, late_window=late_window))

@@ -1,6 +1,8 @@
 """From the start of the process to ``/readyz`` saying yes, with an empty store and with open traces to resume.
 
-python tests/bench/startup.py [--runs 7]
+    python tests/bench/startup.py [--runs 7] [--data DIR]
+
+``--data``: a folder with a collector's ``data`` directory, such as one that ``flat.py`` filled, instead of those two.
 """
 
 from __future__ import annotations
@@ -23,6 +25,11 @@ def once(folder: Path) -> tuple[float, float]:
         return server.wait_ready(pause_s=0.005), server.cpu_s()
 
 
+def of_folder(folder: Path, runs: int) -> str:
+    size = sum(file.stat().st_size for file in (folder / "data").iterdir())
+    return _shown(runs, {f"{size / 1e9:.1f} GB": [once(folder) for _ in range(runs)]})
+
+
 def report(runs: int, open_traces: int) -> str:
     with tempfile.TemporaryDirectory() as folder:
         empty = [once(Path(folder)) for _ in range(runs)]
@@ -30,9 +37,13 @@ def report(runs: int, open_traces: int) -> str:
             server.wait_ready()
             send(server.address, Load(open_traces * SPANS_PER_TRACE, SIZES["1 KB"]))
         resumed = [once(Path(folder)) for _ in range(max(1, runs // 2))]
+    return _shown(runs, {"empty store": empty, f"{open_traces:,} open traces of 12 spans": resumed})
+
+
+def _shown(runs: int, measured: dict[str, list[tuple[float, float]]]) -> str:
     rows = [
         [what, median(wall for wall, _ in found), max(wall for wall, _ in found), median(cpu for _, cpu in found)]
-        for what, found in (("empty store", empty), (f"{open_traces:,} open traces of 12 spans", resumed))
+        for what, found in measured.items()
     ]
     return table(f"Ready after, s, {runs} runs", ["store", "median", "worst", "CPU s"], rows)
 
@@ -41,8 +52,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--traces", type=int, default=10_000)
+    parser.add_argument("--data", type=Path)
     asked = parser.parse_args()
-    print(report(asked.runs, asked.traces))
+    print(of_folder(asked.data, asked.runs) if asked.data else report(asked.runs, asked.traces))
 
 
 if __name__ == "__main__":
