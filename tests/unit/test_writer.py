@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ class Rig:
             connection.execute("CREATE TABLE numbers (n INTEGER PRIMARY KEY)")
         connection.close()
         self.gate = threading.Event()
+        self.together: list[list[int]] = []
+        """What items were done in one call."""
         self.writer = Writer(self._connect)
         self.writer.start()
 
@@ -46,6 +48,13 @@ class Rig:
             return number
 
         return self.writer.submit(work)
+
+    def insert_item(self, number: int) -> Future[None]:
+        return self.writer.submit_item(self._insert_all, number)
+
+    def _insert_all(self, connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
+        self.together.append([*numbers])
+        connection.executemany("INSERT INTO numbers VALUES (?)", [(number,) for number in numbers])
 
     def numbers(self) -> list[int]:
         with sqlite3.connect(self.file) as connection:
@@ -75,6 +84,23 @@ def test_what_waits_together_shares_one_commit(rig: Rig) -> None:
     assert [future.result(10) for future in futures] == list(range(200))
     assert rig.writer.commits - before == 2  # the one that held the thread, and the group
     assert rig.numbers() == list(range(200))
+
+
+def test_items_of_a_kind_are_done_together_and_in_order(rig: Rig) -> None:
+    rig.hold()
+    futures: list[Future[Any]] = [rig.insert_item(1), rig.insert_item(2), rig.insert(3), rig.insert_item(4)]
+    rig.gate.set()
+    assert [outcome(future) for future in futures] == [None, None, 3, None]
+    assert rig.together == [[1, 2], [4]]
+    assert rig.numbers() == [1, 2, 3, 4]
+
+
+def test_an_item_that_fails_is_undone_alone(rig: Rig) -> None:
+    rig.hold()
+    futures = [rig.insert_item(number) for number in (1, 2, 2, 3)]
+    rig.gate.set()
+    assert [outcome(future) for future in futures] == [None, None, sqlite3.IntegrityError, None]
+    assert rig.numbers() == [1, 2, 3]
 
 
 def test_a_job_that_fails_is_undone_alone(rig: Rig) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 import orjson
 
 from pandaeval_collector.store import jobs, numbers
+from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.parcels import Parcel
 from pandaeval_collector.store.responses import BLOCK_BITS
 from pandaeval_collector.store.rows import ResultRow, SeriesRow, TraceRow, WriteSet, pack_ids
@@ -28,10 +29,9 @@ def apply(
     redecided = {trace.trace_id for trace in changes.traces if trace.revision > 1}
     jobs.add(connection, changes.jobs, judged, redecided, now, traces.keys() - known.keys())
     jobs.end(connection, changes.ended, now)
-    connection.executemany("INSERT OR IGNORE INTO labels VALUES (?, ?)", changes.labels)
+    insert(connection, "labels", changes.labels, verb="INSERT OR IGNORE")
     _put_out(connection, changes.outbox, now)
-    for added in changes.series:
-        _add_to_series(connection, added, now)
+    _add_to_series(connection, changes.series, now)
     return _insert_results(connection, changes.results, traces, traces.keys() - known.keys(), now)
 
 
@@ -42,9 +42,9 @@ def _apply_traces(
     first = _next(connection, "traces")
     new = [trace for trace in traces if trace.trace_id not in known]
     found = {trace.trace_id: number for number, trace in enumerate(new, first)}
-    connection.executemany(
-        """INSERT INTO traces (revision, final, digest, known, chunks, size, decided_at, no, trace_id)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    insert(
+        connection,
+        "traces (revision, final, digest, known, chunks, size, decided_at, no, trace_id)",
         [(*_decision(trace, now), found[trace.trace_id], trace.trace_id) for trace in new],
     )
     again = [trace for trace in traces if trace.trace_id in known]
@@ -65,17 +65,19 @@ def _apply_sessions(connection: sqlite3.Connection, changes: WriteSet, traces: M
     connection.executemany("DELETE FROM members WHERE no = ?", [(number,) for number in moved.values()])
     # When an open session was touched is of no account: a page of the table is not written for it.
     for open_, ids in ((1, changes.touched), (0, changes.closed)):
-        connection.executemany(
-            """INSERT INTO sessions (session_id, open, touched_at) VALUES (?, ?, ?)
-               ON CONFLICT (session_id) DO UPDATE SET open = excluded.open, touched_at = excluded.touched_at
-               WHERE NOT (open AND excluded.open)""",
+        insert(
+            connection,
+            "sessions (session_id, open, touched_at)",
             [(id_, open_, now) for id_ in ids],
+            """ON CONFLICT (session_id) DO UPDATE SET open = excluded.open, touched_at = excluded.touched_at
+               WHERE NOT (open AND excluded.open)""",
         )
     rows = changes.session_traces
     of_trace = _numbers(connection, [row.trace_id for row in rows], traces, now)
     of_session = numbers.of_sessions(connection, {row.session_id for row in rows if row.session_id})
-    connection.executemany(
-        "INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, ?, ?)",
+    insert(
+        connection,
+        "members",
         [
             (
                 of_trace[m.trace_id],
@@ -88,10 +90,13 @@ def _apply_sessions(connection: sqlite3.Connection, changes: WriteSet, traces: M
             )
             for m in rows
         ],
+        verb="INSERT OR REPLACE",
     )
-    connection.executemany(
-        "INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?)",
+    insert(
+        connection,
+        "responses",
         [(no >> BLOCK_BITS, r.continued, r.digest, no) for r in changes.responses if (no := of_trace[r.trace_id])],
+        verb="INSERT OR IGNORE",
     )
 
 
@@ -113,9 +118,9 @@ def _insert_results(
             fresh[row.id] = row, no
     for seq, (row, _) in enumerate(fresh.values(), _next(connection, "results")):
         row.seq = seq
-    connection.executemany(
-        """INSERT INTO results (seq, id, unit, metric, about, revision, counted, created_at, body)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    insert(
+        connection,
+        "results (seq, id, unit, metric, about, revision, counted, created_at, body)",
         [(r.seq, r.id, r.unit, r.metric, no, r.revision, r.counted, now, r.body) for r, no in fresh.values()],
     )
     return [row for row, _ in fresh.values()]
@@ -188,8 +193,9 @@ def _put_out(connection: sqlite3.Connection, parcels: Sequence[Parcel], now: flo
     first = _next(connection, "outbox")
     ends = itertools.accumulate((parcel.items for parcel in parcels), initial=first - 1)
     next(ends)
-    connection.executemany(
-        "INSERT INTO outbox (seq, signal, created_at, body, size, items) VALUES (?, ?, ?, ?, ?, ?)",
+    insert(
+        connection,
+        "outbox (seq, signal, created_at, body, size, items)",
         [
             (seq, each.signal, now, each.packed, len(each.packed), each.items)
             for seq, each in zip(ends, parcels, strict=True)
@@ -197,25 +203,42 @@ def _put_out(connection: sqlite3.Connection, parcels: Sequence[Parcel], now: flo
     )
 
 
-def _add_to_series(connection: sqlite3.Connection, row: SeriesRow, now: float) -> None:
-    key = hashlib.blake2b(f"{row.name}\0{row.attributes}".encode(), digest_size=16).hexdigest()
-    found = connection.execute("SELECT count, total, buckets, exemplars FROM series WHERE key = ?", (key,)).fetchone()
-    buckets = orjson.loads(found[2]) if found else [0] * row.width
-    exemplars = orjson.loads(found[3]) if found else {}
-    for index, count in row.buckets.items():
-        buckets[index] += count
-    exemplars.update({str(index): exemplar for index, exemplar in row.exemplars.items()})
-    packed = (orjson.dumps(buckets).decode(), orjson.dumps(exemplars).decode())
-    if found:
-        connection.execute(
-            "UPDATE series SET count = ?, total = ?, buckets = ?, exemplars = ? WHERE key = ?",
-            (found[0] + row.count, found[1] + row.total, *packed, key),
+def _add_to_series(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) -> None:
+    keys = [hashlib.blake2b(f"{row.name}\0{row.attributes}".encode(), digest_size=16).hexdigest() for row in added]
+    standing: dict[str, tuple[float, float, list[int], dict[str, object]]] = {}
+    for marks, group in numbers.batched(set(keys)):
+        rows = connection.execute(
+            f"SELECT key, count, total, buckets, exemplars FROM series WHERE key IN ({marks})",  # noqa: S608
+            group,
         )
-    else:
-        connection.execute(
-            "INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
-            (key, row.name, row.attributes, int(now * 1e9), row.count, row.total, *packed),
-        )
+        for key, count, total, buckets, exemplars in rows:
+            standing[key] = count, total, orjson.loads(buckets), orjson.loads(exemplars)
+    by_key = dict(zip(keys, added, strict=True))
+    for key, row in zip(keys, added, strict=True):
+        count, total, buckets, exemplars = standing.get(key) or (0, 0.0, [0] * row.width, {})
+        for index, number in row.buckets.items():
+            buckets[index] += number
+        exemplars.update({str(index): exemplar for index, exemplar in row.exemplars.items()})
+        standing[key] = count + row.count, total + row.total, buckets, exemplars
+    insert(
+        connection,
+        "series (key, name, attributes, start_ns, count, total, buckets, exemplars)",
+        [
+            (
+                key,
+                by_key[key].name,
+                by_key[key].attributes,
+                int(now * 1e9),
+                count,
+                total,
+                orjson.dumps(buckets).decode(),
+                orjson.dumps(exemplars).decode(),
+            )
+            for key, (count, total, buckets, exemplars) in standing.items()
+        ],
+        """ON CONFLICT (key) DO UPDATE SET count = excluded.count, total = excluded.total,
+           buckets = excluded.buckets, exemplars = excluded.exemplars""",
+    )
 
 
 def forget_sent(connection: sqlite3.Connection, signal: str, seq: int, limit: int) -> int:

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 import zstandard
 
 from pandaeval_collector.store.access import Access
+from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.packing import pack, unpack
 from pandaeval_collector.store.part import Part
 from pandaeval_collector.store.rows import Chunk
@@ -48,14 +49,7 @@ class Chunks(Part):
         committed. Raises :class:`StoreFullError` at once."""
         self._refuse_when_full()
 
-        def work(connection: sqlite3.Connection) -> None:
-            # Packed here and not by the caller: an event loop is too dear to compress on.
-            rows = [self._row(chunk) for chunk in chunks]
-            self._size += sum(len(row[7]) for row in rows)
-            connection.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-            connection.executemany("INSERT OR IGNORE INTO endings VALUES (?)", [(id_,) for id_ in endings])
-
-        return self._writer.submit(work)
+        return self._writer.submit_item(self._insert, (chunks, endings))
 
     def read_chunks(self, ids: Collection[int]) -> list[tuple[bool, bytes]]:
         """``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace must not
@@ -109,11 +103,22 @@ class Chunks(Part):
                 f"the store holds {self._size >> 20} MiB, its budget store.max_bytes is {self._max_bytes >> 20} MiB"
             )
 
-    def _row(self, chunk: Chunk) -> tuple[int, bytes, int, int, int, int, int, bytes, str, int]:
-        packed, data = pack(chunk.data)
-        size = len(chunk.data)
-        head = (chunk.id, chunk.trace_id, chunk.logs, chunk.items, chunk.start_ns, size, packed, data)
-        return (*head, chunk.session, chunk.closes)
+    def _insert(
+        self, connection: sqlite3.Connection, appended: Sequence[tuple[Sequence[Chunk], Sequence[str]]]
+    ) -> None:
+        # Packed here and not by the callers: an event loop is too dear to compress on.
+        chunks = [chunk for some, _ in appended for chunk in some]
+        rows = [_row(*each) for each in zip(chunks, pack([chunk.data for chunk in chunks]), strict=True)]
+        self._size += sum(len(row[7]) for row in rows)
+        insert(connection, "chunks", rows)
+        insert(connection, "endings", [(id_,) for _, ended in appended for id_ in ended], verb="INSERT OR IGNORE")
 
     def _newest_chunk(self) -> int:
         return int(self._reader().execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()[0])
+
+
+def _row(chunk: Chunk, content: tuple[bool, bytes]) -> tuple[int, bytes, int, int, int, int, int, bytes, str, int]:
+    packed, data = content
+    size = len(chunk.data)
+    head = (chunk.id, chunk.trace_id, chunk.logs, chunk.items, chunk.start_ns, size, packed, data)
+    return (*head, chunk.session, chunk.closes)

@@ -61,7 +61,7 @@ def create(file: Path, durability: Durability) -> bool:
 
 def connect(file: Path, durability: Durability, read_only: bool = False) -> sqlite3.Connection:
     """A connection in autocommit mode (transactions are written out), usable from one thread."""
-    connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False, cached_statements=64)
+    connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False, cached_statements=256)
     try:
         _set_up(connection, durability, read_only)
     except sqlite3.Error:  # a damaged file may show itself here

@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from pandaeval_collector.store import numbers
+from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.rows import Job, JobEnd, JobRow
 from pandaeval_collector.store.writer import Writer
 
@@ -213,11 +214,11 @@ def add(
     known = {traces[job.trace_id] for job in jobs if job.trace_id not in fresh}
     there = _ids(connection, "jobs WHERE trace", known)
     there |= _ids(connection, "results WHERE about", known & {traces[trace_id] for trace_id in redecided})
-    connection.executemany(
-        """INSERT INTO jobs (id, trace, trace_id, metric, state, due_at, created_at, body)
-           VALUES (?, ?, ?, ?, 'due', ?, ?, ?)""",
+    insert(
+        connection,
+        "jobs (id, trace, trace_id, metric, state, due_at, created_at, body)",
         [
-            (job.id, traces[job.trace_id], job.trace_id, job.metric, now + job.delay, now, job.body)
+            (job.id, traces[job.trace_id], job.trace_id, job.metric, "due", now + job.delay, now, job.body)
             for job in jobs
             if job.id not in there
         ],

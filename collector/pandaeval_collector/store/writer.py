@@ -6,28 +6,36 @@ What waits in line when the thread gets to it shares one transaction and one fsy
 
 from __future__ import annotations
 
+import itertools
 import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from pandaeval_collector import failpoints
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], Any]
+Together = Callable[[sqlite3.Connection, Sequence[Any]], None]
 
 _MAX_GROUP = 512
 
 
 @dataclass(slots=True)
 class _Job:
-    work: Work
+    """``work``, or ``item`` and what is done with several of its kind."""
+
     future: Future[Any]
+    work: Work | None = None
+    together: Together | None = None
+    item: Any = None
 
 
 class Writer:
@@ -53,13 +61,12 @@ class Writer:
     def submit(self, work: Work) -> Future[Any]:
         """``work(connection)`` runs inside a transaction; the future is done after the commit, with its value or
         error. It can be cancelled until its turn comes. After :meth:`close` the future fails at once."""
-        job = _Job(work, Future())
-        with self._lock:
-            if self._closed:
-                job.future.set_exception(RuntimeError("the store is closed"))
-            else:
-                self._queue.put(job)
-        return job.future
+        return self._submit(_Job(Future(), work))
+
+    def submit_item(self, together: Callable[[sqlite3.Connection, Sequence[T]], None], item: T) -> Future[None]:
+        """The same for work that costs less done together: items that wait next to each other and have the same
+        ``together`` are passed to it as one sequence, or one by one where that fails."""
+        return self._submit(_Job(Future(), together=together, item=item))
 
     def waiting(self) -> int:
         """Pieces of work that have not begun yet."""
@@ -73,6 +80,14 @@ class Writer:
                 self._queue.put(None)
         if self._thread.is_alive():
             self._thread.join()
+
+    def _submit(self, job: _Job) -> Future[Any]:
+        with self._lock:
+            if self._closed:
+                job.future.set_exception(RuntimeError("the store is closed"))
+            else:
+                self._queue.put(job)
+        return job.future
 
     def _run(self) -> None:
         try:
@@ -107,7 +122,7 @@ class Writer:
     def _commit(self, connection: sqlite3.Connection, jobs: list[_Job]) -> None:
         try:
             connection.execute("BEGIN IMMEDIATE")
-            values = [job.work(connection) for job in jobs]
+            values = [*_done(connection, jobs)]
             failpoints.reach("before_commit")
             connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - whatever failed, its callers have to be told
@@ -123,6 +138,17 @@ class Writer:
         self.commits += 1
         for job, value in zip(jobs, values, strict=True):
             job.future.set_result(value)
+
+
+def _done(connection: sqlite3.Connection, jobs: Sequence[_Job]) -> Iterator[Any]:
+    """The value of each."""
+    for together, alike in itertools.groupby(jobs, attrgetter("together")):
+        if together is None:
+            yield from (job.work(connection) for job in alike if job.work is not None)
+        else:
+            items = [job.item for job in alike]
+            together(connection, items)
+            yield from (None for _ in items)
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
