@@ -84,7 +84,7 @@ class Pipeline:
             store, self._traces, self.telemetry, clock, self.end_session, is_draining=lambda: self._stopping
         )
         timing = self.timing
-        self._tidying = Upkeep(store, timing.late_window, timing.retention, self.telemetry, self._traces.reopened)
+        self._upkeep = Upkeep(store, timing.late_window, timing.retention, self.telemetry, self._traces.reopened)
         self._settling = Settling(store, line, self._patiently, self._settled)
         self._turns = Turns()
         self._ahead = Ahead(understands or Here(line.understanding), self._patiently)
@@ -114,6 +114,11 @@ class Pipeline:
         """How long the trace that should be decided next is overdue, seconds."""
         due_at = self._traces.next_deadline()
         return 0.0 if due_at is None else max(0.0, self._clock() - due_at)
+
+    @property
+    def is_tidying(self) -> bool:
+        """Whether what is old is being dropped just now."""
+        return self._upkeep.is_at_work
 
     # -- in ------------------------------------------------------------------------------------------------------
 
@@ -150,6 +155,7 @@ class Pipeline:
             await self.close_all(Trigger.SHUTDOWN)
         await self._ahead.drop()
         await self._settling.close()
+        await self._upkeep.stop()
 
     async def close_all(self, trigger: Trigger) -> None:
         """Decides every open trace, then every open session."""
@@ -204,7 +210,7 @@ class Pipeline:
                     await self._or_left(self._close_due(now), "sessions")
                 if now >= upkeep_at:
                     upkeep_at = now + self.timing.upkeep
-                    await self._or_left(self._tidying.run(), "what is old")
+                    self._upkeep.begin()
                 self.rounds += 1
                 if batch is None:
                     await asyncio.sleep(_TICK_S)

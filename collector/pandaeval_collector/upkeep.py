@@ -1,4 +1,8 @@
-"""What a running collector throws away: raw spans after the late window, and all else after the retention."""
+"""What a running collector throws away: raw spans after the late window, and all else after the retention.
+
+That may take a while (a day of results, when the retention is made shorter). Nothing waits for it: it goes beside the
+decisions, in short steps, and rests after each as long as it took, so that senders have their turn at the store.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,14 @@ from pandaeval_collector.telemetry import Telemetry
 
 _log = logging.getLogger(__name__)
 
-_FORGET = 2000
+_FORGET = 500
+"""Rows of a kind that go in one step. Senders wait while it lasts: some 40 ms where pages are given back, too."""
 _CROWDED, _FULL = 0.7, 0.9
 """Parts of the disk budget between which the retention goes down to nothing but the late window."""
 
 
 class Upkeep:
-    """Keeps one store within its bounds; seconds. ``keep``: traces whose spans are still needed."""
+    """Keeps one store within its bounds; seconds. ``keep``: traces whose spans are still needed. One event loop."""
 
     def __init__(
         self,
@@ -31,18 +36,42 @@ class Upkeep:
     ) -> None:
         self._store, self._telemetry, self._keep = store, telemetry, keep
         self._late_window, self._retention = late_window, retention
+        self._round: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a round is under way."""
+        return self._round is not None and not self._round.done()
+
+    def begin(self) -> None:
+        """Begins a round, unless one is under way."""
+        if not self.is_at_work:
+            self._round = asyncio.create_task(self.run(), name="pandaeval-upkeep")
+
+    async def stop(self) -> None:
+        """Returns when the step at hand is done."""
+        self._stopping = True
+        if self._round is not None:
+            await self._round
 
     async def run(self) -> None:
-        """One round; a store that fails just now is tidied up in the next."""
-        forgotten = _FORGET
+        """One round; what fails just now is taken up again in the next."""
         try:
-            while forgotten == _FORGET:
-                work = self._store.forget(self._late_window, self._kept_for(), time.time(), self._keep(), limit=_FORGET)
-                forgotten = await asyncio.wrap_future(work)
+            while await self._forget() == _FORGET and not self._stopping:
+                pass
             await asyncio.to_thread(self._store.checkpoint)
-        except sqlite3.Error as error:
-            _log.error("the store could not be tidied up (%s)", error)
+        except Exception as error:  # noqa: BLE001 - the next round finds the same, and may get on
+            _log.error("the store could not be tidied up (%s)", error, exc_info=not isinstance(error, sqlite3.Error))
             self._telemetry.add("pandaeval.store.errors", "upkeep")
+
+    async def _forget(self) -> int:
+        began = time.monotonic()
+        work = self._store.forget(self._late_window, self._kept_for(), time.time(), self._keep(), limit=_FORGET)
+        forgotten = await asyncio.wrap_future(work)
+        if not self._stopping:
+            await asyncio.sleep(time.monotonic() - began)
+        return forgotten
 
     def _kept_for(self) -> float:
         """What is configured, and less while the disk budget runs out: old results go before new spans are refused."""

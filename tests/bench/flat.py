@@ -58,7 +58,7 @@ async def run(folder: Path, traces: int, seconds: float, late_window: float) -> 
             done += BLOCK
             for signal in ("logs", "traces"):
                 store.forget_sent(signal, 1 << 62, limit=1 << 40).result()
-            await pipeline._tidying.run()
+            await pipeline._upkeep.run()
             # Sessions that are over; the next blocks bring others.
             over = pipeline._sessions.take_all(Trigger.IDLE)
             await pipeline._close_sessions({session.session_id: session.trigger for session in over})

@@ -102,10 +102,11 @@ class RunningLine:
         return await self.pipeline.traces(trace.request(spans).SerializeToString())
 
     async def wait(self, seconds: float) -> None:
-        """Moves the clock on, and returns when what is due then is decided and committed."""
+        """Moves the clock on, and returns when what is due then is decided and committed, or dropped as too old."""
         self.now += seconds
         before = self.pipeline.rounds
         await until(lambda: self.pipeline.rounds > before + 1, 60)  # processes may have to be started again
+        await until(lambda: not self.pipeline.is_tidying)
 
     async def settle(self) -> None:
         """Until every trace is decided, and every session scored."""

@@ -330,6 +330,38 @@ class TestTrouble:
             await line.settle()
             assert line.standing() == as_file([trace])
 
+    async def test_scoring_goes_on_while_much_is_dropped(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
+            await line.wait(0.0)
+            held = Future[int]()
+            monkeypatch.setattr(line.store, "forget", lambda *_, **__: held)
+            line.now += 2.0
+            await until(lambda: line.pipeline.is_tidying)
+            await line.send(trace)
+            line.now += QUIET
+            await until(lambda: bool(line.of(trace, "coherence")))
+            held.set_result(0)
+
+    async def test_a_stop_does_not_wait_until_all_is_dropped(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
+            await line.wait(0.0)
+            forget, steps = line.store.forget, list[int]()
+
+            def never_done(*arguments: Any, limit: int) -> Future[int]:
+                steps.append(limit)
+                done = Future[int]()
+                forget(*arguments, limit=limit).add_done_callback(lambda _: done.set_result(limit))
+                return done
+
+            monkeypatch.setattr(line.store, "forget", never_done)
+            line.now += 2.0
+            await until(lambda: len(steps) > 2)
+            await line.pipeline.stop()
+            assert not line.pipeline.is_tidying
+
     async def test_tidying_up_may_fail(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         failures = failing_disk(monkeypatch)
         [trace] = in_one_session(1)
