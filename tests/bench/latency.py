@@ -1,9 +1,10 @@
 """From the close of a trace to its emitted results, at a steady rate of spans.
 
 A trace closes ``close.quiet`` after its last span was acknowledged; emitted means that all its inline results stand in
-the file of the JSON lines exporter, after its fsync. The file is looked at every 2 ms.
+the file of the JSON lines exporter, after its fsync. The file is looked at every 2 ms. What a small write to the same
+disk took meanwhile is in the last columns.
 
-    python tests/bench/latency.py [--rate 5000] [--seconds 30]
+    python tests/bench/latency.py [--rate 5000] [--seconds 30] [--workers 1 --all-cores]
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import re
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
+from _disk import DiskProbe
 from _load import Load, send
-from _server import collector
+from _server import SERVER_CORE, collector
 from _table import table
 from synthetic import SIZES, SPANS_PER_TRACE
 
@@ -54,13 +57,28 @@ class _Tail:
                 self.seen.update((each.decode(), now) for each in _TRACE.findall(lines))
 
 
-def measure(size: str, rate: float, seconds: float) -> tuple[list[float], int]:
-    """Seconds from close to results, sorted, and how many traces were sent. The first second warms up."""
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """``waits``: seconds from close to results, sorted; of how many ``traces``. ``disk``: what it took meanwhile."""
+
+    waits: list[float]
+    traces: int
+    disk: DiskProbe
+
+    def ms(self, quantile: float) -> float:
+        """Milliseconds; 1.0 is the longest."""
+        return 1e3 * self.waits[min(len(self.waits) - 1, int(quantile * len(self.waits)))]
+
+
+def measure(size: str, rate: float, seconds: float, workers: int = 0, core: int | None = SERVER_CORE) -> Measured:
+    """One run. The first second warms up."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         results, acks = folder / "results.jsonl", folder / "acks.json"
         settings = {"CLOSE__QUIET": f"{QUIET_S}s", "EXPORTERS__JSONL__PATH": str(results)}
-        with collector(folder, settings) as server:
+        settings["LINE__WORKERS"] = str(workers)
+        disk = DiskProbe(folder)
+        with collector(folder, settings, core) as server, disk:
             server.wait_ready()
             tail = _Tail(results)
             load = Load(int(rate * seconds), SIZES[size], traces=1, connections=4, rate=rate, acks=str(acks))
@@ -73,24 +91,30 @@ def measure(size: str, rate: float, seconds: float) -> tuple[list[float], int]:
         acked: dict[str, float] = json.loads(acks.read_text())
         from_second = min(acked.values()) + 1.0
         waits = [tail.seen[id_] - at - QUIET_S for id_, at in acked.items() if at > from_second and id_ in tail.seen]
-        return sorted(waits), sum(1 for at in acked.values() if at > from_second)
+        return Measured(sorted(waits), sum(1 for at in acked.values() if at > from_second), disk)
 
 
-def report(rate: float, seconds: float) -> str:
+def report(rate: float, seconds: float, workers: int = 0, core: int | None = SERVER_CORE) -> str:
     rows: list[list[object]] = []
     for size in SIZES:
-        waits, traces = measure(size, rate, seconds)
-        p50, p99 = waits[len(waits) // 2] * 1e3, waits[int(len(waits) * 0.99)] * 1e3
-        rows.append([f"{size}, {rate:,.0f} spans/s, 12 a request", p50, p99, waits[-1] * 1e3, f"{len(waits)}/{traces}"])
-    return table("From close to results, ms", ["load", "p50", "p99", "max", "traces with results"], rows)
+        found = measure(size, rate, seconds, workers, core)
+        times = [found.ms(0.5), found.ms(0.99), found.ms(1.0)]
+        with_results = f"{len(found.waits)}/{found.traces}"
+        load = f"{size}, {rate:,.0f} spans/s, 12 a request"
+        rows.append([load, *times, with_results, found.disk.ms(0.99), found.disk.ms(1.0)])
+    where = "all cores, shared with the load" if core is None else "one core"
+    head = ["load", "p50", "p99", "max", "traces with results", "disk p99", "disk worst"]
+    return table(f"From close to results, ms; {where}, {workers} workers", head, rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rate", type=float, default=5000)
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--workers", type=int, default=0, help="line.workers")
+    parser.add_argument("--all-cores", action="store_true")
     asked = parser.parse_args()
-    print(report(asked.rate, asked.seconds))
+    print(report(asked.rate, asked.seconds, asked.workers, None if asked.all_cores else SERVER_CORE))
 
 
 if __name__ == "__main__":
