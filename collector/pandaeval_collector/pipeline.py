@@ -33,6 +33,8 @@ from pandaeval_otel.model import Trigger
 _log = logging.getLogger(__name__)
 
 _TICK_S = 0.05
+_FEW, _GATHER_S = 128, 0.01
+"""After a batch of fewer traces others get the time to come together: each batch has costs of its own."""
 _LOOK_S = 0.5
 """Under load, so often it is looked which sessions are over: nothing may be under way then."""
 _BATCH = 256
@@ -212,15 +214,20 @@ class Pipeline:
                     upkeep_at = now + self.timing.upkeep
                     self._upkeep.begin()
                 self.rounds += 1
-                if batch is None:
-                    await asyncio.sleep(_TICK_S)
+                if batch is None or len(batch.due) < _FEW:
+                    await asyncio.sleep(_TICK_S if batch is None else _GATHER_S)
         finally:
             await self._turns.rest()
 
     async def _begin(self, batch: Batch) -> None:
-        """Returns when the batch is being decided, and those before it are."""
+        """Returns when those before it are committed and the batch is decided. Any sooner, and the next one would be
+        taken before anybody can deal with it, and what becomes due meanwhile would wait for one more; but a full one
+        is followed by another that can be taken at once."""
         await asyncio.wait([batch.ready])
-        await self._turns.begin(self._or_left(self._decide(batch), f"{len(batch.due)} traces"))
+        decided = asyncio.Event()
+        await self._turns.begin(self._or_left(self._decide(batch, decided), f"{len(batch.due)} traces"))
+        if len(batch.due) < _BATCH:
+            await decided.wait()
 
     async def _or_left(self, work: Awaitable[None], what: str) -> None:
         """The last resort: of what fails here nothing is lost, and it is taken up again at the next start."""
@@ -237,18 +244,24 @@ class Pipeline:
         if sessions:
             await self._close_sessions({session.session_id: session.trigger for session in sessions})
 
-    async def _decide(self, batch: Batch) -> None:
+    async def _decide(self, batch: Batch, decided: asyncio.Event) -> None:
+        try:
+            await self._decide_or_give_up(batch, decided)
+        finally:
+            decided.set()
+
+    async def _decide_or_give_up(self, batch: Batch, decided: asyncio.Event) -> None:
         failpoints.reach("before_decide")
         due = batch.due
         try:
             understood = await batch.ready
-            await self.settle(lambda: self._line.file(due, understood()))
+            await self._settling.settle(lambda: self._line.file(due, understood()), decided.set)
         except Exception as error:
             if self._stopping:
                 raise
             if len(due) > 1:
                 for each in due:
-                    await self._decide(self._ahead.begin([each]))
+                    await self._decide_or_give_up(self._ahead.begin([each]), decided)
                 return
             _log.exception("trace %s could not be decided", due[0].trace_id.hex())
             await self.settle(lambda: _given_up(due[0]))

@@ -44,10 +44,11 @@ class Settling:
         """Decisions that were made and could not be committed."""
         self._under_way: set[asyncio.Task[None]] = set()
 
-    async def settle(self, decide: Callable[[], Decision]) -> None:
+    async def settle(self, decide: Callable[[], Decision], decided: Callable[[], None] = lambda: None) -> None:
         """Has a decision made and committed, in the order of asking; each is made on what those before leave behind.
-        What was begun is finished even if the caller is gone. Raises what ``decide`` and the commit raise."""
-        task = asyncio.create_task(self._settle(decide))
+        ``decided`` is called when only the commit is left, and the next decision can be made. What was begun is
+        finished even if the caller is gone. Raises what ``decide`` and the commit raise."""
+        task = asyncio.create_task(self._settle(decide, decided))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         await asyncio.shield(task)
@@ -61,7 +62,7 @@ class Settling:
         await asyncio.gather(*self._under_way, return_exceptions=True)
         self._thread.shutdown()
 
-    async def _settle(self, decide: Callable[[], Decision]) -> None:
+    async def _settle(self, decide: Callable[[], Decision], decided: Callable[[], None]) -> None:
         async with self._deciding:
             failed = self._failed
             decision = await self._decide(decide)
@@ -75,6 +76,7 @@ class Settling:
             except BaseException:
                 self._committing.release()
                 raise
+        decided()
         try:
             rows = await self._patiently(lambda: asyncio.wrap_future(self._store.commit(decision.changes)))
             failpoints.reach("after_decision_commit")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -16,6 +17,8 @@ from pandaeval_collector.store import ResultRow, WriteSet
 from support.doors import until
 from support.line import RunningLine, as_file, in_session
 from support.made_traces import Composer, MadeTrace
+
+from pandaeval_otel.assembly import CloseRules
 
 QUIET = 11.0
 
@@ -135,3 +138,41 @@ async def test_one_whose_caller_is_gone_is_committed_all_the_same(
         held.let_all_through()
         await second
         assert set(line.store.open_sessions()) == {"a", "b"}
+
+
+async def test_what_becomes_due_during_a_decision_is_in_the_next_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is taken before the decision is made would only wait, and leave the others to the one after it."""
+    traces, due_at = made(5), CloseRules().quiet + 0.05
+    gate = threading.Event()
+    async with RunningLine(tmp_path) as line:
+        for trace in traces:
+            await line.send(trace)
+            line.now += 0.1
+        held = Held(line, monkeypatch)
+        file = Line.file
+
+        def third_waits(of: Line, due: Sequence[object], *more: object) -> Decision:
+            if len(held.filed) == 2:
+                gate.wait(10)
+            return file(of, due, *more)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Line, "file", third_waits)
+        line.now = due_at
+        await held.until_filed(1)
+        held.go()  # beside the first nothing is begun: it is a time to look for sessions that are over
+        await until(lambda: line.pipeline.open_traces == 4)
+        line.now = due_at + 0.1
+        await held.until_filed(2)
+        line.now = due_at + 0.2  # the third is being decided while the second is committed
+        await asyncio.sleep(0.1)
+        line.now = due_at + 0.3
+        held.go()
+        await asyncio.sleep(0.1)  # now the fourth could be taken
+        line.now = due_at + 0.4
+        held.all = False
+        gate.set()
+        await line.settle()
+        assert held.filed == [1, 1, 1, 2]
+        assert line.standing() == as_file(traces)
