@@ -12,7 +12,6 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -25,9 +24,10 @@ from pandaeval_collector.receivers import Accepted, Submitted
 from pandaeval_collector.settling import Settling, Turns
 from pandaeval_collector.store import ResultRow, Store, TraceRow, WriteSet
 from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.timing import Timing
 from pandaeval_collector.understanding import NotUnderstoodError, Run, Understands
 from pandaeval_collector.upkeep import Upkeep
-from pandaeval_otel.assembly import CloseRules, DueTrace, SessionAssembler, TraceAssembler
+from pandaeval_otel.assembly import DueTrace, SessionAssembler, TraceAssembler
 from pandaeval_otel.model import Trigger
 
 _log = logging.getLogger(__name__)
@@ -41,21 +41,6 @@ _BATCH = 256
 """Filing many traces of a session at once takes less than one by one; all of a batch is in memory."""
 _RETRY_S = 1.0
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Rules of closing and keeping; seconds and bytes."""
-
-    close: CloseRules = field(default_factory=CloseRules)
-    session_idle: float = 900.0
-    session_max_age: float = 86_400.0
-    late_window: float = 600.0
-    retention: float = 604_800.0
-    upkeep: float = 30.0
-    """Seconds between two rounds of forgetting."""
-    judge_wait: float = 0.0
-    """How long a session that is over waits for judges, seconds."""
 
 
 class Pipeline:

@@ -9,11 +9,11 @@ from pandaeval_collector.cores import usable_cores
 from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.metric import registry
+from pandaeval_collector.timing import Timing
 from pandaeval_otel.assembly import CloseRules
 
 if TYPE_CHECKING:
     from pandaeval_collector.judging import JudgeConfig
-    from pandaeval_collector.pipeline import Timing
 
 MOST_WORKERS = 3
 """More would wait for the one process that files what they understood."""
@@ -108,8 +108,6 @@ def close_rules(config: Config) -> CloseRules:
 
 
 def timing(config: Config) -> Timing:
-    from pandaeval_collector.pipeline import Timing
-
     return Timing(
         close=close_rules(config),
         session_idle=config.session.idle,

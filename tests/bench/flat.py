@@ -23,8 +23,9 @@ from pandaeval_collector.emission import Emitter
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.garbage import spare_the_garbage_collector
 from pandaeval_collector.line import Line
-from pandaeval_collector.pipeline import Pipeline, Timing
+from pandaeval_collector.pipeline import Pipeline
 from pandaeval_collector.store import Store
+from pandaeval_collector.timing import Timing
 from synthetic import SIZES, SPANS_PER_TRACE, Stream
 
 from pandaeval_otel.assembly import CloseRules

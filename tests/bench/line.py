@@ -33,13 +33,14 @@ from pandaeval_collector.emission import Emitter
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.garbage import spare_the_garbage_collector
 from pandaeval_collector.line import Line
-from pandaeval_collector.pipeline import Pipeline, Timing
+from pandaeval_collector.pipeline import Pipeline
 from pandaeval_collector.result import Result
 from pandaeval_collector.sessions import Sessions
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import Durability
 from pandaeval_collector.store.writer import Writer
 from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.timing import Timing
 from pandaeval_collector.workers import Setup, Workers
 from synthetic import SIZES, SPANS_PER_TRACE, Stream
 

@@ -10,9 +10,10 @@ from pandaeval_collector.awaited import Awaited
 from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
 from pandaeval_collector.judging import Patience, Runner
 from pandaeval_collector.line import Line
-from pandaeval_collector.pipeline import Pipeline, Timing
+from pandaeval_collector.pipeline import Pipeline
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.timing import Timing
 from support.doors import until
 from support.embedder import WordEmbedder
 from support.judged import ScriptedConfidence

@@ -14,8 +14,8 @@ import pandaeval_collector.evaluator.evaluator as evaluator_module
 import pandaeval_collector.pipeline as pipeline_module
 import pytest
 from pandaeval_collector.metric import registry
-from pandaeval_collector.pipeline import Timing
 from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded
+from pandaeval_collector.timing import Timing
 from support.disk import failing_disk
 from support.doors import until
 from support.embedder import WordEmbedder

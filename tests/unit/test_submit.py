@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from pandaeval_collector.pipeline import Timing
 from pandaeval_collector.receivers import Draining, Overloaded, Submitted
 from pandaeval_collector.submitted import SessionEndings
+from pandaeval_collector.timing import Timing
 from support.disk import failing_disk
 from support.doors import until
 from support.line import RunningLine, as_file, in_session

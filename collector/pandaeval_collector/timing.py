@@ -1,0 +1,22 @@
+"""When traces and sessions are over, and how long what they leave behind is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pandaeval_otel.assembly import CloseRules
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Rules of closing and keeping; seconds and bytes."""
+
+    close: CloseRules = field(default_factory=CloseRules)
+    session_idle: float = 900.0
+    session_max_age: float = 86_400.0
+    late_window: float = 600.0
+    retention: float = 604_800.0
+    upkeep: float = 30.0
+    """Seconds between two rounds of forgetting."""
+    judge_wait: float = 0.0
+    """How long a session that is over waits for judges, seconds."""
