@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pandaeval_collector.store.damage as damage_module
@@ -17,6 +18,7 @@ from pandaeval_collector.store import (
     ResultRow,
     SeriesRow,
     SessionTraceRow,
+    Shelf,
     Store,
     StoreBusyError,
     StoreFullError,
@@ -329,6 +331,19 @@ class TestOpening:
         store.close()
         assert open_store().was_damaged
         assert not open_store().was_damaged
+
+    def test_damage_that_another_process_meets_is_noted_too(
+        self, open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One that reads beside, for ``line.workers``."""
+        monkeypatch.setattr(damage_module, "_SMALL_BYTES", 0)
+        store = open_store()
+        chunk = put(store, T1)
+        store.close()
+        _destroy(tmp_path / "data" / "pandaeval.db", "chunks")
+        with closing(Shelf(tmp_path / "data")) as shelf, pytest.raises(sqlite3.DatabaseError), shelf.snapshot():
+            shelf.chunks([chunk])
+        assert open_store().was_damaged
 
     def test_damage_that_a_writer_meets_is_noted_too(
         self, open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

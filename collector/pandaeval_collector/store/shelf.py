@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_collector.store.damage import note_damage
 from pandaeval_collector.store.packing import unpack
 
 
@@ -30,7 +31,8 @@ class Shelf:
 
     def __init__(self, path: Path) -> None:
         """``path``: the data directory."""
-        self._reader = connect(path / FILE_NAME, "off", read_only=True)
+        self._file = path / FILE_NAME
+        self._reader = connect(self._file, "off", read_only=True)
 
     def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
         """See :func:`contents`."""
@@ -43,6 +45,9 @@ class Shelf:
         self._reader.execute("BEGIN")
         try:
             yield
+        except sqlite3.DatabaseError as error:
+            note_damage(self._file, error)
+            raise
         finally:
             self._reader.execute("COMMIT")
 
