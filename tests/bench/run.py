@@ -19,6 +19,8 @@ import line
 import memory
 import startup
 
+from pandaeval_otel.compiled import is_compiled
+
 
 def machine() -> str:
     """What the figures were measured on."""
@@ -27,10 +29,16 @@ def machine() -> str:
     )
     libraries = ", ".join(f"{name} {version(name)}" for name in ("grpcio", "protobuf", "numpy", "zstandard", "uvloop"))
     load = Path("/proc/loadavg").read_text().split()[0]
+    build = "compiled build" if is_compiled() else "no compiled modules"
     return (
-        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {processor}, Linux {platform.release()}, "
-        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {libraries}; load average {load} before"
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {processor}, Linux {platform.release()}, {_system()}, "
+        f"Python {platform.python_version()} ({platform.python_compiler()}), {build}, "
+        f"SQLite {sqlite3.sqlite_version}, {libraries}; load average {load} before"
     )
+
+
+def _system() -> str:
+    return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from pandaeval_collector.store.responses import BLOCK_BITS, Responses
 from pandaeval_collector.store.schema import MIGRATIONS
 from pandaeval_collector.telemetry import Telemetry
 from support.chained import turn
+from support.database import open_database
 from support.embedder import WordEmbedder
 from support.judged import ScriptedConfidence, stored
 from support.line import RunningLine, as_file
@@ -240,10 +240,9 @@ class TestForgotten:
             await say(line, ONE, TWO, turn(9, ["resp_9"]))
             await line.settle()
             assert rows(tmp_path, "SELECT count(*) FROM responses") == 4
-            with sqlite3.connect(tmp_path / "pandaeval.db") as connection:
+            with open_database(tmp_path / "pandaeval.db") as connection:
                 connection.execute("UPDATE traces SET decided_at = 0")
                 connection.execute("UPDATE sessions SET touched_at = 0")
-            connection.close()
             line.store.forget(1.0, 100.0, now=50.0).result(10)
             assert rows(tmp_path, "SELECT count(*) FROM members") == 3
             line.store.forget(1.0, 100.0, now=200.0).result(10)
@@ -253,11 +252,10 @@ class TestForgotten:
 
     def test_a_block_goes_with_its_last_trace(self, tmp_path: Path) -> None:
         store = Store(tmp_path, "off")
-        with sqlite3.connect(tmp_path / "pandaeval.db") as connection:
+        with open_database(tmp_path / "pandaeval.db") as connection:
             for no in (7, 1 << BLOCK_BITS, (1 << BLOCK_BITS) + 1):
                 connection.execute("INSERT INTO responses VALUES (?, 0, ?, ?)", (no >> BLOCK_BITS, b"12345678", no))
             connection.execute("INSERT INTO traces VALUES (?, x'00', 1, 1, '', x'', '[]', 0, 1e12)", (1 << BLOCK_BITS,))
-        connection.close()
         store.forget(1.0, 1.0, now=10.0).result(10)
         store.close()
         assert rows(tmp_path, "SELECT min(no) FROM responses") == 1 << BLOCK_BITS
@@ -265,7 +263,7 @@ class TestForgotten:
 
 class TestOlderStores:
     async def test_a_conversation_that_began_before_the_update_goes_on(self, tmp_path: Path) -> None:
-        with sqlite3.connect(tmp_path / "pandaeval.db") as old:
+        with open_database(tmp_path / "pandaeval.db") as old:
             for script in MIGRATIONS[:6]:
                 old.executescript(script)
             old.execute("PRAGMA user_version = 6")
@@ -274,7 +272,6 @@ class TestOlderStores:
             old.execute(
                 "INSERT INTO members VALUES (1, 1, ?, 1, 2, '{\"response_id\": \"resp_1\"}', x'')", (ONE.trace_id,)
             )
-        old.close()
         async with RunningLine(tmp_path) as line:
             await say(line, TWO, THREE)
             assert places(line, ONE, TWO, THREE) == ["s", "resp_1", "resp_1"]
@@ -375,7 +372,6 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> list[list[bytes]]:
 
 
 def rows(folder: Path, query: str) -> Any:
-    with sqlite3.connect(folder / "pandaeval.db") as connection:
+    with open_database(folder / "pandaeval.db") as connection:
         [(found,)] = connection.execute(query).fetchall()
-    connection.close()
     return found

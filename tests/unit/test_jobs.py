@@ -165,7 +165,7 @@ def test_a_dead_job_can_be_retried_by_hand(store: Store) -> None:
     _add(store, _job("abc"), _job("abd"))
     _leased(store)
     store.commit(WriteSet(ended=[JobEnd("abc", "dead", "timeout"), JobEnd("abd", "done")])).result()
-    with sqlite3.connect(store.path / "pandaeval.db", isolation_level=None) as other:
+    with contextlib.closing(sqlite3.connect(store.path / "pandaeval.db", isolation_level=None)) as other:
         assert [job.id for job in jobs.found(other, "ab")] == ["abc", "abd"]
         assert [job.why for job in jobs.listed(other, "dead", 10)] == ["timeout"]
         assert jobs.retry(other, ["abc", "abd"], time.time()) == 1
@@ -218,6 +218,10 @@ def test_jobs_of_an_older_store_go_on(tmp_path: Path) -> None:
 
 class JobsMachine(RuleBasedStateMachine):
     """Any order of events: each job is in one state, ended ones stay ended, leases are exclusive."""
+
+    def teardown(self) -> None:
+        if hasattr(self, "connection"):
+            self.connection.close()
 
     @initialize()
     def open(self) -> None:

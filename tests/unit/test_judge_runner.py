@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,6 +20,7 @@ from pandaeval_collector.line import Decision, Line
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
 from support.asked import GOOD, said
+from support.database import open_database
 from support.doors import until
 from support.embedder import WordEmbedder
 from support.judged import stored
@@ -201,7 +201,7 @@ async def test_a_verdict_that_was_paid_for_is_not_paid_for_again(tmp_path: Path)
         jobs.decide(3)
         await jobs.runner.drain()
         judged = jobs.results()
-    with sqlite3.connect(tmp_path / "pandaeval.db") as database:
+    with open_database(tmp_path / "pandaeval.db") as database:
         database.execute("UPDATE jobs SET state = 'leased', ended_at = NULL WHERE state = 'done'")
         database.execute("DELETE FROM results WHERE metric = ?", (CONFIDENCE,))
     async with _jobs(tmp_path) as jobs:

@@ -6,7 +6,6 @@ import json
 import random
 import re
 import shutil
-import sqlite3
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.line import Line
 from pandaeval_collector.score import Score, Why
 from pandaeval_collector.store import Store
+from support.database import open_database
 from support.embedder import WordEmbedder
 from support.judged import call, stored, trace
 from support.made_traces import Composer
@@ -155,7 +155,7 @@ def test_the_sql_of_the_documentation_is_not_skewed(judged: tuple[float, list[di
     truth, results = judged
     store = Store(tmp_path, "off")
     store.close()
-    with sqlite3.connect(tmp_path / "pandaeval.db") as database:
+    with open_database(tmp_path / "pandaeval.db") as database:
         database.executemany(
             """INSERT INTO results (id, unit, about, metric, revision, counted, created_at, body)
                VALUES (?, ?, 0, 'trace.task_completion', ?, 1, 0, ?)""",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pandaeval_collector.outbox import Outbox
 from pandaeval_collector.store import DamagedError, Store, WriteSet, parcels
 from pandaeval_collector.store.parcels import opened
 from pandaeval_collector.telemetry import Telemetry
+from support.database import open_database
 from support.doors import until
 
 from pandaeval_otel.skeleton import Request
@@ -34,9 +34,8 @@ def put(store: Store, signal: str, items: list[bytes]) -> None:
 
 
 def damage_first(store: Store) -> None:
-    with sqlite3.connect(store.path / "pandaeval.db") as other:
+    with open_database(store.path / "pandaeval.db") as other:
         other.execute("UPDATE outbox SET body = x'00' WHERE seq = (SELECT min(seq) FROM outbox)")
-    other.close()
 
 
 @given(st.lists(st.binary(max_size=9) | st.just(bytes(200_000)), max_size=1200))
@@ -90,9 +89,8 @@ def test_what_was_sent_before_it_was_dropped_is_not_counted(store: Store) -> Non
 
 
 def test_a_row_of_an_older_store_is_one_item(store: Store) -> None:
-    with sqlite3.connect(store.path / "pandaeval.db") as other:
+    with open_database(store.path / "pandaeval.db") as other:
         other.execute("INSERT INTO outbox (signal, created_at, body, size) VALUES ('logs', 20, x'6c6f67', 3)")
-    other.close()
     put(store, "logs", [b"new", b"newer"])
     assert [(row.seq, row.body) for row in store.outbox_after("logs", 0)] == [(1, b"log"), (2, b"new"), (3, b"newer")]
     assert store.outbox_waiting("logs", 0) == 3

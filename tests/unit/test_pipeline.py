@@ -16,6 +16,7 @@ import pytest
 from pandaeval_collector.metric import registry
 from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded
 from pandaeval_collector.timing import Timing
+from support.database import open_database
 from support.disk import failing_disk
 from support.doors import until
 from support.embedder import WordEmbedder
@@ -508,18 +509,16 @@ def members(line: RunningLine, session: str) -> list[bytes]:
 
 def damage(line: RunningLine, trace: MadeTrace) -> None:
     """Makes the stored spans of a trace unreadable."""
-    with sqlite3.connect(line.folder / "pandaeval.db") as connection:
+    with open_database(line.folder / "pandaeval.db") as connection:
         connection.execute("UPDATE chunks SET data = x'ffff' WHERE trace_id = ?", (trace.trace_id,))
-    connection.close()
 
 
 def spoil_session(line: RunningLine, session: str) -> None:
     """Makes what is remembered of a session unreadable."""
-    with sqlite3.connect(line.folder / "pandaeval.db") as connection:
+    with open_database(line.folder / "pandaeval.db") as connection:
         connection.execute(
             "UPDATE members SET body = '{}' WHERE session = (SELECT no FROM sessions WHERE session_id = ?)", (session,)
         )
-    connection.close()
 
 
 def hold_appends(line: RunningLine, monkeypatch: pytest.MonkeyPatch) -> list[Future[None]]:

@@ -28,6 +28,7 @@ from pandaeval_collector.store import (
 )
 from pandaeval_collector.store.connection import PAGE_BYTES
 from pandaeval_collector.store.schema import MIGRATIONS
+from support.database import open_database
 
 DAY_S = 86_400.0
 T1, T2, T3 = (bytes(15) + bytes([number]) for number in (1, 2, 3))
@@ -274,11 +275,10 @@ class TestOpening:
     def test_an_older_file_becomes_a_current_one(self, version: int, open_store: OpenStore, tmp_path: Path) -> None:
         (tmp_path / "data").mkdir(mode=0o700)
         file = tmp_path / "data" / "pandaeval.db"
-        with sqlite3.connect(file) as connection:
+        with open_database(file) as connection:
             for number in range(version):
                 connection.executescript(MIGRATIONS[number])
             connection.execute(f"PRAGMA user_version = {version}")
-        connection.close()
         store = open_store()
         assert user_version(file) == len(MIGRATIONS)
         decide(store, T1, put(store, T1))
@@ -286,9 +286,8 @@ class TestOpening:
     def test_a_newer_file_is_left_alone(self, open_store: OpenStore, tmp_path: Path) -> None:
         open_store().close()
         file = tmp_path / "data" / "pandaeval.db"
-        with sqlite3.connect(file) as connection:
+        with open_database(file) as connection:
             connection.execute("PRAGMA user_version = 99")
-        connection.close()
         with pytest.raises(NewerStoreError, match="schema version 99"):
             open_store()
         assert user_version(file) == 99

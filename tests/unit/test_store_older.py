@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from pandaeval_collector.members import Answer, from_row
 from pandaeval_collector.store import ResultRow, Store, TraceRow, WriteSet
 from pandaeval_collector.store.rows import pack_ids
 from pandaeval_collector.store.schema import MIGRATIONS
+from support.database import open_database
 
 T1, T2 = b"\x01" * 16, b"\x02" * 16
 SPANS = frozenset({b"aaaaaaaa", b"bbbbbbbb"})
@@ -37,7 +37,7 @@ def member(vector: bytes, output: str | None) -> bytes:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """A store of schema version 3 with two traces, their session and results, opened by the current program."""
-    with sqlite3.connect(tmp_path / "pandaeval.db") as old:
+    with open_database(tmp_path / "pandaeval.db") as old:
         for script in MIGRATIONS[:3]:
             old.executescript(script)
         old.execute("PRAGMA user_version = 3")
@@ -59,7 +59,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
         old.executemany("INSERT INTO results VALUES (?, ?, ?, ?, 1, 0, 20, '{}')", rows)
         old.execute("DELETE FROM results WHERE seq = 10")
         old.execute("INSERT INTO outbox (signal, created_at, body, size) VALUES ('logs', 20, x'6c6f67', 3)")
-    old.close()
     store = Store(tmp_path, "off")
     yield store
     store.close()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from pandaeval_collector.store.writer import Writer
+from support.database import open_database
 from support.disk import FailingDisk
 
 
@@ -19,9 +20,8 @@ class Rig:
 
     def __init__(self, file: Path) -> None:
         self.file, self.failures = file, dict[str, int]()
-        with sqlite3.connect(file) as connection:
+        with open_database(file) as connection:
             connection.execute("CREATE TABLE numbers (n INTEGER PRIMARY KEY)")
-        connection.close()
         self.gate = threading.Event()
         self.together: list[list[int]] = []
         """What items were done in one call."""
@@ -57,9 +57,8 @@ class Rig:
         connection.executemany("INSERT INTO numbers VALUES (?)", [(number,) for number in numbers])
 
     def numbers(self) -> list[int]:
-        with sqlite3.connect(self.file) as connection:
+        with open_database(self.file) as connection:
             found = [row[0] for row in connection.execute("SELECT n FROM numbers ORDER BY n")]
-        connection.close()
         return found
 
 

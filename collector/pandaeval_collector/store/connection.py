@@ -15,6 +15,9 @@ Durability = Literal["full", "normal", "off"]
 
 FILE_NAME = "pandaeval.db"
 PAGE_BYTES = 16384
+_CHECKPOINT_PAGES = 1000
+"""The commit that fills the log so far copies it into the file, and requests wait for that: 10 to 20 ms at 16 MB. Four
+times as many pages take four times as long, and save three bytes in a hundred."""
 
 
 class StoreBusyError(RuntimeError):
@@ -76,7 +79,7 @@ def _set_up(connection: sqlite3.Connection, durability: Durability, read_only: b
         connection.execute("PRAGMA query_only = ON")
         return
     connection.execute(f"PRAGMA synchronous = {durability.upper()}")
-    connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
     connection.execute(f"PRAGMA journal_size_limit = {256 << 20}")
     connection.execute("PRAGMA temp_store = MEMORY")
 
