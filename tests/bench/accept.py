@@ -27,7 +27,7 @@ from _table import table
 from synthetic import SIZES, SPANS_PER_TRACE
 
 OPEN = {"CLOSE__QUIET": "1h", "CLOSE__IDLE": "1h", "CLOSE__MAX_AGE": "2h"}
-QUIET_S = 1.0
+QUIET_S = 0.2
 RATES = (20_000.0, 40_000.0, 60_000.0, 80_000.0)
 """Spans a second."""
 NOWHERE = {"EXPORTERS__OTLP__ENDPOINT": "127.0.0.1:9"}

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from _table import table
@@ -59,10 +59,10 @@ def unpack(wheel: Path, folder: Path) -> dict[str, Path]:
     return {name: folder / name for name in ("pure", "compiled")}
 
 
-def once(packages: Path, span_bytes: int, spans: int) -> Costs:
-    """CPU microseconds per span and phase."""
-    command = [sys.executable, "-P", str(_LINE), "--cpu", str(span_bytes), "--spans", str(spans)]
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(packages), str(_LINE.parent)])}
+def once(packages: Sequence[Path], span_bytes: int, spans: int, python: str = sys.executable) -> Costs:
+    """CPU microseconds per span and phase, of the collector in ``packages``."""
+    command = [python, "-P", str(_LINE), "--cpu", str(span_bytes), "--spans", str(spans)]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*packages, _LINE.parent]))}
     answer = subprocess.run(command, env=environ, check=True, stdout=subprocess.PIPE, text=True)
     found: Costs = json.loads(answer.stdout)
     return found
@@ -75,7 +75,7 @@ def report(builds: dict[str, Path], rounds: int, spans: int) -> str:
         found: dict[str, list[Costs]] = {name: [] for name in builds}
         for _ in range(rounds):
             for name, packages in builds.items():
-                found[name].append(once(packages, span_bytes, spans))
+                found[name].append(once([packages], span_bytes, spans))
         best = {name: {phase: _best(each, [phase]) for phase in _PHASES} for name, each in found.items()}
         rows.extend(_row(size, phase, best["pure"][phase], best["compiled"][phase]) for phase in _PHASES)
         rows.append(_row(size, "**both**", _best(found["pure"], _PHASES), _best(found["compiled"], _PHASES)))
