@@ -153,4 +153,4 @@ def test_five_lines_make_scores(name: str, tmp_path: Path) -> None:
 
 
 def _plain(requirements: list[str]) -> list[str]:
-    return [f"{re.split(r'[[=<>]', each)[0].lower()}==" for each in requirements]
+    return [f"{re.split(r'[=<>[]', each)[0].lower()}==" for each in requirements]
