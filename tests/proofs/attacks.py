@@ -1,0 +1,176 @@
+"""What a hostile or broken sender does to a collector, beside normal traffic: each attack at its size and ten times it.
+
+    python tests/proofs/attacks.py                          # all of it, about half an hour on two cores
+    python tests/proofs/attacks.py --only "bombs" --scale 1
+
+One collector takes all attacks on its doors one after the other, without a restart in between; what needs a collector
+or a command of its own comes after. Held against it: the normal traffic's 99th percentile stays within a second, memory
+within 512 MB, every refusal is a clear answer, the health check answers; at the end everything that was acknowledged is
+decided and the books balance. Each attack adds a line to the ledger. Leaves with 1 if anything was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
+
+from support.collector import CollectorProcess, DiedError  # noqa: E402
+from support.hostile.alone import ALONE  # noqa: E402
+from support.hostile.beside import Memory, NormalTraffic, Seen  # noqa: E402
+from support.hostile.strike import ATTACKS, UNCLEAR, Target, strike  # noqa: E402
+
+P99_S, RSS_BYTES = 1.0, 512 << 20
+_CALM_S = 5.0
+
+
+def main() -> int:
+    options = _options()
+    problems: list[str] = []
+    for scale in options.scale:
+        names = [name for name in ATTACKS if not options.only or name in options.only]
+        if names:
+            problems += _on_one_collector(options, names, scale)
+        for name, attack in ALONE.items():
+            if not options.only or name in options.only:
+                problems += _alone(options, name, attack, scale)
+    print(*problems or ["nothing was wrong"], sep="\n")
+    return 1 if problems else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    known = [*ATTACKS, *ALONE]
+    parser.add_argument("--only", action="append", choices=known, metavar="NAME", help=f"one of: {', '.join(known)}")
+    parser.add_argument("--scale", type=int, nargs="+", default=[1, 10])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("attacks-ledger.jsonl"))
+    return parser.parse_args()
+
+
+def _on_one_collector(options: argparse.Namespace, names: Sequence[str], scale: int) -> list[str]:
+    folder = Path(tempfile.mkdtemp(prefix="pandaeval-attacks-"))
+    problems: list[str] = []
+    acknowledged: set[bytes] = set()
+    with CollectorProcess(folder) as collector:
+        collector.start()
+        assert collector.process is not None
+        target = Target(
+            collector.grpc, f"127.0.0.1:{collector.http_port}", f"127.0.0.1:{collector.health_port}"
+        )
+        try:
+            with NormalTraffic(collector, options.seed) as traffic:
+                for name in ["", *names]:
+                    wrong, seen = _one(options, collector.process.pid, target, traffic, name, scale)
+                    problems += wrong
+                    acknowledged |= seen.traces
+                    if not collector.running():
+                        raise DiedError(f"{name} ended the collector with {collector.exit_code()}:\n{collector.log()}")
+            acknowledged |= traffic.take().traces
+            problems += _last_word(collector, acknowledged)
+        except DiedError as error:
+            problems.append(str(error))
+    if problems:
+        print(f"see {folder}", file=sys.stderr)
+    else:
+        shutil.rmtree(folder)
+    return problems
+
+
+def _one(
+    options: argparse.Namespace, pid: int, target: Target, traffic: NormalTraffic, name: str, scale: int
+) -> tuple[list[str], Seen]:
+    """One attack and the calm after it; ``""`` is the calm before the first."""
+    traffic.take()
+    began = time.monotonic()
+    answers: Counter[str] = Counter()
+    with Memory(pid) as memory:
+        if name:
+            context = multiprocessing.get_context("spawn")
+            with ProcessPoolExecutor(1, mp_context=context) as pool:
+                answers = pool.submit(strike, name, target, scale).result()
+        took = time.monotonic() - began
+        time.sleep(_CALM_S)
+    seen = traffic.take()
+    p99 = _p99(seen.latencies_s)
+    wrong = [f"{count} x {answer!r}" for answer, count in answers.items() if answer in UNCLEAR]
+    wrong += [f"normal traffic was refused: {each}" for each in seen.refused[:3]]
+    if p99 is None or p99 > P99_S:
+        wrong.append(f"the 99th percentile of normal traffic was {p99} s")
+    if memory.peak > RSS_BYTES:
+        wrong.append(f"it took {memory.peak >> 20} MiB")
+    _note(
+        options,
+        attack=name or "none",
+        scale=scale,
+        seconds=round(took, 1),
+        answers=dict(answers),
+        normal={"requests": len(seen.latencies_s), "p50_s": _round(statistics.median(seen.latencies_s or [0])),
+                "p99_s": _round(p99), "max_s": _round(max(seen.latencies_s, default=None)),
+                "tried_again": sum(n for answer, n in seen.answers.items() if answer != "acknowledged")},
+        health_max_s=_round(max(seen.health_s, default=None)),
+        peak_mib=memory.peak >> 20,
+        problems=wrong,
+    )  # fmt: skip
+    return [f"{name or 'no attack'} x {scale}: {each}" for each in wrong], seen
+
+
+def _last_word(collector: CollectorProcess, acknowledged: set[bytes]) -> list[str]:
+    problems = []
+    collector.until(lambda: collector.gauge("traces_open") == 0, "done", 600)
+    if residual := collector.gauge("accounting_residual"):
+        problems.append(f"{residual:.0f} spans are in none of the books")
+    with collector.database() as database:
+        decided = {row[0] for row in database.execute("SELECT trace_id FROM traces")}
+    if lost := acknowledged - decided:
+        problems.append(f"{len(lost)} of {len(acknowledged)} acknowledged traces are not decided")
+    if (code := collector.stop()) != 0:
+        problems.append(f"SIGTERM ended it with {code}")
+    return problems
+
+
+def _alone(options: argparse.Namespace, name: str, attack: Any, scale: int) -> list[str]:
+    folder = Path(tempfile.mkdtemp(prefix="pandaeval-attacks-"))
+    began = time.monotonic()
+    wrong = [*attack(folder, scale)]
+    _note(options, attack=name, scale=scale, seconds=round(time.monotonic() - began, 1), problems=wrong)
+    if wrong:
+        print(f"see {folder}", file=sys.stderr)
+    else:
+        shutil.rmtree(folder)
+    return [f"{name} x {scale}: {each}" for each in wrong]
+
+
+def _note(options: argparse.Namespace, **figures: Any) -> None:
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    line = {"proof": "attacks", "commit": commit.stdout.strip(), "time": datetime.now(UTC).isoformat("T", "seconds")}
+    with options.ledger.open("a") as ledger:
+        ledger.write(json.dumps(line | figures) + "\n")
+    print(json.dumps(figures), flush=True)
+
+
+def _p99(values: Sequence[float]) -> float | None:
+    return sorted(values)[min(len(values) - 1, int(len(values) * 0.99))] if values else None
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""The normal traffic beside an attack, and what the collector's process takes meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import urllib.request
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from support.collector import CollectorProcess
+from support.made_traces import Composer, MadeTrace
+from support.senders import Door, GrpcDoor, HttpDoor, SubmitDoor
+
+_SAMPLE_S = 0.02
+
+
+@dataclass(slots=True)
+class Seen:
+    """``latencies_s``: from the first attempt of a request to its acknowledgement; ``traces``: ids of acknowledged
+    ones; ``answers``: attempts by what became of them; ``health_s``: how long ``/healthz`` took each time."""
+
+    latencies_s: list[float] = field(default_factory=list)
+    health_s: list[float] = field(default_factory=list)
+    traces: set[bytes] = field(default_factory=set)
+    answers: Counter[str] = field(default_factory=Counter)
+    refused: list[str] = field(default_factory=list)
+
+
+class NormalTraffic:
+    """Small agent traces over three doors, some ten a second on each, until the end of the ``with`` block."""
+
+    def __init__(self, collector: CollectorProcess, seed: int, pause_s: float = 0.1) -> None:
+        self.seen = Seen()
+        self._collector, self._pause_s = collector, pause_s
+        self._composer, self._lock, self._stopping = Composer(seed), threading.Lock(), threading.Event()
+        doors = (GrpcDoor(collector.grpc), HttpDoor(collector.http), SubmitDoor(collector.grpc))
+        self._threads = [threading.Thread(target=self._run, args=(door,)) for door in doors]
+        self._threads.append(threading.Thread(target=self._look_at_health))
+
+    def __enter__(self) -> NormalTraffic:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+
+    def take(self) -> Seen:
+        """What was seen since the last call."""
+        with self._lock:
+            seen, self.seen = self.seen, Seen()
+        return seen
+
+    def _run(self, door: Door) -> None:
+        with contextlib.closing(door):
+            while not self._stopping.wait(self._pause_s):
+                with self._lock:
+                    trace = self._composer.trace()
+                self._deliver(door, trace)
+
+    def _deliver(self, door: Door, trace: MadeTrace) -> None:
+        began = time.monotonic()
+        while not self._stopping.is_set():
+            answer = door.send(trace.request())
+            with self._lock:
+                seen = self.seen
+                if answer.refused:
+                    seen.refused.append(answer.refused)
+                    return
+                seen.answers["acknowledged" if answer.acknowledged else f"tried again: {answer.message[:80]}"] += 1
+                if answer.acknowledged:
+                    seen.latencies_s.append(time.monotonic() - began)
+                    seen.traces.add(trace.trace_id)
+                    return
+            self._stopping.wait(0.1)
+
+    def _look_at_health(self) -> None:
+        while not self._stopping.wait(0.25):
+            began = time.monotonic()
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"http://127.0.0.1:{self._collector.health_port}/healthz", timeout=30).close()
+            with self._lock:
+                self.seen.health_s.append(time.monotonic() - began)
+
+
+class Memory:
+    """The most memory that a process and its children had in RAM at a time, in bytes, during the ``with`` block."""
+
+    def __init__(self, pid: int) -> None:
+        self.peak = 0
+        self._pid, self._stopping = pid, threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Memory:
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{self._pid}/clear_refs").write_text("5")  # the kernel's own peak starts anew
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+        with contextlib.suppress(OSError):
+            self.peak = max(self.peak, _status(self._pid, "VmHWM"))
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_SAMPLE_S):
+            with contextlib.suppress(OSError):
+                self.peak = max(self.peak, _status(self._pid, "VmRSS"))
+
+
+def _status(pid: int, what: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{what}:"):
+            return int(line.split()[1]) * 1024
+    return 0

@@ -1,0 +1,151 @@
+"""Ways to a collector that do as told, however wrong: raw HTTP, gRPC with bytes, half-sent streams, slow clients.
+
+Each returns what was answered, as ``HTTP 413`` or ``gRPC INVALID_ARGUMENT``; ``no answer`` where there was none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import time
+from collections.abc import Iterable
+
+import grpc
+import h2.config
+import h2.connection
+
+TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
+SUBMIT = "/pandaeval.v1.TraceService/SubmitTraces"
+PROTOBUF, JSON = "application/x-protobuf", "application/json"
+PATIENCE_S = 90.0
+NO_ANSWER = "no answer"
+
+
+def post(address: str, body: bytes, *, path: str = "/v1/traces", media: str = PROTOBUF, encoding: str = "") -> str:
+    """One request on a connection of its own."""
+    connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
+    headers = {"content-type": media} | ({"content-encoding": encoding} if encoding else {})
+    try:
+        # A server may answer and hang up before it has read everything: then the answer is what counts.
+        with contextlib.suppress(ConnectionError):
+            connection.request("POST", path, body, headers)
+        return f"HTTP {connection.getresponse().status}"
+    except (OSError, http.client.HTTPException):
+        return NO_ANSWER
+    finally:
+        connection.close()
+
+
+class Channel:
+    """gRPC with requests as bytes. A context manager; any thread."""
+
+    def __init__(self, target: str) -> None:
+        options = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+        self._channel = grpc.insecure_channel(target, options=options)
+
+    def __enter__(self) -> Channel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._channel.close()
+
+    def call(self, body: bytes, method: str = TRACES, compressed: bool = False) -> str:
+        """One request."""
+        return told(self.begin(body, method, compressed))
+
+    def begin(self, body: bytes, method: str = TRACES, compressed: bool = False) -> grpc.Future:
+        """A request that is under way; :func:`told` waits for its answer."""
+        call = self._channel.unary_unary(method)
+        compression = grpc.Compression.Gzip if compressed else grpc.Compression.NoCompression
+        future: grpc.Future = call.future(body, timeout=PATIENCE_S, compression=compression)
+        return future
+
+
+def told(call: grpc.Future) -> str:
+    """What a call was answered."""
+    error = call.exception()
+    if error is None:
+        return "gRPC OK"
+    return f"gRPC {error.code().name}" if isinstance(error, grpc.RpcError) else NO_ANSWER
+
+
+def half_sent(target: str, streams: int, size: int, hold_s: float) -> list[str]:
+    """Calls over one connection that announce a message of ``size`` bytes and send all of it but one byte, as far as the
+    server's windows let them; then nothing for ``hold_s`` seconds. Returns one entry per stream that was ended by the
+    server within that time."""
+    host, port = target.rsplit(":", 1)
+    with contextlib.closing(socket.create_connection((host, int(port)), PATIENCE_S)) as connection:
+        machine = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
+        machine.initiate_connection()
+        pending = {_begin(machine, target): b"\0" + size.to_bytes(4, "big") + b"\0" * (size - 1) for _ in range(streams)}
+        connection.settimeout(0.05)
+        ended: list[str] = []
+        until = time.monotonic() + hold_s
+        while time.monotonic() < until:
+            _send_what_fits(machine, pending)
+            try:
+                connection.sendall(machine.data_to_send())
+                data = connection.recv(65536)
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+            if not data:
+                break
+            for event in machine.receive_data(data):
+                stream = getattr(event, "stream_id", None)
+                if type(event).__name__ in ("StreamEnded", "StreamReset") and stream in pending:
+                    del pending[stream]
+                    ended.append(type(event).__name__)
+        return ended
+
+
+def _begin(machine: h2.connection.H2Connection, target: str) -> int:
+    stream = machine.get_next_available_stream_id()
+    headers = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", TRACES),
+        (":authority", target),
+        ("te", "trailers"),
+        ("content-type", "application/grpc"),
+    ]
+    machine.send_headers(stream, headers)
+    return stream
+
+
+def _send_what_fits(machine: h2.connection.H2Connection, pending: dict[int, bytes]) -> None:
+    for stream, rest in list(pending.items()):
+        room = min(machine.local_flow_control_window(stream), machine.max_outbound_frame_size, len(rest))
+        if room > 0:
+            machine.send_data(stream, rest[:room])
+            pending[stream] = rest[room:]
+
+
+def stalled(address: str, requests: Iterable[bytes], hold_s: float) -> list[str]:
+    """Opens a connection for each of ``requests``, sends it, and never goes on. What was answered within ``hold_s``
+    seconds: status lines, ``closed`` for a connection that the server ended without one."""
+    host, port = address.rsplit(":", 1)
+    connections: list[socket.socket] = []
+    answers: list[str] = []
+    for request in requests:
+        with contextlib.suppress(OSError):
+            connection = socket.create_connection((host, int(port)), 5)
+            connection.settimeout(5)
+            connections.append(connection)
+            connection.sendall(request)
+    until = time.monotonic() + hold_s
+    for connection in connections:
+        connection.settimeout(max(0.001, until - time.monotonic()))
+        try:
+            line = connection.recv(64)
+            answers.append(f"HTTP {line.split()[1].decode()}" if line.startswith(b"HTTP/") else "closed")
+        except TimeoutError:
+            answers.append("still open")
+        except OSError:
+            answers.append("closed")
+        finally:
+            connection.close()
+    return answers

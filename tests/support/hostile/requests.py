@@ -1,0 +1,110 @@
+"""Requests that are cheap to send and dear to take, as bytes: nothing here builds a message object per item."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+NOW_NS = 1_790_000_000 * 10**9
+RESOURCE_SPANS, SCOPE_SPANS, SPANS, EVENTS, LINKS, ATTRIBUTES = 1, 2, 2, 11, 13, 9
+
+
+def field(number: int, content: bytes) -> bytes:
+    """A length-delimited protobuf field."""
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def varint(value: int) -> bytes:
+    """A protobuf varint."""
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def empty_resources(number: int) -> bytes:
+    """So many ``ResourceSpans`` (or ``ResourceLogs``) that hold nothing."""
+    return field(RESOURCE_SPANS, b"") * number
+
+
+def empty_scopes(number: int) -> bytes:
+    """One resource with so many scopes that hold nothing."""
+    return field(RESOURCE_SPANS, field(SCOPE_SPANS, b"") * number)
+
+
+def empty_spans(number: int) -> bytes:
+    """One scope with so many spans (or log records) that hold nothing."""
+    return field(RESOURCE_SPANS, field(SCOPE_SPANS, field(SPANS, b"") * number))
+
+
+def one_span(*, extra: bytes = b"", **fields: object) -> bytes:
+    """A request with one agent's span; ``extra``: encoded fields of the span to follow those that it has."""
+    span = agent_span(**fields)
+    return field(RESOURCE_SPANS, service() + field(SCOPE_SPANS, field(SPANS, span.SerializeToString() + extra)))
+
+
+def agent_span(**fields: object) -> Span:
+    """A parentless span of an agent with random ids, its question and its answer."""
+    span = Span(
+        trace_id=os.urandom(16),
+        span_id=os.urandom(8),
+        name="invoke_agent helper",
+        start_time_unix_nano=NOW_NS,
+        end_time_unix_nano=NOW_NS + 10**9,
+    )
+    say(span, "gen_ai.operation.name", "invoke_agent")
+    say(span, "gen_ai.agent.name", "helper")
+    say(span, "gen_ai.input.messages", '[{"role":"user","parts":[{"type":"text","content":"Where is my parcel?"}]}]')
+    say(span, "gen_ai.output.messages", '[{"role":"assistant","parts":[{"type":"text","content":"On its way."}]}]')
+    for name, value in fields.items():
+        setattr(span, name, value)
+    return span
+
+
+def say(span: Span, key: str, text: str) -> None:
+    """Sets a text attribute."""
+    span.attributes.add(key=key).value.string_value = text
+
+
+def service(name: str = "shop", environment: str = "") -> bytes:
+    """The ``resource`` field of ``ResourceSpans``."""
+    request = ExportTraceServiceRequest()
+    resource = request.resource_spans.add().resource
+    resource.attributes.add(key="service.name").value.string_value = name
+    if environment:
+        resource.attributes.add(key="deployment.environment.name").value.string_value = environment
+    return field(1, resource.SerializeToString())
+
+
+def named(agent: str, service_name: str, environment: str) -> bytes:
+    """A request with one trace under these names."""
+    span = agent_span()
+    next(each for each in span.attributes if each.key == "gen_ai.agent.name").value.string_value = agent
+    return field(
+        RESOURCE_SPANS,
+        service(service_name, environment) + field(SCOPE_SPANS, field(SPANS, span.SerializeToString())),
+    )
+
+
+def gzipped(unit: bytes, times: int, head: bytes = b"") -> bytes:
+    """``head`` and so many copies of ``unit``, compressed piece by piece: the whole never stands in memory."""
+    stream = zlib.compressobj(6, zlib.DEFLATED, 31)
+    found = [stream.compress(head)]
+    block = 1 << 16
+    piece = unit * block
+    for _ in range(times // block):
+        found.append(stream.compress(piece))
+    found.append(stream.compress(unit * (times % block)))
+    found.append(stream.flush())
+    return b"".join(found)
+
+
+def squeeze(body: bytes) -> bytes:
+    """The body as gzip."""
+    return gzip.compress(body, 6)

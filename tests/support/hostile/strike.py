@@ -1,0 +1,351 @@
+"""The attacks on a running collector, by name. Each does what it says at a size, and at ten times that (``scale`` 10).
+
+An attack runs in a process of its own, so that what it takes is not counted to the traffic beside it. It returns how
+often what was answered. An answer is clear when it is none of :data:`UNCLEAR`.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import zstandard
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from support.hostile import doors, requests
+from support.hostile.doors import Channel, half_sent, post, stalled, told
+
+from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest
+
+MILLION = 1_000_000
+UNCLEAR = frozenset({doors.NO_ANSWER, "HTTP 500", "HTTP 502", "gRPC INTERNAL", "gRPC UNKNOWN"})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Host and port of each door of the collector that is attacked."""
+
+    grpc: str
+    http: str
+    health: str
+
+
+Attack = Callable[[Target, int], Iterable[str]]
+ATTACKS: dict[str, Attack] = {}
+
+
+def attack(run: Attack) -> Attack:
+    """Registers an attack under its function's name, ``_`` as blank."""
+    ATTACKS[run.__name__.replace("_", " ")] = run
+    return run
+
+
+def strike(name: str, target: Target, scale: int) -> Counter[str]:
+    """Carries an attack out; how often what was answered."""
+    return Counter(ATTACKS[name](target, scale))
+
+
+def _at_once(calls: Sequence[Callable[[], str]], threads: int = 20) -> Iterator[str]:
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(lambda call: call(), calls)
+
+
+# -- counts before objects -------------------------------------------------------------------------------------------
+
+
+@attack
+def empty_resources_over_HTTP(target: Target, scale: int) -> Iterator[str]:
+    """Two bytes each: 10 KB of gzip for five million."""
+    body = requests.gzipped(requests.empty_resources(1), 5 * MILLION * scale)
+    yield post(target.http, body, encoding="gzip")
+    yield post(target.http, body, path="/v1/logs", encoding="gzip")
+
+
+@attack
+def empty_resources_within_the_size_limit(target: Target, scale: int) -> Iterator[str]:
+    """As many as fit into the largest request, from several senders at once."""
+    body = requests.gzipped(requests.empty_resources(1), 8 * MILLION)
+    yield from _at_once([lambda: post(target.http, body, encoding="gzip")] * (4 * scale), threads=8)
+
+
+@attack
+def empty_resources_over_gRPC(target: Target, scale: int) -> Iterator[str]:
+    """The same, compressed by gRPC, plain as far as a message may be long."""
+    with Channel(target.grpc) as channel:
+        yield channel.call(requests.empty_resources(5 * MILLION * scale), compressed=True)
+        yield channel.call(requests.empty_resources(5 * MILLION))
+        yield channel.call(requests.empty_resources(5 * MILLION), doors.LOGS)
+
+
+@attack
+def empty_scopes_and_spans(target: Target, scale: int) -> Iterator[str]:
+    """One resource of empty scopes, one scope of empty spans and log records."""
+    for make in (requests.empty_scopes, requests.empty_spans):
+        body = requests.squeeze(make(5 * MILLION * scale))
+        yield post(target.http, body, encoding="gzip")
+        yield post(target.http, body, path="/v1/logs", encoding="gzip")
+        within = make(5 * MILLION)
+        with Channel(target.grpc) as channel:
+            yield channel.call(within)
+
+
+@attack
+def empty_objects_in_JSON(target: Target, scale: int) -> Iterator[str]:
+    """``{}`` a million times, on each level."""
+    for head, tail in (
+        ('{"resourceSpans":[', "{}]}"),
+        ('{"resourceSpans":[{"scopeSpans":[', "{}]}]}"),
+        ('{"resourceSpans":[{"scopeSpans":[{"spans":[', "{}]}]}]}"),
+    ):
+        text = head + "{}," * (MILLION * scale) + tail
+        yield post(target.http, requests.squeeze(text.encode()), media=doors.JSON, encoding="gzip")
+
+
+@attack
+def empty_completed_traces(target: Target, scale: int) -> Iterator[str]:
+    """The span processor's door: empty traces, and a trace of empty resources."""
+    nested = CompletedTrace(trace_id=os.urandom(16), spans=requests.empty_resources(5 * MILLION))
+    with Channel(target.grpc) as channel:
+        yield channel.call(b"\x0a\x00" * (5 * MILLION), doors.SUBMIT)
+        yield channel.call(b"\x0a\x00" * (5 * MILLION * scale), doors.SUBMIT, compressed=True)
+        yield channel.call(SubmitTracesRequest(traces=[nested]).SerializeToString(), doors.SUBMIT)
+
+
+@attack
+def many_small_spans(target: Target, scale: int) -> Iterator[str]:
+    """As many valid spans of as many traces as a large request holds, from several senders."""
+    chance = random.Random(scale)
+    body = b"".join(
+        requests.field(2, Span(trace_id=chance.randbytes(16), span_id=chance.randbytes(8)).SerializeToString())
+        for _ in range(100_000)
+    )
+    request = requests.field(1, requests.service() + requests.field(2, body))
+    yield from _at_once([lambda: post(target.http, request)] * (2 * scale), threads=4)
+
+
+# -- poison ----------------------------------------------------------------------------------------------------------
+
+
+@attack
+def a_span_of_empty_events(target: Target, scale: int) -> Iterator[str]:
+    """Twelve million of two bytes; also links, attributes, and as many as the largest request holds."""
+    for number in (requests.EVENTS, requests.LINKS, requests.ATTRIBUTES):
+        empty = requests.field(number, b"")
+        body = requests.one_span(extra=empty * (12 * MILLION * scale))
+        yield post(target.http, requests.squeeze(body), encoding="gzip")
+        yield post(target.http, requests.squeeze(requests.one_span(extra=empty * (7 * MILLION))), encoding="gzip")
+        for items in (1_000, 20_000, 60_000):
+            yield post(target.http, requests.one_span(extra=empty * items))
+
+
+@attack
+def an_attribute_of_many_values(target: Target, scale: int) -> Iterator[str]:
+    """An array and a map of millions of empty values, and values nested as deep as it goes."""
+    for kind in (5, 6):  # array_value, kvlist_value
+        for items in (50_000, 7 * MILLION * min(scale, 3)):
+            held = requests.field(kind, requests.field(1, b"") * items)
+            pair = requests.field(1, b"payload") + requests.field(2, held)
+            body = requests.one_span(extra=requests.field(requests.ATTRIBUTES, pair))
+            yield post(target.http, requests.squeeze(body), encoding="gzip")
+    for depth in (50, 95, 5_000 * scale):
+        nested = requests.field(1, b"x")
+        for _ in range(depth):
+            nested = requests.field(5, requests.field(1, nested))
+        pair = requests.field(1, b"payload") + requests.field(2, nested)
+        yield post(target.http, requests.one_span(extra=requests.field(requests.ATTRIBUTES, pair)))
+
+
+@attack
+def a_trace_of_many_events(target: Target, scale: int) -> Iterator[str]:
+    """One trace whose spans each keep to the limits, and that all the same holds millions of events."""
+    trace_id = os.urandom(16)
+    events = requests.field(requests.EVENTS, b"") * 1_000
+    for _ in range(40 * scale):
+        spans = b"".join(
+            requests.field(
+                2,
+                Span(trace_id=trace_id, span_id=os.urandom(8), parent_span_id=b"parent__").SerializeToString() + events,
+            )
+            for _ in range(50)
+        )
+        yield post(target.http, requests.field(1, requests.service() + requests.field(2, spans)))
+
+
+# -- names and series ------------------------------------------------------------------------------------------------
+
+
+@attack
+def names_of_a_megabyte(target: Target, scale: int) -> Iterator[str]:
+    """Agents, services and environments with long names, two traces of each; ten times: sixty traces."""
+    for number in range(scale):
+        long = f"{number}" + "x" * MILLION
+        for names in ((long, "shop", ""), ("helper", long, ""), ("helper", "shop", long)):
+            yield post(target.http, requests.squeeze(requests.named(*names)), encoding="gzip")
+            yield post(target.http, requests.squeeze(requests.named(*names)), encoding="gzip")
+
+
+@attack
+def names_times_names(target: Target, scale: int) -> Iterator[str]:
+    """Agents x services x environments, each within its own cap: many more series than any of them."""
+    chance = random.Random(scale)
+    with Channel(target.grpc) as channel:
+        for _ in range(8 * scale):
+            parts = [
+                requests.named(
+                    f"agent-{chance.randrange(200)}", f"svc-{chance.randrange(100)}", f"env-{chance.randrange(20)}"
+                )
+                for _ in range(500)
+            ]
+            yield channel.call(b"".join(parts))
+
+
+@attack
+def scrapes_at_once(target: Target, scale: int) -> Iterator[str]:
+    """``/metrics`` from many scrapers, while there are as many series as there may be."""
+    yield from _at_once([lambda: _get(target.health, "/metrics")] * (10 * scale), threads=20)
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+
+
+@attack
+def extreme_numbers(target: Target, scale: int) -> Iterator[str]:
+    """One span in a hundred starts after 2^63, and others hold the largest and smallest of everything."""
+    extremes: tuple[dict[str, int], ...] = (
+        {"start_time_unix_nano": 2**63},
+        {"end_time_unix_nano": 2**64 - 1},
+        {"start_time_unix_nano": 2**64 - 1, "end_time_unix_nano": 2**64 - 1},
+        {"start_time_unix_nano": 0, "end_time_unix_nano": 0},
+        {"kind": 2**31 - 1},
+        {"flags": 2**32 - 1},
+        {"dropped_attributes_count": 2**32 - 1},
+    )
+    with Channel(target.grpc) as channel:
+        for number in range(60 * scale):
+            odd = extremes[number % len(extremes)]
+            parts = [requests.one_span(**(odd if index == 50 else {})) for index in range(100)]
+            yield channel.call(b"".join(parts))
+
+
+@attack
+def text_that_is_none(target: Target, scale: int) -> Iterator[str]:
+    """Bytes that are no UTF-8, lone surrogates and numbers without end in JSON."""
+    broken = requests.one_span(extra=requests.field(5, b"\xff\xfe"))
+    surrogate = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "\ud800"}]}]}]})
+    endless = '{"resourceSpans":[{"scopeSpans":[{"spans":[{"startTimeUnixNano":' + "9" * 4_000 + "}]}]}]}"
+    exponent = endless.replace("9" * 4_000, "1e400")
+    for _ in range(scale):
+        yield post(target.http, broken)
+        for text in (surrogate, endless, exponent, "[" * 100_000, '{"a":' * 100_000):
+            yield post(target.http, text.encode(), media=doors.JSON)
+
+
+# -- connections -----------------------------------------------------------------------------------------------------
+
+
+@attack
+def large_messages(target: Target, scale: int) -> Iterator[str]:
+    """Forty messages of 60 MB at once."""
+    body = bytes(60 * MILLION)
+    yield from _calls_at_once(target, body, 40 * scale)
+
+
+@attack
+def largest_messages(target: Target, scale: int) -> Iterator[str]:
+    """Forty messages at once that are as large as they may be: one long attribute each."""
+    body = requests.one_span(extra=requests.field(5, b"x" * (15 * MILLION)))
+    yield from _calls_at_once(target, body, 40 * scale)
+
+
+@attack
+def half_sent_streams(target: Target, scale: int) -> Iterator[str]:
+    """Sixty calls that announce 15 MB and send all but the last byte, over six connections."""
+    found: list[str] = []
+
+    def one_connection() -> None:
+        found.extend(half_sent(target.grpc, 10 * scale, 15 * MILLION, 15.0))
+
+    threads = [threading.Thread(target=one_connection) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    yield from found
+
+
+@attack
+def slow_heads(target: Target, scale: int) -> Iterator[str]:
+    """Connections that never finish the head of their request, on each HTTP listener."""
+    head = b"POST /v1/traces HTTP/1.1\r\nhost: x\r\nx-slow: "
+    for address in (target.http, target.health):
+        yield from stalled(address, [head] * (200 * scale), 15.0)
+
+
+@attack
+def slow_bodies(target: Target, scale: int) -> Iterator[str]:
+    """Bodies that announce 15 MB and never go on."""
+    head = (
+        b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\n"
+        b"content-length: 15000000\r\n\r\n"
+    )
+    yield from stalled(target.http, [head + bytes(10)] * (4 * scale), 20.0)
+    yield from stalled(target.http, [head + bytes(14 * MILLION)] * (4 * scale), 20.0)
+
+
+@attack
+def idle_connections(target: Target, scale: int) -> Iterator[str]:
+    """More connections than a process may have files, on each listener."""
+    for address in (target.http, target.grpc, target.health):
+        yield from stalled(address, [b""] * (300 * scale), 2.0)
+
+
+@attack
+def bombs(target: Target, scale: int) -> Iterator[str]:
+    """A gigabyte of zeros in each encoding."""
+    zeros = requests.gzipped(b"\0", 1000 * MILLION * min(scale, 4))
+    yield post(target.http, zeros, encoding="gzip")
+    yield post(target.http, zeros, media=doors.JSON, encoding="gzip")
+    yield post(target.http, zstandard.compress(bytes(200 * MILLION)), encoding="zstd")
+
+
+# -- evidence --------------------------------------------------------------------------------------------------------
+
+
+@attack
+def claims_to_be_an_evaluation(target: Target, scale: int) -> Iterator[str]:
+    """Agents' spans under the scope of our own output."""
+    own = requests.field(1, requests.field(1, b"pandaeval.evaluation"))
+    for _ in range(20 * scale):
+        span = requests.field(2, requests.agent_span().SerializeToString())
+        yield post(target.http, requests.field(1, requests.service() + requests.field(2, own + span)))
+
+
+def _calls_at_once(target: Target, body: bytes, number: int) -> Iterator[str]:
+    """Over ten connections."""
+    channels = [Channel(target.grpc) for _ in range(10)]
+    try:
+        for start in range(0, number, 40):  # what this process itself holds at a time
+            calls = [channels[i % 10].begin(body) for i in range(start, min(start + 40, number))]
+            yield from map(told, calls)
+    finally:
+        for channel in channels:
+            channel.__exit__()
+
+
+def _get(address: str, path: str) -> str:
+    connection = http.client.HTTPConnection(address, timeout=doors.PATIENCE_S)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        response.read()
+        return f"HTTP {response.status}"
+    except (OSError, http.client.HTTPException):
+        return doors.NO_ANSWER
+    finally:
+        connection.close()
