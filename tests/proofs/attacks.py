@@ -70,9 +70,7 @@ def _on_one_collector(options: argparse.Namespace, names: Sequence[str], scale: 
     with CollectorProcess(folder) as collector:
         collector.start()
         assert collector.process is not None
-        target = Target(
-            collector.grpc, f"127.0.0.1:{collector.http_port}", f"127.0.0.1:{collector.health_port}"
-        )
+        target = Target(collector.grpc, f"127.0.0.1:{collector.http_port}", f"127.0.0.1:{collector.health_port}")
         try:
             with NormalTraffic(collector, options.seed) as traffic:
                 for name in ["", *names]:
@@ -124,6 +122,7 @@ def _one(
                 "p99_s": _round(p99), "max_s": _round(max(seen.latencies_s, default=None)),
                 "tried_again": sum(n for answer, n in seen.answers.items() if answer != "acknowledged")},
         health_max_s=_round(max(seen.health_s, default=None)),
+        scrape_max_s=_round(max(seen.scrape_s, default=None)),
         peak_mib=memory.peak >> 20,
         problems=wrong,
     )  # fmt: skip

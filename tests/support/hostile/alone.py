@@ -1,5 +1,5 @@
-"""Attacks that need a collector, or a command, of their own. Each is given an empty folder and a scale, and returns what
-was wrong, as sentences."""
+"""Attacks that need a collector, or a command, of their own. Each is given an empty folder and a scale, and returns
+what was wrong, as sentences."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,10 +21,12 @@ _SAMPLE_S = 0.02
 @dataclass(slots=True)
 class Seen:
     """``latencies_s``: from the first attempt of a request to its acknowledgement; ``traces``: ids of acknowledged
-    ones; ``answers``: attempts by what became of them; ``health_s``: how long ``/healthz`` took each time."""
+    ones; ``answers``: attempts by what became of them; ``health_s``: how long ``/healthz`` took each time, ``scrape_s``
+    how long ``/metrics`` did."""
 
     latencies_s: list[float] = field(default_factory=list)
     health_s: list[float] = field(default_factory=list)
+    scrape_s: list[float] = field(default_factory=list)
     traces: set[bytes] = field(default_factory=set)
     answers: Counter[str] = field(default_factory=Counter)
     refused: list[str] = field(default_factory=list)
@@ -38,7 +41,8 @@ class NormalTraffic:
         self._composer, self._lock, self._stopping = Composer(seed), threading.Lock(), threading.Event()
         doors = (GrpcDoor(collector.grpc), HttpDoor(collector.http), SubmitDoor(collector.grpc))
         self._threads = [threading.Thread(target=self._run, args=(door,)) for door in doors]
-        self._threads.append(threading.Thread(target=self._look_at_health))
+        seen = (("/healthz", 0.25, lambda: self.seen.health_s), ("/metrics", 2.0, lambda: self.seen.scrape_s))
+        self._threads += [threading.Thread(target=self._look, args=each) for each in seen]
 
     def __enter__(self) -> NormalTraffic:
         for thread in self._threads:
@@ -79,13 +83,16 @@ class NormalTraffic:
                     return
             self._stopping.wait(0.1)
 
-    def _look_at_health(self) -> None:
-        while not self._stopping.wait(0.25):
+    def _look(self, path: str, pause_s: float, times: Callable[[], list[float]]) -> None:
+        while not self._stopping.wait(pause_s):
             began = time.monotonic()
             with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"http://127.0.0.1:{self._collector.health_port}/healthz", timeout=30).close()
+                address = f"http://127.0.0.1:{self._collector.health_port}{path}"
+                with urllib.request.urlopen(address, timeout=60) as response:
+                    while response.read(1 << 16):
+                        pass
             with self._lock:
-                self.seen.health_s.append(time.monotonic() - began)
+                times().append(time.monotonic() - began)
 
 
 class Memory:

@@ -72,14 +72,16 @@ def told(call: grpc.Future) -> str:
 
 
 def half_sent(target: str, streams: int, size: int, hold_s: float) -> list[str]:
-    """Calls over one connection that announce a message of ``size`` bytes and send all of it but one byte, as far as the
-    server's windows let them; then nothing for ``hold_s`` seconds. Returns one entry per stream that was ended by the
-    server within that time."""
+    """Calls over one connection that announce a message of ``size`` bytes and send all of it but one byte, as far as
+    the server's windows let them; then nothing until ``hold_s`` seconds are over. Returns one entry per stream that the
+    server ended within that time."""
     host, port = target.rsplit(":", 1)
     with contextlib.closing(socket.create_connection((host, int(port)), PATIENCE_S)) as connection:
         machine = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
         machine.initiate_connection()
-        pending = {_begin(machine, target): b"\0" + size.to_bytes(4, "big") + b"\0" * (size - 1) for _ in range(streams)}
+        pending = {
+            _begin(machine, target): b"\0" + size.to_bytes(4, "big") + b"\0" * (size - 1) for _ in range(streams)
+        }
         connection.settimeout(0.05)
         ended: list[str] = []
         until = time.monotonic() + hold_s

@@ -98,8 +98,7 @@ def gzipped(unit: bytes, times: int, head: bytes = b"") -> bytes:
     found = [stream.compress(head)]
     block = 1 << 16
     piece = unit * block
-    for _ in range(times // block):
-        found.append(stream.compress(piece))
+    found += [stream.compress(piece) for _ in range(times // block)]
     found.append(stream.compress(unit * (times % block)))
     found.append(stream.flush())
     return b"".join(found)
