@@ -1,16 +1,20 @@
-"""Attacks that need a collector, or a command, of their own. Each is given an empty folder and a scale, and returns
-what was wrong, as sentences."""
+"""Attacks that need a collector, or a command, of their own, by name. Each is given an empty folder and a scale, and
+returns what was wrong, as sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from support.hostile import judges, stores, texts
+
 Alone = Callable[[Path, int], Iterable[str]]
-ALONE: dict[str, Alone] = {}
-
-
-def alone(run: Alone) -> Alone:
-    """Registers an attack under its function's name, ``_`` as blank."""
-    ALONE[run.__name__.replace("_", " ")] = run
-    return run
+ALONE: Mapping[str, Alone] = {
+    "the store is unlinked": stores.unlinked,
+    "the lock is removed": stores.unlocked,
+    "the store is damaged": stores.damaged,
+    "replies that are no verdicts": judges.not_verdicts,
+    "errors that quote the key": judges.quoting,
+    "text that writes to the terminal": texts.on_a_terminal,
+    "configurations that grow": texts.growing,
+}
