@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
-import os
 import sqlite3
+import uuid
 from pathlib import Path
 
 from pandaeval_collector.store.mark import Mark
@@ -43,10 +44,11 @@ class Commits:
                 "there is no note of the last commit beside %s: whether all are there is not known", place.file
             )
         # Noted before the store has its id: after a crash in between nothing is there, and nothing is missed.
-        self._store = store or os.urandom(16)
+        new = str(uuid.uuid4())
+        self._store = store or _digest(new.encode())
         self._mark.write(self._store, self._number)
         if not store:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, self._store.hex()))
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, new))
 
     def seal(self, connection: sqlite3.Connection) -> None:
         """The last thing in a transaction. Raises :class:`StoreGoneError`."""
@@ -63,7 +65,8 @@ class Commits:
 
     def look(self) -> None:
         """Sees that the note is where the next start looks for it. Any thread."""
-        self._mark.look()
+        if self._mark.look():
+            self._mark.write(self._store, self._number)
 
     def close(self) -> None:
         self._mark.close()
@@ -75,5 +78,9 @@ def number_of(connection: sqlite3.Connection) -> int:
 
 
 def _id_of(connection: sqlite3.Connection) -> bytes:
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (_KEY,)).fetchone()
-    return b"" if row is None else bytes.fromhex(row[0])
+    row = connection.execute("SELECT CAST(value AS BLOB) FROM meta WHERE key = ?", (_KEY,)).fetchone()
+    return b"" if row is None else _digest(row[0])  # a damaged one is another one
+
+
+def _digest(store_id: bytes) -> bytes:
+    return hashlib.blake2b(store_id, digest_size=16).digest()

@@ -36,7 +36,9 @@ class Noted:
         """What a store lacks whose last commit is ``number``, as a clause; empty where it lacks nothing."""
         last = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(self.at))
         if store != self.store:
-            return f"none of the {self.number} commits is there, the last of them of {last}" if self.number else ""
+            return (
+                f"it is not the store of the {self.number} commits that were noted up to {last}" if self.number else ""
+            )
         lacking = ahead(self.number, number)
         return f"the last {lacking} commits are missing, up to {last}" if lacking > 0 else ""
 
@@ -63,13 +65,15 @@ class Mark:
         with contextlib.suppress(OSError):
             os.pwrite(self._handle, note + _SUM.pack(zlib.crc32(note)), 0)
 
-    def look(self) -> None:
-        """Puts the file back where it was removed; the next commit fills it."""
-        if not is_at(self._path, os.fstat(self._handle)):
+    def look(self) -> bool:
+        """Puts the file back where it was removed, empty; whether it was."""
+        was_removed = not is_at(self._path, os.fstat(self._handle))
+        if was_removed:
             with contextlib.suppress(OSError):  # the directory may be gone, which has consequences of its own
                 found = self._open()
                 os.dup2(found, self._handle, inheritable=False)  # in one step: another thread may be writing
                 os.close(found)
+        return was_removed
 
     def close(self) -> None:
         os.close(self._handle)

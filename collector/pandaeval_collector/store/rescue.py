@@ -27,8 +27,9 @@ def rescue(connection: sqlite3.Connection, place: Place, directory: Directory) -
 
     Raises ``OSError`` and ``sqlite3.Error`` where that is not possible just now, for want of room, say.
     """
+    if not place.is_deleted:
+        _empty_log(connection)  # which may lie elsewhere, or nowhere; SQLite does not do it for a file that was moved
     if place.has_file:
-        _empty_log(connection)
         _log.error("what the log of %s held is in the file: nothing is lost, restart the collector", place.file)
         return None
     if not place.is_deleted:
@@ -61,11 +62,12 @@ def _save(connection: sqlite3.Connection, file: Path) -> None:
     _copy(connection, aside)
     try:
         os.link(aside, file)  # and not rename: what lies there by now is not overwritten
-    except FileExistsError:
+    except OSError as error:
         _log.error(
-            "what was in the store is saved as %s; another file lies at its path. To go on with what was saved: stop "
-            "the collector, put it in the place of %s without -wal and -shm, and start",
+            "what was in the store is saved as %s, and could not be put at its path (%s). To go on with what was saved: "
+            "stop the collector, put it in the place of %s without -wal and -shm, and start",
             aside,
+            error.strerror,
             file,
         )
     else:
