@@ -49,7 +49,7 @@ async def guarded(store: Store, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - what is waited for happens on other threads
             await asyncio.sleep(0.005)
 
 

@@ -1,5 +1,5 @@
-"""A store whose files are taken away while it is open: nothing is said to be stored in a file that nobody will find, and
-what was stored before is saved."""
+"""A store whose files are taken away while it is open: nothing is said to be stored in a file that nobody will find,
+and what was stored before is saved."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import logging
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +33,7 @@ class Killed:
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
     folder = tmp_path_factory.mktemp("killed")
     store, held, acknowledged = Store(folder / "data"), Contents(), dict[str, Contents]()
     for state in ("early", "middle", "late"):
@@ -47,7 +47,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
         shutil.copytree(folder / "data", folder / state)
         acknowledged[state] = dict(held)
     store.close()
-    yield Killed(folder, acknowledged)
+    return Killed(folder, acknowledged)
 
 
 def cut(name: str, part: float, more: int = 0) -> Callable[[Path, Killed], None]:

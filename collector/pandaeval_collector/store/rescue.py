@@ -64,8 +64,8 @@ def _save(connection: sqlite3.Connection, file: Path) -> None:
         os.link(aside, file)  # and not rename: what lies there by now is not overwritten
     except OSError as error:
         _log.error(
-            "what was in the store is saved as %s, and could not be put at its path (%s). To go on with what was saved: "
-            "stop the collector, put it in the place of %s without -wal and -shm, and start",
+            "what was in the store is saved as %s, and could not be put at its path (%s). To go on with what was "
+            "saved: stop the collector, put it in the place of %s without -wal and -shm, and start",
             aside,
             error.strerror,
             file,
