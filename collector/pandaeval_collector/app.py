@@ -7,8 +7,9 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pandaeval_collector.accounting import publish
@@ -19,6 +20,7 @@ from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
+from pandaeval_collector.guard import Guard
 from pandaeval_collector.hints import Hints
 from pandaeval_collector.judging import Agreement, Canaries, Retest, Runner, open_caller, read_canaries
 from pandaeval_collector.line import Line
@@ -57,14 +59,20 @@ class Listening:
 class Collector:
     """One collector. Create, :meth:`start` and :meth:`stop` it on one event loop."""
 
-    def __init__(self, config: Config, environ: Mapping[str, str]) -> None:
-        self._config, self._environ = config, environ
+    def __init__(
+        self, config: Config, environ: Mapping[str, str], on_failure: Callable[[], None] = lambda: None
+    ) -> None:
+        """``on_failure`` is called on the event loop when it has to be stopped and started again; then it
+        ``has_failed``."""
+        self._config, self._environ, self._on_failure = config, environ, on_failure
+        self.has_failed = False
         self.telemetry = Telemetry()
         self._parts = contextlib.AsyncExitStack()
         self._ready = {"store": False, "pipeline": False, "grpc": False, "http": False}
         self._admission = Admission(config.server.max_inflight_bytes, draining=True)
         self._scrape = Scrape(self.telemetry, None)
         self._pipeline: Pipeline | None = None
+        self._guard: Guard | None = None
         self._token = secret(config.server.token_env, environ)
         self._tls = tls_files(config)
 
@@ -101,7 +109,9 @@ class Collector:
         for address in addresses[:2]:
             check_bind(address, self._tls, self._token, config.server.insecure_bind)
         metrics = self._metrics if config.exporters.prometheus.enabled else None
-        health = HttpServer(health_app(lambda: self._ready, metrics), addresses[2], setting="server.health")
+        health = HttpServer(
+            health_app(self._stages, metrics, lambda: self._trouble), addresses[2], setting="server.health"
+        )
         health_address = await health.start()
         parts.push_async_callback(health.stop)
         scorer = await asyncio.to_thread(evaluator, config)
@@ -110,9 +120,14 @@ class Collector:
         parts.callback(store.close)
         parts.push_async_callback(health.stop)  # before the store goes: a scrape reads it
         self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
+        self.telemetry.add("pandaeval.store.errors", "missing", int(bool(store.missing)))
         if config.store.on_shutdown == "forward" and config.store.drain_to is not None:
             certificate = config.store.drain_certificate
-            parts.push_async_callback(drain, store, config.store.drain_to, token=self._token, certificate=certificate)
+            drained = partial(drain, store, config.store.drain_to, token=self._token, certificate=certificate)
+            parts.push_async_callback(_unless_gone, store, drained)
+        self._guard = Guard(store, self.telemetry, self._fail)
+        self._guard.start()
+        parts.push_async_callback(self._guard.stop)
         self._ready["store"] = True
         outlets = await self._open_outlets(store)
         line = Line(store, scorer, Emitter(outlets.signals, Labels(store.labels())))
@@ -134,7 +149,7 @@ class Collector:
         publish(self.telemetry, store, pipeline)
         await pipeline.start()
         self._pipeline = pipeline
-        parts.push_async_callback(pipeline.stop, config.store.on_shutdown == "decide")
+        parts.push_async_callback(self._stop_pipeline, pipeline, store)
         await self._start_judge(store, line, scorer, pipeline)
         self._ready["pipeline"] = True
         grpc = OtlpGrpcServer(
@@ -223,5 +238,25 @@ class Collector:
         self._parts.push_async_callback(outlets.stop)
         return outlets
 
+    async def _stop_pipeline(self, pipeline: Pipeline, store: Store) -> None:
+        decide = self._config.store.on_shutdown == "decide"
+        await pipeline.stop(decide and not await asyncio.to_thread(store.look))
+
+    def _fail(self) -> None:
+        self.has_failed = True
+        self._on_failure()
+
+    @property
+    def _trouble(self) -> str:
+        return "" if self._guard is None else self._guard.trouble
+
+    def _stages(self) -> Mapping[str, bool]:
+        return self._ready | {"store": self._ready["store"] and not self._trouble}
+
     async def _metrics(self, accept: str) -> tuple[bytes, str]:
         return await self._scrape.render(accept)
+
+
+async def _unless_gone(store: Store, work: Callable[[], Awaitable[object]]) -> None:
+    if not store.gone:
+        await work()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pandaeval_collector import failpoints
 from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded, Submitted
-from pandaeval_collector.store import Chunk, Store, StoreFullError
+from pandaeval_collector.store import Chunk, Store, StoreFullError, StoreGoneError
 from pandaeval_collector.submitted import (
     NO_WORDS,
     SessionEndings,
@@ -154,6 +154,7 @@ class Intake:
         """Stores groups of fragments in one commit, with what applications said of them; for each group, how many items
         are stored, known and too late."""
         try:
+            self._store.require()
             remembered = self._remembered([fragment for group in groups for fragment in group])
             sorted_out = [self._sort_out(group, remembered) for group in groups]
             chunks = [[self._chunk(each, words.get(each.trace_id)) for each in wanted] for wanted, _, _ in sorted_out]
@@ -165,6 +166,9 @@ class Intake:
                 kept.append((stored, known + repeated, late + too_late))
         except StoreFullError as error:
             raise Overloaded(str(error)) from error
+        except StoreGoneError as error:
+            self._telemetry.add("pandaeval.store.errors", "refused")
+            raise Draining(f"the collector has to be restarted: {error}") from error
         except sqlite3.Error as error:
             _log.error("a request could not be stored (%s); its sender is asked to come back", error)
             self._telemetry.add("pandaeval.store.errors", "refused")

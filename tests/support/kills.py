@@ -128,8 +128,16 @@ def run(
         if (code := collector.stop()) != 0:
             figures.problems.append(f"SIGTERM ended it with {code}")
         figures.problems.extend(_lines_again(collector, seen))
+        figures.problems.extend(_false_alarms(collector))
         _last_word(figures, collector, oracle, sink)
     return figures
+
+
+def _false_alarms(collector: CollectorProcess) -> list[str]:
+    """A killed process leaves a whole store behind, and no start may say otherwise."""
+    log = collector.log_file.read_text(errors="replace")
+    alarms = ("acknowledged data is missing", "put aside", "no note of the last commit", "nothing is accepted")
+    return [f"the log says {alarm!r} of a store that is whole" for alarm in alarms if alarm in log]
 
 
 def _live_until(collector: CollectorProcess, kill: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import zstandard
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from support.database import open_database
 
 Stored = dict[tuple[bytes, bytes], set[bytes]]
 
@@ -32,6 +33,12 @@ def requests_by_trace(database: sqlite3.Connection) -> Iterator[bytes]:
     """The stored chunks, each an OTLP request, latest first: whoever reads them must not depend on their order."""
     for packed, data in database.execute("SELECT packed, data FROM chunks WHERE NOT logs ORDER BY id DESC"):
         yield zstandard.ZstdDecompressor().decompress(data) if packed else data
+
+
+def chunk_ids(data: Path) -> set[int]:
+    """The ids of the chunks in the store of a data directory that nobody has open."""
+    with open_database(data / "pandaeval.db") as database:
+        return {id_ for (id_,) in database.execute("SELECT id FROM chunks")}
 
 
 def exported_problems(database: sqlite3.Connection, results_file: Path) -> list[str]:

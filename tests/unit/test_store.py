@@ -351,10 +351,10 @@ class TestOpening:
         store = open_store()
         put(store, T1)
         store.close()
-        _destroy(tmp_path / "data" / "pandaeval.db", "meta")
+        _destroy(tmp_path / "data" / "pandaeval.db", "endings")
         store = open_store()
         with pytest.raises(sqlite3.DatabaseError):
-            store.put("a key", "a value").result()
+            store.append([], ["a session"]).result()
         store.close()
         assert open_store().was_damaged
 

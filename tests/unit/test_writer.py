@@ -25,11 +25,22 @@ class Rig:
         self.gate = threading.Event()
         self.together: list[list[int]] = []
         """What items were done in one call."""
-        self.writer = Writer(self._connect)
+        self.sealed = self.confirmed = 0
+        self.gone = False
+        self.writer = Writer(self._connect, seal=self._seal, confirm=self._confirm)
         self.writer.start()
 
     def _connect(self) -> Any:
         return FailingDisk(sqlite3.connect(self.file, isolation_level=None, check_same_thread=False), self.failures)
+
+    def _seal(self, connection: sqlite3.Connection) -> None:
+        assert connection.in_transaction
+        self.sealed += 1
+
+    def _confirm(self) -> None:
+        self.confirmed += 1
+        if self.gone:
+            raise sqlite3.OperationalError("gone")
 
     def hold(self) -> None:
         """Keeps the thread busy until the gate opens, so that what is submitted now becomes one group."""
@@ -200,3 +211,31 @@ def test_works_of_many_threads_are_all_done(rig: Rig) -> None:
         thread.join(10)
     assert sorted(future.result(10) for future in futures) == list(range(800))
     assert rig.numbers() == list(range(800))
+
+
+def test_every_commit_is_sealed_and_confirmed(rig: Rig) -> None:
+    rig.hold()
+    futures = [rig.insert(number) for number in (1, 2, 2)]
+    rig.gate.set()
+    assert [outcome(future) for future in futures] == [1, 2, sqlite3.IntegrityError]
+    assert (rig.sealed, rig.confirmed) == (3, 3)  # the one that holds the thread, and two of the group, one by one
+
+
+def test_what_is_not_confirmed_is_told_to_all_of_a_group(rig: Rig) -> None:
+    rig.hold()
+    futures = [rig.insert(number) for number in range(3)]
+    rig.gate.set()
+    rig.gone = True
+    assert [outcome(future) for future in futures] == [sqlite3.OperationalError] * 3
+    assert rig.numbers() == [0, 1, 2]  # it is in the file; whether that is the right one was to be confirmed
+
+
+def test_it_knows_whether_the_last_transaction_was_written(rig: Rig) -> None:
+    assert rig.writer.failing == ""
+    rig.failures["COMMIT"] = 1
+    assert outcome(rig.insert(1)) is sqlite3.OperationalError
+    assert rig.writer.failing == "disk I/O error"
+    assert outcome(rig.insert(2)) == 2
+    assert rig.writer.failing == ""
+    assert outcome(rig.insert(2)) is sqlite3.IntegrityError
+    assert rig.writer.failing == ""

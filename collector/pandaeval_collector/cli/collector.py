@@ -26,7 +26,7 @@ def collector(
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C.
 
-    Open traces are kept in the store and taken up again at the next start.
+    Open traces are kept in the store and taken up again at the next start. Ends with 1 when the store was taken away.
     """
     # Read when gRPC is loaded, as it is with the configuration. The processes that we start are programs of their own
     # and need none of gRPC's care for forks.
@@ -74,7 +74,7 @@ async def _serve(config: Config) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    running = Collector(config, os.environ)
+    running = Collector(config, os.environ, on_failure=stop.set)
     try:
         listening = await running.start()
     except (OSError, sqlite3.OperationalError) as error:
@@ -92,3 +92,5 @@ async def _serve(config: Config) -> None:
     log.info("stopping: open traces are kept for the next start")
     await running.stop()
     log.info("stopped")
+    if running.has_failed:
+        raise typer.Exit(1)

@@ -11,18 +11,22 @@ from starlette.routing import Route
 
 
 def health_app(
-    ready: Callable[[], Mapping[str, bool]], metrics: Callable[[str], Awaitable[tuple[bytes, str]]] | None
+    ready: Callable[[], Mapping[str, bool]],
+    metrics: Callable[[str], Awaitable[tuple[bytes, str]]] | None,
+    why: Callable[[], str] = lambda: "",
 ) -> Starlette:
     """``GET /healthz`` (200 while the process answers), ``/readyz`` (200 once every stage of ``ready`` is, else 503;
-    body: the stages) and, if given, ``/metrics`` (what ``metrics`` makes of the ``accept`` header: content, content
-    type). Both callables run on the event loop and must not block."""
+    body: the stages, and as ``reason`` what ``why`` says is wrong, if it does) and, if given, ``/metrics`` (what
+    ``metrics`` makes of the ``accept`` header: content, content type). All three run on the event loop and must not
+    block."""
 
     async def healthz(_: Request) -> Response:
         return PlainTextResponse("ok\n")
 
     async def readyz(_: Request) -> Response:
-        stages = dict(ready())
-        return JSONResponse(stages, 200 if stages and all(stages.values()) else 503)
+        stages, reason = dict(ready()), why()
+        said = {**stages, "reason": reason} if reason else stages
+        return JSONResponse(said, 200 if stages and all(stages.values()) else 503)
 
     routes = [Route("/healthz", healthz), Route("/readyz", readyz)]
     if metrics is not None:

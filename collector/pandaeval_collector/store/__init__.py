@@ -1,10 +1,11 @@
 """Everything that must survive, in one SQLite file: spans, decisions, results, sessions."""
 
 from pandaeval_collector.store.chunks import StoreFullError
-from pandaeval_collector.store.connection import StoreBusyError
+from pandaeval_collector.store.directory import StoreBusyError
 from pandaeval_collector.store.expected import Expected
 from pandaeval_collector.store.outgoing import DamagedError
 from pandaeval_collector.store.parcels import Parcel, parcels
+from pandaeval_collector.store.place import StoreGoneError
 from pandaeval_collector.store.responses import response_digest
 from pandaeval_collector.store.rows import (
     Chunk,
@@ -42,6 +43,7 @@ __all__ = [
     "Store",
     "StoreBusyError",
     "StoreFullError",
+    "StoreGoneError",
     "StoredSeries",
     "TraceRow",
     "WriteSet",

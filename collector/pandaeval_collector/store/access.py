@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from pandaeval_collector.store.commits import Commits, number_of
 from pandaeval_collector.store.connection import PAGE_BYTES, Durability, connect
 from pandaeval_collector.store.damage import note_damage
+from pandaeval_collector.store.directory import Directory
+from pandaeval_collector.store.place import Place
+from pandaeval_collector.store.rescue import rescue
 from pandaeval_collector.store.writer import Writer
+
+_log = logging.getLogger(__name__)
 
 
 class Access:
-    """The connections to one file, which is ready to be opened. Safe from any thread."""
+    """The connections to one file, which is ready to be opened, in a directory that is ours. Safe from any thread."""
 
-    def __init__(self, file: Path, durability: Durability) -> None:
-        self._file, self._durability = file, durability
-        self.writer = Writer(lambda: connect(file, durability), self._look_at)
-        self.writer.start()
+    def __init__(self, directory: Directory, file: Path, durability: Durability, was_damaged: bool = False) -> None:
+        self._directory, self._file, self._durability = directory, file, durability
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
+        # The first one reads at once and is idle from then on: whatever becomes of the names of the files, it has all
+        # of them open.
+        self._first = connect(file, durability)
+        try:
+            number_of(self._first)
+            self.place = Place(directory, file)
+            self.commits = Commits(self._first, directory.path, self.place, was_damaged)
+            self.writer = Writer(
+                lambda: connect(file, durability), self._look_at, self.commits.seal, self.commits.confirm
+            )
+            self.writer.start()
+        except BaseException:
+            self._first.close()
+            raise
+        self._rescuing, self._is_rescued = threading.Lock(), False
+        self._made_anew: Directory | None = None
+        self._is_closed = False
 
     def reader(self) -> sqlite3.Connection:
         """The connection that this thread reads on."""
@@ -74,9 +96,37 @@ class Access:
         finally:
             connection.close()
 
+    def look(self) -> str:
+        """Looks whether all files are in their place; returns what is wrong, for good, or an empty text. Blocks."""
+        self.commits.look()
+        return self.place.look()
+
+    def rescue(self) -> None:
+        """Saves what the open files of a store hold that is not in its place any more; see :mod:`rescue`. Blocks.
+        Nothing happens the second time, nor while all is in its place."""
+        with self._rescuing:
+            if self.place.gone and not self._is_rescued:
+                self._made_anew = rescue(self._first, self.place, self._directory)
+                self._is_rescued = True
+
     def close(self) -> None:
-        """Commits what is queued and closes all connections."""
+        """Commits what is queued and closes all connections. Safe to call twice."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self.writer.close()
-        for reader in self._open_readers:
-            reader.close()
+        self._rescue_at_last()
+        for connection in (*self._open_readers, self._first):
+            connection.close()
         self._open_readers.clear()
+        self.commits.close()
+        self.place.close()
+        if self._made_anew is not None:
+            self._made_anew.close()
+
+    def _rescue_at_last(self) -> None:
+        self.look()
+        try:
+            self.rescue()
+        except (OSError, sqlite3.Error) as error:
+            _log.error("what was in the store at %s is lost: it could not be saved (%s)", self._file, error)

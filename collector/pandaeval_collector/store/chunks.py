@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
@@ -15,6 +16,8 @@ from pandaeval_collector.store.packing import pack, unpack
 from pandaeval_collector.store.part import Part
 from pandaeval_collector.store.rows import Chunk
 from pandaeval_collector.store.shelf import contents
+
+_log = logging.getLogger(__name__)
 
 
 class StoreFullError(RuntimeError):
@@ -73,7 +76,8 @@ class Chunks(Part):
             for id_, trace_id, logs, items, start_ns, packed, data, session, closes in undecided:
                 try:
                     content = unpack(packed, data)
-                except zstandard.ZstdError:  # a start must not fail over it; the trace is given up when it is due
+                except zstandard.ZstdError as error:  # a start must not fail over it
+                    _log.error("spans of trace %s are damaged and cannot be read any more (%s)", trace_id.hex(), error)
                     content = b""
                 yield Chunk(id_, trace_id, bool(logs), items, start_ns, content, session, bool(closes))
 

@@ -45,7 +45,8 @@ class _Zstd(threading.local):
     """A pair for each thread that needs one: neither may be used by two at a time."""
 
     def __init__(self) -> None:
-        self.compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        # With a checksum: damage inside of a row is none that SQLite would see.
+        self.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
         self.decompressor = zstandard.ZstdDecompressor()
 
 

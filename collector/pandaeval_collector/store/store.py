@@ -14,8 +14,9 @@ from pathlib import Path
 
 from pandaeval_collector.store.access import Access
 from pandaeval_collector.store.chunks import Chunks
-from pandaeval_collector.store.connection import Durability, create, open_directory
+from pandaeval_collector.store.connection import FILE_NAME, Durability, create
 from pandaeval_collector.store.decisions import Decisions
+from pandaeval_collector.store.directory import Directory
 from pandaeval_collector.store.forgetting import forget
 from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.outgoing import Outgoing
@@ -28,13 +29,15 @@ class Store(Chunks, Decisions, Sessions, Outgoing):
 
     def __init__(self, path: Path, durability: Durability = "full", max_bytes: int = 10 << 30) -> None:
         self.path = path
-        file, self._lock = open_directory(path)
+        self._directory = Directory(path)
         try:
+            file = path / FILE_NAME
             self.was_damaged = create(file, durability)
-            self._access = Access(file, durability)
+            self._directory.sync()
+            self._access = Access(self._directory, file, durability, self.was_damaged)
             super().__init__(self._access, max_bytes)
         except BaseException:
-            self._lock.close()
+            self._directory.close()
             raise
         self.jobs = Jobs(self._writer, self._reader)
 
@@ -73,7 +76,38 @@ class Store(Chunks, Decisions, Sessions, Outgoing):
         self._access.checkpoint()
 
     def close(self) -> None:
-        """Commits what is queued and lets go of the directory."""
+        """Commits what is queued and lets go of the directory. Safe to call twice."""
         self._stop_remembering()
         self._access.close()
-        self._lock.close()
+        self._directory.close()
+
+    # -- whether it is well --------------------------------------------------------------------------------------
+
+    @property
+    def missing(self) -> str:
+        """What was committed in an earlier life and is not there, as a clause; empty where nothing is known to be."""
+        return self._access.commits.missing
+
+    @property
+    def gone(self) -> str:
+        """Why nothing is accepted until a restart: files were taken away. Empty while all are where they were."""
+        return self._access.place.gone
+
+    @property
+    def failing(self) -> str:
+        """Why the last transaction could not be written; empty after one that could."""
+        return self._access.writer.failing
+
+    def require(self) -> None:
+        """Raises :class:`StoreGoneError` when it is known that files were taken away."""
+        self._access.place.require()
+
+    def look(self) -> str:
+        """Looks whether all files are where they were; returns ``gone``. Blocks; any thread."""
+        return self._access.look()
+
+    def rescue(self) -> None:
+        """Saves what would go with the process when the store is gone, as far as anything would, and logs where it is.
+        Blocks, seconds for each GiB; any thread. Raises ``OSError`` and ``sqlite3.Error`` where it cannot be done just
+        now."""
+        self._access.rescue()

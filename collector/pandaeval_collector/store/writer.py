@@ -26,6 +26,9 @@ Work = Callable[[sqlite3.Connection], Any]
 Together = Callable[[sqlite3.Connection, Sequence[Any]], None]
 
 _MAX_GROUP = 512
+_NOT_WRITTEN = (sqlite3.OperationalError, sqlite3.DatabaseError)
+"""The classes themselves: a full disk, one that fails, a damaged file. What is derived from them is a fault of the work
+that was to be done (a constraint, a value that does not fit)."""
 
 
 @dataclass(slots=True)
@@ -42,16 +45,23 @@ class Writer:
     """Runs work on the store's only writing connection, in order of submission. Safe to call from any thread."""
 
     def __init__(
-        self, connect: Callable[[], sqlite3.Connection], on_error: Callable[[Exception], None] = lambda _: None
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        on_error: Callable[[Exception], None] = lambda _: None,
+        seal: Work = lambda _: None,
+        confirm: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_error`` hears of every failure that a caller is told, on the writer's thread."""
-        self._connect, self._on_error = connect, on_error
+        """All on the writer's thread: ``on_error`` hears of every failure that a caller is told; ``seal`` ends every
+        transaction; ``confirm`` comes after every commit, and what it raises is what the callers are told."""
+        self._connect, self._on_error, self._seal, self._confirm = connect, on_error, seal, confirm
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="pandaeval-store", daemon=True)
         self._started: Future[None] = Future()
         self._closed = False
         self._lock = threading.Lock()
         self.commits = 0
+        self.failing = ""
+        """What kept the last transaction from being written, as SQLite says it; empty after one that was."""
 
     def start(self) -> None:
         """Opens the connection on the writer's own thread; raises what opening raises."""
@@ -123,10 +133,13 @@ class Writer:
         try:
             connection.execute("BEGIN IMMEDIATE")
             values = [*_done(connection, jobs)]
+            self._seal(connection)
             failpoints.reach("before_commit")
             connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - whatever failed, its callers have to be told
             _roll_back(connection)
+            if type(error) in _NOT_WRITTEN:
+                self.failing = str(error)
             if len(jobs) == 1:
                 self._on_error(error)
                 jobs[0].future.set_exception(error)
@@ -134,8 +147,16 @@ class Writer:
                 for job in jobs:
                     self._commit(connection, [job])
             return
+        self.failing = ""
         failpoints.reach("after_commit")
         self.commits += 1
+        try:
+            self._confirm()
+        except Exception as error:  # noqa: BLE001 - whatever failed, its callers have to be told
+            self._on_error(error)
+            for job in jobs:
+                job.future.set_exception(error)
+            return
         for job, value in zip(jobs, values, strict=True):
             job.future.set_result(value)
 

@@ -1,0 +1,81 @@
+"""Looks after the store of a running collector: are its files still there, can it be written to again?"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+from collections.abc import Callable
+
+from pandaeval_collector.store import Store
+from pandaeval_collector.telemetry import Telemetry
+
+_log = logging.getLogger(__name__)
+
+_LOOK_S = 1.0
+_RESCUE_AGAIN_S = 10.0
+_PROBE_BYTES = 64 << 10
+"""As much as a request brings: that one byte more fits on a disk says little."""
+
+
+class Guard:
+    """Looks once a second. On one event loop.
+
+    A store that cannot be written to is tried with a small write: nobody sends to a collector that is not ready, so
+    nothing else would show that it can be again. For one whose files were taken away, ``on_gone`` is called once what
+    is left of it is saved; until that succeeds the process has to stay, since it alone still has the content.
+    """
+
+    def __init__(self, store: Store, telemetry: Telemetry, on_gone: Callable[[], None]) -> None:
+        self._store, self._telemetry, self._on_gone = store, telemetry, on_gone
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be accepted now, in words; empty while all is well."""
+        if self._store.gone:
+            return f"the store is gone: {self._store.gone}"
+        return f"the store cannot be written to: {self._store.failing}" if self._store.failing else ""
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="pandaeval-guard")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while not await asyncio.to_thread(self._store.look):
+            if self._store.failing:
+                await self._probe()
+            await asyncio.sleep(_LOOK_S)
+        self._telemetry.add("pandaeval.store.errors", "gone")
+        _log.error("nothing is accepted any more: in %s, %s", self._store.path, self._store.gone)
+        while not await self._is_rescued():  # noqa: ASYNC110 - no event tells when there is room again
+            await asyncio.sleep(_RESCUE_AGAIN_S)
+        self._on_gone()
+
+    async def _probe(self) -> None:
+        try:
+            await asyncio.wrap_future(self._store.put("probe", "." * _PROBE_BYTES))
+            await asyncio.wrap_future(self._store.put("probe", ""))
+        except sqlite3.Error:
+            self._telemetry.add("pandaeval.store.errors", "probe")
+        else:
+            _log.info("the store can be written to again")
+
+    async def _is_rescued(self) -> bool:
+        try:
+            await asyncio.to_thread(self._store.rescue)
+        except (OSError, sqlite3.Error) as error:
+            _log.error(
+                "what was in the store cannot be saved (%s); the collector keeps it open and tries again in %.0f s, "
+                "and when it is stopped",
+                error,
+                _RESCUE_AGAIN_S,
+            )
+            return False
+        return True

@@ -1,0 +1,97 @@
+"""The data directory: one collector owns it, for as long as it is the one that lies at its path."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+from pathlib import Path
+
+_log = logging.getLogger(__name__)
+
+_LOCK_NAME = "lock"
+
+
+class StoreBusyError(RuntimeError):
+    """Another collector uses this data directory."""
+
+
+class Directory:
+    """A data directory, created if need be and private to this user, that no other collector can open meanwhile.
+
+    It is locked twice: the file ``lock`` can be removed by anyone who tidies up, the directory itself cannot be without
+    all that is in it. Any thread may look; one closes.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises :class:`StoreBusyError`."""
+        self.path = path
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        self._lock = -1
+        try:
+            if not _locked(self._handle) or not self._lock_file():
+                raise StoreBusyError(
+                    f"{path} is in use by another collector: stop it, or give this one a data directory of its own "
+                    "(store.path or PANDAEVAL_DATA)"
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def look(self) -> str:
+        """Why this is not the directory at its path any more, or why another collector may write to it; empty where all
+        is well. A lock file that was removed is put back."""
+        if not is_at(self.path, os.fstat(self._handle)):
+            return "the data directory was moved, removed or replaced"
+        if not is_at(self.path / _LOCK_NAME, os.fstat(self._lock)):
+            if not self._lock_file():
+                return "another collector has locked the data directory"
+            _log.warning("%s was removed while the collector runs; it is put back", self.path / _LOCK_NAME)
+        return ""
+
+    def sync(self) -> None:
+        """Has the names of files that were created or renamed survive a power cut."""
+        os.fsync(self._handle)
+
+    def close(self) -> None:
+        """Lets go of the directory. Safe to call twice."""
+        for handle in (self._lock, self._handle):
+            if handle >= 0:
+                os.close(handle)
+        self._lock = self._handle = -1
+
+    def _lock_file(self) -> bool:
+        """Locks the file of that name, the one that is there or a new one; whether nobody else had."""
+        handle = os.open(self.path / _LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            return False
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock = handle
+        return True
+
+
+def is_at(path: str | Path, opened: os.stat_result) -> bool:
+    """Whether this open file is the one at the path. One that cannot be looked at just now is taken to be: what is
+    written to it is not lost by that."""
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return found.st_ino == opened.st_ino and found.st_dev == opened.st_dev
+
+
+def _locked(handle: int) -> bool:
+    with contextlib.suppress(OSError):  # a file system that locks no directories; there the lock file has to do
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True

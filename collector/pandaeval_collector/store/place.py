@@ -1,0 +1,80 @@
+"""Whether the store's files are still those at their paths.
+
+A file that was removed while it is open takes every write and is gone with the process. So nobody is told that
+something is committed before the file was seen in its place after the commit.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from pandaeval_collector.store.directory import Directory, is_at
+
+
+class StoreGoneError(sqlite3.OperationalError):
+    """What is open is not what lies at the store's path; nothing more is accepted until the collector is restarted."""
+
+
+class Place:
+    """The open files of one store: the file itself, its log and the index of that. Any thread.
+
+    ``gone``: why they are not in their place, empty while they are. It never becomes empty again: what was committed in
+    between may be elsewhere.
+    """
+
+    def __init__(self, directory: Directory, file: Path) -> None:
+        """``file``: with a connection open that has read from it, so that its log is there too."""
+        self.file, self.gone = file, ""
+        self._directory = directory
+        # SQLite's locks on a file end when any descriptor of it is closed; one that only names it does no harm.
+        self._handle = os.open(file, getattr(os, "O_PATH", os.O_RDONLY))
+        self._main = [(path, os.stat(path)) for path in (str(file), f"{file}-wal")]
+        self._all = [*self._main, (f"{file}-shm", os.stat(f"{file}-shm"))]
+
+    def require(self) -> None:
+        """Raises :class:`StoreGoneError` when it is known already. Costs nothing."""
+        if self.gone:
+            raise StoreGoneError(self.gone)
+
+    def check(self) -> None:
+        """After each commit: some microseconds. Raises :class:`StoreGoneError`."""
+        self._compare(self._main)
+        self.require()
+
+    def look(self) -> str:
+        """All that :meth:`check` does, and what no commit depends on at once; returns ``gone``."""
+        self._compare(self._all)
+        if not self.gone:
+            self.gone = self._directory.look()
+        return self.gone
+
+    @property
+    def has_file(self) -> bool:
+        """Whether at least the main file is where it was."""
+        return is_at(*self._main[0])
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the open file has no name left: then its content ends with the process."""
+        return os.fstat(self._handle).st_nlink == 0
+
+    @property
+    def whereabouts(self) -> str:
+        """Where the open file lies now, as far as the system tells."""
+        try:
+            return os.readlink(f"/proc/self/fd/{self._handle}")
+        except OSError:
+            return f"inode {os.fstat(self._handle).st_ino}"
+
+    def close(self) -> None:
+        """After all connections."""
+        if self._handle >= 0:
+            os.close(self._handle)
+        self._handle = -1
+
+    def _compare(self, files: list[tuple[str, os.stat_result]]) -> None:
+        for path, opened in files:
+            if not self.gone and not is_at(path, opened):
+                self.gone = f"{os.path.basename(path)} was moved, removed or replaced while it was in use"
