@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,7 +115,7 @@ class Collector:
             parts.push_async_callback(drain, store, config.store.drain_to, token=self._token, certificate=certificate)
         self._ready["store"] = True
         outlets = await self._open_outlets(store)
-        line = Line(store, scorer, Emitter(outlets.signals, Labels(store.labels())))
+        line = Line(store, scorer, await self._emitter(store, outlets.signals))
         hints = Hints(config.judge.model is not None)
 
         def look(runs: Sequence[Run]) -> None:
@@ -171,6 +171,18 @@ class Collector:
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc_address, http_address, health_address)
 
+    async def _emitter(self, store: Store, signals: Collection[str]) -> Emitter:
+        """Goes on with the series that there are."""
+        most = self._config.exporters.max_series
+        others = await asyncio.to_thread(store.bound_series, most)
+        if others:
+            _log.warning(
+                "%d series of the store had names that are too long or were too many: others hold them", others
+            )
+        labels = Labels(store.labels(), store.series_names(), most)
+        self.telemetry.gauge("pandaeval.series", lambda: labels.series)
+        return Emitter(signals, labels, lambda results: self.telemetry.add("pandaeval.series.folded", "", results))
+
     async def _start_workers(self, scorer: Evaluator) -> Workers | None:
         number, config = workers(self._config), self._config
         if not number:
@@ -223,5 +235,5 @@ class Collector:
         self._parts.push_async_callback(outlets.stop)
         return outlets
 
-    async def _metrics(self, accept: str) -> tuple[bytes, str]:
-        return await self._scrape.render(accept)
+    def _metrics(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
+        return self._scrape.answer(accept)

@@ -22,9 +22,7 @@ CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 1
 MAX_SERIES = 10_000
 """How many series there may be in all, unless the configuration says otherwise: labels within their caps can still be
 combined in more ways than anybody can store and read."""
-_FOLDED = frozenset(
-    {"gen_ai.agent.name", "pandaeval.service", "deployment.environment.name", "gen_ai.request.model"}
-)
+_FOLDED = frozenset({"gen_ai.agent.name", "pandaeval.service", "deployment.environment.name", "gen_ai.request.model"})
 """Attributes that senders choose the values of."""
 
 

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Iterator
 
 import pytest
 from pandaeval_collector.logs import MAX_LINE_BYTES, BoundedFormatter
 
+Written = tuple[logging.Logger, io.StringIO]
+
 
 @pytest.fixture
-def written() -> Iterator[tuple[logging.Logger, io.StringIO]]:
+def written() -> Written:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(BoundedFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logger = logging.Logger("pandaeval_collector.test")
     logger.addHandler(handler)
-    yield logger, stream
-
-
-Written = tuple[logging.Logger, io.StringIO]
+    return logger, stream
 
 
 def test_an_ordinary_line_says_what_it_said(written: Written) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pandaeval_collector.emission import Emitter
 from pandaeval_collector.result import Evaluator, Result
 from pandaeval_collector.score import Assumed, Score, Unscored, Why
-from pandaeval_collector.series import CAPS, MAX_SERIES, OTHER, Increment, Labels, increments
+from pandaeval_collector.series import CAPS, INSTRUMENTS, MAX_SERIES, OTHER, Increment, Labels, increments
 from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet
 from support.results import SPAN_ID, TRACE_ID, result
 
@@ -39,7 +39,7 @@ def stored(folder: Path, *batches: list[Result], most: int = MAX_SERIES) -> dict
         labels = Labels(store.labels(), store.series_names(), most)
         Emitter(labels=labels).add(batch, (), changes)
         store.commit(changes).result()
-        rows = list(store.series("otlp"))
+        rows = [row for name in INSTRUMENTS for row in store.series("otlp", name)]
         store.close()
     found: dict[str, list[StoredSeries]] = {}
     for row in rows:

@@ -13,7 +13,7 @@ from pandaeval_collector.store.access import Access
 from pandaeval_collector.store.changes import apply
 from pandaeval_collector.store.part import Part
 from pandaeval_collector.store.responses import Responses
-from pandaeval_collector.store.rows import ResultRow, WriteSet, decided
+from pandaeval_collector.store.rows import READ_BYTES, ResultRow, WriteSet, decided
 from pandaeval_collector.store.seen import Remembering, Seen
 from pandaeval_otel.assembly import Decided
 
@@ -71,12 +71,20 @@ class Decisions(Part):
         return found
 
     def results_after(self, seq: int, limit: int = 1000) -> list[ResultRow]:
-        """Results in order of commitment, from behind a cursor."""
+        """Results in order of commitment, from behind a cursor: so many, fewer where they are large."""
         rows = self._reader().execute(
             f"SELECT {_RESULT} FROM results WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608
             (seq, limit),
         )
-        return [ResultRow(*row) for row in rows]
+        found: list[ResultRow] = []
+        size = 0
+        for row in rows:
+            found.append(ResultRow(*row))
+            size += len(row[4])
+            if size >= READ_BYTES:
+                break
+        rows.close()
+        return found
 
     def newest_seq(self) -> int:
         """The ``seq`` of the newest result; 0 when there is none."""
