@@ -223,7 +223,9 @@ class Collector:
         self.telemetry.gauge("pandaeval.queue.size", store.jobs.waiting, queue="judge")
         if configured.limits.daily_usd is not None:
             self.telemetry.gauge("pandaeval.judge.budget.limit", lambda: configured.limits.daily_usd or 0.0)
-            self.telemetry.gauge("pandaeval.judge.budget.spent", lambda: store.jobs.spent(time.time()))
+            self.telemetry.gauge(
+                "pandaeval.judge.budget.spent", lambda: store.jobs.spent(store.jobs.today(time.time()))
+            )
 
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.connection import PAGE_BYTES, Durability, connect
 from pandaeval_collector.store.damage import note_damage
 from pandaeval_collector.store.writer import Writer
@@ -16,8 +17,9 @@ from pandaeval_collector.store.writer import Writer
 class Access:
     """The connections to one file, which is ready to be opened. Safe from any thread."""
 
-    def __init__(self, file: Path, durability: Durability) -> None:
+    def __init__(self, file: Path, durability: Durability, clock: StoreClock | None = None) -> None:
         self._file, self._durability = file, durability
+        self.clock = clock or StoreClock()
         self.writer = Writer(lambda: connect(file, durability), self._look_at)
         self.writer.start()
         self._readers = threading.local()

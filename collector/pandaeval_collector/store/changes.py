@@ -11,26 +11,28 @@ import orjson
 
 from pandaeval_collector.store import jobs, numbers, tally
 from pandaeval_collector.store.bulk import insert
+from pandaeval_collector.store.clock import Times
 from pandaeval_collector.store.parcels import Parcel
 from pandaeval_collector.store.responses import BLOCK_BITS
 from pandaeval_collector.store.rows import ResultRow, TraceRow, WriteSet, pack_ids
 
 
 def apply(
-    connection: sqlite3.Connection, changes: WriteSet, now: float, perhaps_known: Collection[bytes]
+    connection: sqlite3.Connection, changes: WriteSet, times: Times, perhaps_known: Collection[bytes]
 ) -> list[ResultRow]:
     """A decision: trace rows, session members, results, what is to be sent, and the series. Returns the results that
     are new, with their ``seq``. ``perhaps_known``: those of the traces that may have been decided before."""
+    now = times.calendar
     known = numbers.of_traces(connection, perhaps_known)
     traces = _apply_traces(connection, changes.traces, known, now)
     _apply_sessions(connection, changes, traces, now)
     judged = _numbers(connection, [job.trace_id for job in changes.jobs], traces, now)
     redecided = {trace.trace_id for trace in changes.traces if trace.revision > 1}
-    jobs.add(connection, changes.jobs, judged, redecided, now, traces.keys() - known.keys())
+    jobs.add(connection, changes.jobs, judged, redecided, times.running, traces.keys() - known.keys(), now)
     jobs.end(connection, changes.ended, now)
     insert(connection, "labels", changes.labels, verb="INSERT OR IGNORE")
-    _put_out(connection, changes.outbox, now)
-    tally.add(connection, changes.series, now)
+    _put_out(connection, changes.outbox, times.running)
+    tally.add(connection, changes.series, times.wall)
     return _insert_results(connection, changes.results, traces, traces.keys() - known.keys(), now)
 
 

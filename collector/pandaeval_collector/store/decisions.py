@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable
 from concurrent.futures import Future
 
@@ -56,7 +55,7 @@ class Decisions(Part):
         perhaps_known = [row.trace_id for row in changes.traces if row.trace_id in self._seen]
         self._seen.add(row.trace_id for row in changes.traces)
         self.responses.note(changes.responses)
-        return self._writer.submit(lambda connection: apply(connection, changes, time.time(), perhaps_known))
+        return self._writer.submit(lambda connection: apply(connection, changes, self.clock.now(), perhaps_known))
 
     def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:
         """The result that stands for each (unit, metric) of the given units."""

@@ -134,7 +134,7 @@ class Outgoing(Part):
     def drop_unsent(
         self, before: float, excess_bytes: int, done: Mapping[str, int], limit: int = 1000
     ) -> Future[Counter[tuple[str, str]]]:
-        """Drops the oldest rows that wait: those from before ``before`` (Unix seconds), then as many as it takes to
-        free ``excess_bytes``; at most ``limit`` rows. ``done``: the cursor of each signal. The future holds how many
-        items behind it went, by signal and reason (``too_old``, ``disk_share``); empty when no row did."""
+        """Drops the oldest rows that wait: those from before ``before`` (of the store's running clock), then as many as
+        it takes to free ``excess_bytes``; at most ``limit`` rows. ``done``: the cursor of each signal. The future holds
+        how many items behind it went, by signal and reason (``too_old``, ``disk_share``); empty when no row did."""
         return self._writer.submit(lambda connection: drop_unsent(connection, before, excess_bytes, done, limit))
