@@ -25,6 +25,14 @@ class Access:
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
 
+    def resume_clock(self) -> None:
+        """Has the clock go on where the store stopped; with the machine's time where that cannot be read."""
+        try:
+            self.clock.resume(self.reader())
+        except sqlite3.DatabaseError as error:
+            if not note_damage(self._file, error):
+                raise
+
     def reader(self) -> sqlite3.Connection:
         """The connection that this thread reads on."""
         reader: sqlite3.Connection | None = getattr(self._readers, "connection", None)

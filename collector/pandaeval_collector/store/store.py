@@ -39,7 +39,7 @@ class Store(Chunks, Decisions, Sessions, Outgoing):
         try:
             self.was_damaged = create(file, durability)
             self._access = Access(file, durability, clock)
-            self._access.clock.resume(self._access.reader())
+            self._access.resume_clock()
             super().__init__(self._access, max_bytes)
         except BaseException:
             self._lock.close()
