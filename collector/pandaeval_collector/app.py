@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -130,7 +130,7 @@ class Collector:
         parts.push_async_callback(self._guard.stop)
         self._ready["store"] = True
         outlets = await self._open_outlets(store)
-        line = Line(store, scorer, Emitter(outlets.signals, Labels(store.labels())))
+        line = Line(store, scorer, await self._emitter(store, outlets.signals))
         hints = Hints(config.judge.model is not None)
 
         def look(runs: Sequence[Run]) -> None:
@@ -186,6 +186,18 @@ class Collector:
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc_address, http_address, health_address)
 
+    async def _emitter(self, store: Store, signals: Collection[str]) -> Emitter:
+        """Goes on with the series that there are."""
+        most = self._config.exporters.max_series
+        others = await asyncio.to_thread(store.bound_series, most)
+        if others:
+            _log.warning(
+                "%d series of the store had names that are too long or were too many: others hold them", others
+            )
+        labels = Labels(store.labels(), store.series_names(), most)
+        self.telemetry.gauge("pandaeval.series", lambda: labels.series)
+        return Emitter(signals, labels, lambda results: self.telemetry.add("pandaeval.series.folded", "", results))
+
     async def _start_workers(self, scorer: Evaluator) -> Workers | None:
         number, config = workers(self._config), self._config
         if not number:
@@ -226,7 +238,9 @@ class Collector:
         self.telemetry.gauge("pandaeval.queue.size", store.jobs.waiting, queue="judge")
         if configured.limits.daily_usd is not None:
             self.telemetry.gauge("pandaeval.judge.budget.limit", lambda: configured.limits.daily_usd or 0.0)
-            self.telemetry.gauge("pandaeval.judge.budget.spent", lambda: store.jobs.spent(time.time()))
+            self.telemetry.gauge(
+                "pandaeval.judge.budget.spent", lambda: store.jobs.spent(store.jobs.today(time.time()))
+            )
 
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config
@@ -253,8 +267,8 @@ class Collector:
     def _stages(self) -> Mapping[str, bool]:
         return self._ready | {"store": self._ready["store"] and not self._trouble}
 
-    async def _metrics(self, accept: str) -> tuple[bytes, str]:
-        return await self._scrape.render(accept)
+    def _metrics(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
+        return self._scrape.answer(accept)
 
 
 async def _unless_gone(store: Store, work: Callable[[], Awaitable[object]]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import logging
+from collections.abc import Callable, Collection, Sequence
 
 import orjson
 
@@ -11,14 +12,22 @@ from pandaeval_collector.result import Result
 from pandaeval_collector.series import Increment, Labels, increments
 from pandaeval_collector.store import SeriesRow, WriteSet, parcels
 
+_log = logging.getLogger(__name__)
+
 
 class Emitter:
     """Turns results into outbox rows and series rows. ``signals``: those of ``logs`` and ``traces`` that have somewhere
-    to go. One thread."""
+    to go. ``folded`` hears how many results had no series of their own any more. One thread."""
 
-    def __init__(self, signals: Collection[str] = (), labels: Labels | None = None) -> None:
+    def __init__(
+        self,
+        signals: Collection[str] = (),
+        labels: Labels | None = None,
+        folded: Callable[[int], None] = lambda _: None,
+    ) -> None:
         self._signals = frozenset(signals)
         self._labels = labels or Labels()
+        self._folded, self._has_warned = folded, False
 
     def add(self, results: Sequence[Result], counted: Collection[str], changes: WriteSet) -> None:
         """Adds to ``changes`` what these results send. ``counted``: ids of results whose unit has entered the score
@@ -28,13 +37,29 @@ class Emitter:
             changes.outbox.extend(parcels("logs", [log_record(each) for each in encoded]))
         if "traces" in self._signals:
             changes.outbox.extend(parcels("traces", spans(encoded)))
-        changes.series.extend(_row(each) for each in increments(results, counted, self._labels))
-        changes.labels.extend(self._labels.take_new())
+        self._count(results, counted, changes)
 
     def count(self, results: Sequence[Result], changes: WriteSet) -> None:
         """Adds results that are counted and not emitted one by one."""
-        changes.series.extend(_row(each) for each in increments(results, (), self._labels))
-        changes.labels.extend(self._labels.take_new())
+        self._count(results, (), changes)
+
+    def _count(self, results: Sequence[Result], counted: Collection[str], changes: WriteSet) -> None:
+        labels = self._labels
+        before = labels.folded
+        changes.series.extend(_row(each) for each in increments(results, counted, labels))
+        changes.labels.extend(labels.take_new())
+        if labels.folded > before:
+            self._folded(labels.folded - before)
+            self._warn()
+
+    def _warn(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "there are %d series of scores, as many as there may be (exporters.max_series): what is new is counted "
+                "under agent, service and environment __other__",
+                self._labels.series,
+            )
 
 
 def _row(added: Increment) -> SeriesRow:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+from pandaeval_otel.names import bounded
+
 Attributes = tuple[tuple[str, str], ...]
 """Attributes of one series, without those that have no value."""
 
@@ -24,4 +26,4 @@ class Instrument:
 @functools.lru_cache(maxsize=1024)  # a few combinations are asked for again and again, several times a request
 def attributes(**values: str) -> Attributes:
     """``pandaeval.*`` attributes by their last word, sorted; those without a value are left out."""
-    return tuple((f"pandaeval.{key}", value) for key, value in sorted(values.items()) if value)
+    return tuple((f"pandaeval.{key}", bounded(value)) for key, value in sorted(values.items()) if value)

@@ -18,6 +18,8 @@ from pandaeval_collector.result import Unit
 from pandaeval_collector.stats.similarity import Direction
 from pandaeval_collector.store import SessionTraceRow
 from pandaeval_otel.model import Trace, Trigger
+from pandaeval_otel.names import bounded
+from pandaeval_otel.normal.session import MAX_ID_CHARS
 
 CHAINED = "chained"
 """In a member's facts: no span names its session, which follows from responses."""
@@ -196,13 +198,13 @@ def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
         trace_id=member.trace_id,
         span_id=body["span_id"],
         session_id=session_id,
-        agent=body["agent"],
-        service=body["service"],
-        environment=body["environment"],
+        agent=bounded(body["agent"]),
+        service=bounded(body["service"]),
+        environment=bounded(body["environment"] or "") or None,
         evidence=evidence,
         revision=body["revision"],
         trigger=Trigger.SESSION_CHANGED.value,
-        response_id=body["response_id"],
+        response_id=bounded(body["response_id"], MAX_ID_CHARS),
         end_ns=member.end_ns,
         sampled=body["sampled"],
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -93,6 +92,7 @@ class Outlets:
             try:
                 await self._tidy()
                 if rounds % _BOUND_EVERY == 0:
+                    await asyncio.wrap_future(self._store.keep_time())
                     await self._bound()
             except Exception:  # noqa: BLE001 - a disk that fails just now may be well again in a moment
                 _log.exception("the outbox could not be tidied; trying again")
@@ -116,12 +116,12 @@ class Outlets:
         return cursors
 
     async def _bound(self) -> None:
-        """Drops the oldest of what waits: after a day, beyond a fifth of the disk budget, and before the outbox would
-        make the collector refuse spans."""
+        """Drops the oldest of what waits: after a day in which a collector ran, beyond a fifth of the
+        disk budget, and before the outbox would make the collector refuse spans."""
         while True:
             held = await asyncio.to_thread(self._store.outbox_bytes)
             excess = held - _room(held, self._store.size_bytes(), self._store.max_bytes)
-            before, done = time.time() - _MAX_AGE_S, self._cursors()
+            before, done = self._store.clock.running() - _MAX_AGE_S, self._cursors()
             gone = await asyncio.wrap_future(self._store.drop_unsent(before, max(0, excess), done))
             for (signal, reason), count in gone.items():
                 self._telemetry.add(

@@ -14,6 +14,10 @@ import orjson
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored
 
 TOLERANCE = 1e-9
+MAX_REASON_CHARS = 4000
+MAX_TEXT_CHARS, _MAX_BODY_BYTES = 2000, 64 << 10
+"""What a result says of itself is kept, sent and read many times: longer reasons are cut, and in a JSON object of more
+bytes every longer text."""
 _TIMES = 512
 """So many times are remembered as they are written: more than a batch has."""
 
@@ -141,7 +145,7 @@ class Result:
             "success": self.success,
             "label": self.label,
             "why": self.why,
-            "reason": finding.reason,
+            "reason": cut(finding.reason, MAX_REASON_CHARS),
             "trace_id": unit.trace_id,
             "span_id": unit.span_id,
             "session_id": unit.session_id,
@@ -166,7 +170,10 @@ class Result:
         }
 
     def to_json(self) -> bytes:
-        return orjson.dumps(self.to_dict(), option=orjson.OPT_SERIALIZE_NUMPY)
+        body = orjson.dumps(self.to_dict(), option=orjson.OPT_SERIALIZE_NUMPY)
+        if len(body) <= _MAX_BODY_BYTES:
+            return body
+        return orjson.dumps(_pruned(self.to_dict()), option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 class Identity:
@@ -181,6 +188,24 @@ class Identity:
         """32 hex digits from what a result depends on: the shared part, the unit and its evidence."""
         about, evidence = orjson.dumps([unit.level, unit.id])[1:-1], orjson.dumps(unit.evidence)
         return hashlib.blake2b(b"[%b,%b,%b]" % (about, self._shared, evidence), digest_size=16).hexdigest()
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or so many characters of it."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _pruned(value: Any) -> Any:
+    """The value with no text in it that is too long; the keys of objects are texts, too."""
+    match value:
+        case str():
+            return cut(value, MAX_TEXT_CHARS)
+        case Mapping():
+            return {cut(str(key), MAX_TEXT_CHARS): _pruned(held) for key, held in value.items()}
+        case list() | tuple():
+            return [_pruned(held) for held in value]
+        case _:
+            return value
 
 
 def now() -> datetime:

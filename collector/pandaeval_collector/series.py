@@ -12,12 +12,18 @@ from dataclasses import dataclass, field, replace
 
 from pandaeval_collector.instrument import Attributes, Instrument
 from pandaeval_collector.result import Result
+from pandaeval_otel.names import bounded
 
 _REMEMBERED = 10_000
 _PASSED = {None: "", True: "true", False: "false"}
 OTHER = "__other__"
 CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 100}
 """How many distinct values a label may take; what comes later is ``__other__``, for good."""
+MAX_SERIES = 10_000
+"""How many series there may be in all, unless the configuration says otherwise: labels within their caps can still be
+combined in more ways than anybody can store and read."""
+_FOLDED = frozenset({"gen_ai.agent.name", "pandaeval.service", "deployment.environment.name", "gen_ai.request.model"})
+"""Attributes that senders choose the values of."""
 
 
 SCORE = Instrument(
@@ -86,12 +92,23 @@ class Increment:
 
 
 class Labels:
-    """Label values within their caps, the same ones after a restart. One thread."""
+    """Label values within their caps and series within theirs, the same ones after a restart. One thread.
 
-    def __init__(self, known: Iterable[tuple[str, str]] = ()) -> None:
+    ``known``: label values that were admitted before, ``series``: names and attributes of the series that there are.
+    """
+
+    def __init__(
+        self,
+        known: Iterable[tuple[str, str]] = (),
+        series: Iterable[tuple[str, Attributes]] = (),
+        most: int = MAX_SERIES,
+    ) -> None:
         self._known: dict[str, set[str]] = {kind: set() for kind in CAPS}
         for kind, value in known:
-            self._known.setdefault(kind, set()).add(value)
+            self._known.setdefault(kind, set()).add(bounded(value))
+        self._series, self._most = set(series), most
+        self.folded = 0
+        """Results that were counted under ``__other__`` since there are as many series as there may be."""
         self._new: list[tuple[str, str]] = []
         self._named: dict[tuple[str | None, ...], Attributes] = {}
 
@@ -99,6 +116,7 @@ class Labels:
         """The value, or ``__other__`` when its kind has as many as it may."""
         if not value:
             return ""
+        value = bounded(value)
         known = self._known[kind]
         if value not in known:
             if len(known) >= CAPS[kind]:
@@ -112,20 +130,36 @@ class Labels:
     ) -> Attributes:
         """The attributes of a series; ``verdict``: outcome, why and passed, of one that counts results by them. What
         was admitted once stays so, and it is the same few all the time."""
+        agent, service, environment = bounded(agent), bounded(service), bounded(environment or "")
         key = (metric, level, agent, service, environment, *verdict)
         found = self._named.get(key)
         if found is None:
             if len(self._named) >= _REMEMBERED:
                 self._named.clear()
             found = self._named[key] = _filled(
-                ("gen_ai.evaluation.name", metric),
+                ("gen_ai.evaluation.name", bounded(metric)),
                 ("pandaeval.level", level),
                 ("gen_ai.agent.name", self.admit("agent", agent)),
                 ("pandaeval.service", self.admit("service", service)),
-                ("deployment.environment.name", self.admit("environment", environment or "")),
+                ("deployment.environment.name", self.admit("environment", environment)),
                 *zip(("pandaeval.outcome", "pandaeval.why", "pandaeval.passed"), verdict, strict=False),
             )
         return found
+
+    @property
+    def series(self) -> int:
+        """How many series there are."""
+        return len(self._series)
+
+    def within(self, name: str, attributes: Attributes) -> Attributes:
+        """The attributes of the series that a measurement is added to: its own while there may be more series or it
+        exists, else those with ``__other__`` for all that senders choose. Sums over all series stay what they are."""
+        key = (name, attributes)
+        if key not in self._series:
+            if len(self._series) >= self._most:
+                key = (name, folded(attributes))
+            self._series.add(key)
+        return key[1]
 
     def take_new(self) -> list[tuple[str, str]]:
         """Values admitted since the last call, to be stored with the results that use them."""
@@ -138,13 +172,13 @@ def increments(results: Iterable[Result], counted: Collection[str], labels: Labe
     found: dict[tuple[str, Attributes], Increment] = {}
 
     def at(instrument: Instrument, attributes: Attributes) -> Increment:
-        key = (instrument.name, attributes)
+        key = (instrument.name, labels.within(instrument.name, attributes))
         increment = found.get(key)
         if increment is None:
-            increment = found[key] = Increment(instrument, attributes)
+            increment = found[key] = Increment(instrument, key[1])
         return increment
 
-    alike: dict[tuple[str | bool | None, ...], tuple[Increment, Increment | None]] = {}
+    alike: dict[tuple[str | bool | None, ...], tuple[Increment, Increment | None, bool]] = {}
     for result in results:
         unit = result.unit
         about = (result.metric, unit.level, unit.agent, unit.service, unit.environment)
@@ -152,10 +186,12 @@ def increments(results: Iterable[Result], counted: Collection[str], labels: Labe
         series = alike.get(key)
         if series is None:
             verdict = (result.outcome, result.why, _PASSED[result.success])
-            evaluations = at(EVALUATIONS, labels.named(*about, *verdict))
+            named = labels.named(*about, *verdict)
+            evaluations = at(EVALUATIONS, named)
             scores = at(SCORE, labels.named(*about)) if result.outcome == "scored" else None
-            series = alike[key] = evaluations, scores
-        evaluations, scores = series
+            series = alike[key] = evaluations, scores, evaluations.attributes != named
+        evaluations, scores, is_folded = series
+        labels.folded += is_folded
         evaluations.observe(1.0, result)
         if scores is not None and result.score is not None and result.id not in counted:
             scores.observe(result.score, result)
@@ -168,7 +204,7 @@ def increments(results: Iterable[Result], counted: Collection[str], labels: Labe
 
 def _observe_judge(result: Result, labels: Labels, at: Callable[[Instrument, Attributes], Increment]) -> None:
     asked = _filled(
-        ("gen_ai.evaluation.name", result.metric),
+        ("gen_ai.evaluation.name", bounded(result.metric)),
         ("gen_ai.request.model", labels.admit("model", result.evaluator.model or "")),
         ("pandaeval.outcome", result.outcome),
     )
@@ -176,6 +212,11 @@ def _observe_judge(result: Result, labels: Labels, at: Callable[[Instrument, Att
     at(JUDGE_DURATION, asked).observe(seconds, result, seconds)
     at(JUDGE_TOKENS, asked).observe(float(result.tokens), None)
     at(JUDGE_COST, asked).observe(result.cost_usd, None)
+
+
+def folded(attributes: Attributes) -> Attributes:
+    """The attributes with ``__other__`` in place of every value that senders choose."""
+    return tuple((key, OTHER if key in _FOLDED else value) for key, value in attributes)
 
 
 def _exemplar(result: Result, shown: float | None) -> Exemplar:

@@ -28,6 +28,7 @@ from pandaeval_collector.score import Score, Why
 from pandaeval_collector.store import Expected, SessionTraceRow, WriteSet
 from pandaeval_collector.understanding import Run, in_session
 from pandaeval_otel.model import Trigger
+from pandaeval_otel.names import bounded
 
 _NEAR = (4, 32)
 """So many traces of a session are read to place a new one; then so many, then all, where they do not suffice."""
@@ -102,9 +103,9 @@ class Sessions:
             trace_id=last.trace_id,
             span_id=last.body["span_id"],
             session_id=session_id,
-            agent=last.body["agent"],
-            service=last.body["service"],
-            environment=last.body["environment"],
+            agent=bounded(last.body["agent"]),
+            service=bounded(last.body["service"]),
+            environment=bounded(last.body["environment"] or "") or None,
             evidence=_evidence(members),
             trigger=trigger.value,
             end_ns=last.end_ns,

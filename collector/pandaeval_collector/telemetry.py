@@ -25,6 +25,13 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument("pandaeval.jobs", "counter", "{job}", "Judge jobs, by what became of them"),
         Instrument("pandaeval.requests", "counter", "{request}", "Requests received, by answer and door"),
         Instrument("pandaeval.exporter.items", "counter", "{item}", "Results sent or dropped, by exporter and signal"),
+        Instrument("pandaeval.series", "gauge", "{series}", "Series of scores and counters in the store"),
+        Instrument(
+            "pandaeval.series.folded",
+            "counter",
+            "{result}",
+            "Results counted under agent, service and environment __other__, for want of a series of their own",
+        ),
         Instrument("pandaeval.store.errors", "counter", "{error}", "Failures of the disk, by what was done about them"),
         Instrument("pandaeval.traces.open", "gauge", "{trace}", "Traces that are not decided yet"),
         Instrument("pandaeval.queue.size", "gauge", "{item}", "Work that waits, by queue"),

@@ -67,7 +67,9 @@ class Upkeep:
 
     async def _forget(self) -> int:
         began = time.monotonic()
-        work = self._store.forget(self._late_window, self._kept_for(), time.time(), self._keep(), limit=_FORGET)
+        work = self._store.forget(
+            self._late_window, self._kept_for(), self._store.clock.calendar(), self._keep(), limit=_FORGET
+        )
         forgotten = await asyncio.wrap_future(work)
         if not self._stopping:
             await asyncio.sleep(time.monotonic() - began)

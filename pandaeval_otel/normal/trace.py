@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pandaeval_otel.model import Kind, Reasoning, Span, ToolDefinition, Trace, Trigger, Usage
+from pandaeval_otel.names import bounded
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.evidence import Evidence
 from pandaeval_otel.normal.responses import exchanged
-from pandaeval_otel.normal.session import session_id, user_id
+from pandaeval_otel.normal.session import MAX_ID_CHARS, session_id, user_id
 from pandaeval_otel.normal.spans import normalize
 from pandaeval_otel.normal.speech import current_turn
 from pandaeval_otel.normal.tool_calls import tool_calls
@@ -61,10 +62,10 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing) -> Trace:
         trace_id=spans[0].trace_id,
         spans=tree.spans,
         root_span_id=root.span_id,
-        agent=_agent(root, tree),
-        agents=tuple(facts.agents),
-        service=root.service,
-        environment=root.environment or None,
+        agent=bounded(_agent(root, tree)),
+        agents=tuple([bounded(name) for name in facts.agents]),
+        service=bounded(root.service),
+        environment=bounded(root.environment) or None,
         session_id=session,
         user_id=user_id(tree),
         error=_error(roots or [root], tree, output),
@@ -88,7 +89,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing) -> Trace:
         revision=closing.revision,
         late_spans=closing.late_spans,
         sampled=any(span.sampled for span in spans),
-        response_id=next((span.response_id for span in reversed(models) if span.response_id), ""),
+        response_id=bounded(_last_response(models), MAX_ID_CHARS),
         responses=responses if session is None else responses[-1:],
         continues=continues if session is None else "",
     )
@@ -155,6 +156,10 @@ def _agent(root: Span, tree: Tree) -> str:
     named = [span for span in tree.below(root) if span.agent_name]
     first = next((span for span in named if span.kind is _AGENT), named[0] if named else None)
     return first.agent_name if first else root.service
+
+
+def _last_response(models: Sequence[Span]) -> str:
+    return next((span.response_id for span in reversed(models) if span.response_id), "")
 
 
 def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:

@@ -20,14 +20,19 @@ from pandaeval_collector.app import Collector
 from pandaeval_collector.backoff import Backoff
 from pandaeval_collector.config import load
 from pandaeval_collector.exporters._otlp import over_grpc, over_http
+from pandaeval_collector.series import OTHER
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as classic
 from support.collector import free_ports
+from support.database import open_database
 from support.doors import grpc_client, http_client, until
 from support.made_traces import Composer
 from support.otlp_sink import HANG, INVALID, UNAVAILABLE, UNIMPLEMENTED, Answer, OtlpSink, items, slow_down, too_large
 
+from pandaeval_otel.names import MAX_NAME_CHARS
+
 TRACES = 12
+MEGABYTE = "x" * (1 << 20)
 ITEMS = ("logs", "traces")
 both_protocols = pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 both_signals = pytest.mark.parametrize("signal", ["logs", "traces"])
@@ -391,6 +396,40 @@ class TestScrape:
             }
             known = {result["trace_id"] for result in made.results()}
             assert {sample.exemplar.labels["trace_id"] for sample in samples} <= known
+
+    async def test_names_of_a_megabyte_make_neither_results_nor_scrapes_large(self, house: Build) -> None:
+        async with house(EXPORTERS__OTLP__METRICS__ENABLED="false") as made, http_client(made.health) as client:
+            request = Composer(7).trace(4).request()
+            request.resource_spans[0].resource.attributes[0].value.string_value = f"service\n{MEGABYTE}"
+            for span in request.resource_spans[0].scope_spans[0].spans:
+                for attribute in span.attributes:
+                    if attribute.key == "gen_ai.agent.name":
+                        attribute.value.string_value = MEGABYTE
+            await made.export(request)
+            await until(lambda: made.collector.at_rest and len(made.results()) > 2)
+            await until(lambda: made.arrived("logs") == made.result_ids())
+            assert all(len(orjson.dumps(each)) < 10_000 for each in made.results())
+            assert {len(each["service"]) for each in made.results()} == {MAX_NAME_CHARS}
+            assert len((await client.get("/metrics")).content) < 200_000
+
+    async def test_a_store_from_before_is_scraped_within_the_bounds(self, house: Build, tmp_path: Path) -> None:
+        async with house(EXPORTERS__OTLP__METRICS__ENABLED="false", EXPORTERS__MAX_SERIES="50") as made:
+            await made.send()
+            await made.stop()
+            with open_database(tmp_path / "data" / "pandaeval.db") as store:
+                for n in range(200):
+                    about = orjson.dumps([("pandaeval.service", f"s{n}"), ("gen_ai.agent.name", f"{n}{MEGABYTE[n:]}")])
+                    row = (f"key{n}", "pandaeval.evaluations", about.decode(), 2**62, 1, 1.0, "[1]", "{}", 5.0, 5.0)
+                    store.execute("INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            await made.start()
+            async with http_client(made.health) as client:
+                text = (await client.get("/metrics")).text
+                [family] = [family for family in classic(text) if family.name == "pandaeval_evaluations"]
+                counts = {each.labels["pandaeval_service"]: each.value for each in family.samples}
+                assert counts[OTHER] > 150
+                assert len(text) < 400_000
+            await made.send(seed=2)
+            assert made.gauge("pandaeval.series") < 80
 
     async def test_it_can_be_switched_off(self, house: Build) -> None:
         async with house(EXPORTERS__PROMETHEUS__ENABLED="false") as made, http_client(made.health) as client:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import grpc
@@ -299,8 +300,12 @@ class TestHealth:
     async def test_alive_ready_and_metrics(self) -> None:
         stages = {"store": True, "pipeline": False}
 
-        async def metrics(accept: str) -> tuple[bytes, str]:
-            return b"# " + accept.encode(), "text/plain; version=0.0.4"
+        async def body(accept: str) -> AsyncGenerator[bytes, None]:
+            yield b"# "
+            yield accept.encode()
+
+        def metrics(accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
+            return "text/plain; version=0.0.4", body(accept)
 
         app = health_app(lambda: stages, metrics)
         server = HttpServer(app, LOOPBACK, setting="server.health")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters._otlp.items import ItemExporter
 from pandaeval_collector.outbox import Outbox
-from pandaeval_collector.store import DamagedError, Store, WriteSet, parcels
+from pandaeval_collector.store import DamagedError, ResultRow, Store, WriteSet, parcels
 from pandaeval_collector.store.parcels import opened
 from pandaeval_collector.telemetry import Telemetry
 from support.database import open_database
@@ -63,6 +64,18 @@ def test_a_cursor_may_stand_anywhere(store: Store) -> None:
         assert later == everything[numbers.index(row.seq) + 1 :][:3]
         assert store.outbox_waiting("logs", row.seq) == len(numbers) - numbers.index(row.seq) - 1
     assert [row.body for row in store.outbox_after("traces", 0)] == [b"span"]
+
+
+def test_of_large_items_fewer_are_read_at_a_time(store: Store) -> None:
+    put(store, "logs", [random.randbytes(1 << 20) for _ in range(12)])
+    at, portions = 0, []
+    while rows := store.outbox_after("logs", at):
+        portions.append(len(rows))
+        at = rows[-1].seq
+    assert portions == [4, 4, 4]
+    store.commit(WriteSet(results=[ResultRow(f"r{n}", "u", "trace.m", 1, bytes(3 << 20)) for n in range(3)])).result()
+    assert [row.id for row in store.results_after(0)] == ["r0", "r1"]
+    assert [row.id for row in store.results_after(2)] == ["r2"]
 
 
 def test_a_parcel_goes_when_all_of_it_is_sent(store: Store) -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pandaeval_collector.exporters._naming import label_name, metric_name
-from pandaeval_collector.exporters.prometheus import exposition
+from pandaeval_collector.exporters._text import Text, content_type
 from pandaeval_collector.instrument import Instrument
 from pandaeval_collector.series import EVALUATIONS, SCORE, Exemplar, Point
 from pandaeval_collector.telemetry import INSTRUMENTS
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import generate_latest as classic_text
+from prometheus_client.openmetrics.exposition import generate_latest as openmetrics_text
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as classic
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar as Shown
 from prometheus_client.samples import Sample
 from support.results import SPAN_ID, TRACE_ID
 
@@ -31,6 +39,13 @@ HISTOGRAM = Point(
 COUNTER = Point(EVALUATIONS, ATTRIBUTES, 1, 3, 3.0, (3,), ((0, EXEMPLAR),))
 both_formats = pytest.mark.parametrize(("accept", "parse"), [(OPENMETRICS, openmetrics), (PLAIN, classic)])
 Parse = Callable[[str], Iterable[Any]]
+
+
+def exposition(points: Iterable[Point], accept: str) -> tuple[bytes, str]:
+    """All points as one answer."""
+    kind, is_openmetrics = content_type(accept)
+    text = Text(is_openmetrics)
+    return text.render(points) + text.end(), kind
 
 
 def read(points: Iterable[Point], accept: str = OPENMETRICS, parse: Parse = openmetrics) -> dict[str, list[Sample]]:
@@ -51,6 +66,8 @@ class TestFormats:
             (PLAIN, "text/plain; version=0.0.4"),
             ("", "text/plain; version=0.0.4"),
             ("*/*", "text/plain; version=0.0.4"),
+            ("application/openmetrics-text", "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+            ("application/openmetrics-text; version=7\r\nx: y", "text/plain; version=0.0.4"),
         ],
     )
     def test_who_asks_for_openmetrics_gets_it(self, accept: str, begins: str) -> None:
@@ -88,6 +105,61 @@ class TestFormats:
         found = read([lag, state], accept, parse)
         assert found["pandaeval_lag_seconds"][0].value == 0.25
         assert found["pandaeval_exporter_state"][0].value == -1
+
+
+class TestPieces:
+    @pytest.mark.parametrize("accept", [OPENMETRICS, PLAIN])
+    def test_pages_read_like_one(self, accept: str) -> None:
+        many = [replace(HISTOGRAM, attributes=(("pandaeval.service", f"s{n}"),)) for n in range(5)]
+        text = Text(content_type(accept)[1])
+        pages = [text.render(page) for page in ([COUNTER], many[:2], many[2:4], many[4:])]
+        assert b"".join(pages) + text.end() == exposition([COUNTER, *many], accept)[0]
+
+    @pytest.mark.parametrize(("accept", "encoder"), [(OPENMETRICS, openmetrics_text), (PLAIN, classic_text)])
+    def test_it_is_what_prometheus_own_library_writes(self, accept: str, encoder: Callable[[Any], bytes]) -> None:
+        lag = Point(INSTRUMENTS["pandaeval.lag"], (), 1, 1, 12_345_678.25, (), ())
+        points = [COUNTER, replace(COUNTER, attributes=()), lag, HISTOGRAM, replace(HISTOGRAM, attributes=())]
+        points.sort(key=lambda point: point.instrument.name)
+        registry = CollectorRegistry()
+        registry.register(Families(points))
+        assert exposition(points, accept)[0] == encoder(registry)
+
+
+class Families(Collector):
+    """Points as families of ``prometheus_client``."""
+
+    def __init__(self, points: Iterable[Point]) -> None:
+        self._points = list(points)
+
+    def collect(self) -> Iterator[Metric]:
+        for _, group in itertools.groupby(self._points, key=lambda point: point.instrument.name):
+            first, *others = [self._family(point) for point in group]
+            for other in others:
+                first.samples.extend(other.samples)
+            yield first
+
+    def _family(self, point: Point) -> Metric:
+        instrument, labels = point.instrument, [label_name(key) for key, _ in point.attributes]
+        name, unit = metric_name(instrument.name, instrument.unit)
+        values = [value for _, value in point.attributes]
+        shown = {
+            at: Shown({"trace_id": each.trace_id, "span_id": each.span_id}, each.value, each.time_ns / 1e9)
+            for at, each in point.exemplars
+        }
+        if instrument.kind == "histogram":
+            histogram = HistogramMetricFamily(name, instrument.description, labels=labels, unit=unit)
+            bounds = [*map(str, map(float, instrument.bounds)), "+Inf"]
+            counts = zip(bounds, itertools.accumulate(point.buckets), strict=True)
+            buckets = [(*pair, shown[at]) if at in shown else pair for at, pair in enumerate(counts)]
+            histogram.add_metric(values, buckets, point.total)
+            return histogram
+        if instrument.kind == "counter":
+            counter = CounterMetricFamily(name, instrument.description, labels=labels, unit=unit)
+            counter.add_metric(values, point.total, exemplar=shown.get(0))
+            return counter
+        gauge = GaugeMetricFamily(name, instrument.description, labels=labels, unit=unit)
+        gauge.add_metric(values, point.total)
+        return gauge
 
 
 class TestExemplars:

@@ -7,11 +7,13 @@ from pathlib import Path
 import orjson
 import pytest
 from pandaeval_collector.emission import Emitter
-from pandaeval_collector.result import Result
+from pandaeval_collector.result import Evaluator, Result
 from pandaeval_collector.score import Assumed, Score, Unscored, Why
-from pandaeval_collector.series import CAPS, OTHER, Increment, Labels, increments
-from pandaeval_collector.store import Store, StoredSeries, WriteSet
+from pandaeval_collector.series import CAPS, INSTRUMENTS, MAX_SERIES, OTHER, Increment, Labels, increments
+from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet
 from support.results import SPAN_ID, TRACE_ID, result
+
+from pandaeval_otel.names import MAX_NAME_CHARS
 
 BASE = {
     "gen_ai.evaluation.name": "coherence",
@@ -29,14 +31,15 @@ def added(*results: Result, counted: tuple[str, ...] = ()) -> dict[str, list[Inc
     return found
 
 
-def stored(folder: Path, *batches: list[Result]) -> dict[str, list[StoredSeries]]:
+def stored(folder: Path, *batches: list[Result], most: int = MAX_SERIES) -> dict[str, list[StoredSeries]]:
     """The series after these commits, with a restart before each."""
     for batch in batches:
         store = Store(folder, "off")
         changes = WriteSet()
-        Emitter(labels=Labels(store.labels())).add(batch, (), changes)
+        labels = Labels(store.labels(), store.series_names(), most)
+        Emitter(labels=labels).add(batch, (), changes)
         store.commit(changes).result()
-        rows = store.series("otlp")
+        rows = [row for name in INSTRUMENTS for row in store.series("otlp", name)]
         store.close()
     found: dict[str, list[StoredSeries]] = {}
     for row in rows:
@@ -95,6 +98,69 @@ class TestHistogram:
         [row] = stored(tmp_path, *batches)["pandaeval.evaluation.score"]
         assert (row.count, row.total) == (4, pytest.approx(0.6))
         assert row.buckets == (1, 1, 1, 1, *[0] * 9)
+
+
+class TestNames:
+    def test_a_long_name_is_cut_wherever_it_becomes_a_label(self) -> None:
+        long = "n" * (1 << 20)
+        judge = Evaluator("llm", "1", long)
+        changes = WriteSet()
+        labels = Labels()
+        made = result(agent=long, service=long, environment=long, revision=2, evaluator=judge, tokens=3)
+        Emitter({"logs", "traces"}, labels).add([made], (), changes)
+        assert len(changes.series) == 6
+        assert max(len(row.attributes) for row in changes.series) < 1000
+        assert {len(value) for _, value in changes.labels} == {MAX_NAME_CHARS}
+
+    def test_names_that_differ_at_their_end_stay_two(self) -> None:
+        labels = Labels()
+        long = "n" * 500
+        assert len({labels.admit("agent", f"{long}{end}") for end in "abca"}) == 3
+
+
+class TestAll:
+    """The cap on all series."""
+
+    def fill(self, most: int, number: int) -> tuple[Labels, Emitter, list[SeriesRow]]:
+        labels = Labels(most=most)
+        self.heard = 0
+
+        def hear(results: int) -> None:
+            self.heard += results
+
+        emitter = Emitter(labels=labels, folded=hear)
+        changes = WriteSet()
+        for n in range(number):
+            emitter.add([result(id=f"r{n}", agent=f"a{n % 50}", service=f"s{n // 50}")], (), changes)
+        return labels, emitter, changes.series
+
+    def test_beyond_it_agent_service_and_environment_are_other_and_sums_stay(self) -> None:
+        labels, _, rows = self.fill(100, 500)
+        keys = {(row.name, row.attributes) for row in rows}
+        assert len(keys) == labels.series == 102
+        evaluations = [row for row in rows if row.name == "pandaeval.evaluations"]
+        assert sum(row.count for row in evaluations) == 500
+        others = [row for row in evaluations if OTHER in row.attributes]
+        assert sum(row.count for row in others) == 450 == self.heard
+        assert dict(orjson.loads(others[0].attributes)) == {
+            "gen_ai.evaluation.name": "coherence",
+            "pandaeval.level": "trace",
+            "gen_ai.agent.name": OTHER,
+            "pandaeval.service": OTHER,
+            "deployment.environment.name": OTHER,
+            "pandaeval.outcome": "scored",
+            "pandaeval.passed": "true",
+        }
+
+    def test_it_is_said_once(self, caplog: pytest.LogCaptureFixture) -> None:
+        self.fill(100, 500)
+        assert [record.message.count("exporters.max_series") for record in caplog.records] == [1]
+
+    def test_a_series_that_is_there_goes_on_and_restarts_change_nothing(self, tmp_path: Path) -> None:
+        batches = [[result(id=f"r{n}", agent=f"a{n}")] for n in range(5)]
+        rows = stored(tmp_path, *batches, *batches, most=4)["pandaeval.evaluations"]
+        counts = {dict(orjson.loads(row.attributes))["gen_ai.agent.name"]: row.count for row in rows}
+        assert counts == {"a0": 2, "a1": 2, OTHER: 6}
 
 
 class TestCaps:

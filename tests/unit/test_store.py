@@ -172,7 +172,7 @@ class TestDecisions:
         assert not store.decided([T1])
         assert not store.results_after(0)
         assert not store.outbox_after("logs", 0)
-        assert not store.series("otlp")
+        assert not store.series("otlp", "s")
 
     def test_a_trace_is_filed_under_one_session(self, store: Store) -> None:
         def row(trace_id: bytes, session: str, start: int) -> SessionTraceRow:
@@ -191,7 +191,7 @@ class TestDecisions:
         row = SeriesRow("s", '{"a":"b"}', 3, 2, 1.5, {0: 1, 2: 1}, {2: (0.5, "t", "s", 9)})
         store.commit(WriteSet(series=[row])).result(10)
         store.commit(WriteSet(series=[row])).result(10)
-        [found] = store.series("otlp")
+        [found] = store.series("otlp", "s")
         assert (found.count, found.total, found.buckets) == (4, 3.0, (2, 0, 2))
         assert found.exemplars == {2: (0.5, "t", "s", 9)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pandaeval_collector.emission import Emitter
-from pandaeval_collector.exporters.zero_first import ZeroFirst
+from pandaeval_collector.exporters import zero_first
+from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones
 from pandaeval_collector.store import Store, WriteSet
 from support.results import result
 
@@ -36,11 +38,12 @@ class Life:
     def read(self, arrives: bool = True, noted: bool = True, hold: bool = True) -> None:
         """The reader is sent the series. ``arrives``: it gets them. ``noted``: we live long enough to note it."""
         series = ZeroFirst(self._store, self._reader, HOLD_S)
-        points = [p for p in series.points(self.now, hold) if p.instrument.name == "pandaeval.evaluations"]
+        pages = series.pages(self.now, hold)
+        points = [p for page in pages for p in page if p.instrument.name == "pandaeval.evaluations"]
         if arrives:
             self.seen += [point.total for point in points]
-            if noted and (stored := series.shown(points, self.now)) is not None:
-                stored.result()
+            if noted:
+                asyncio.run(series.shown(new_ones(points), self.now))
 
     def crash(self) -> None:
         """Another process goes on with the same store."""
@@ -66,6 +69,21 @@ def test_zero_then_the_value(life: Life) -> None:
     life.count()
     life.read()
     assert life.seen == [0, 1, 2]
+
+
+def test_every_series_is_on_one_page_whatever_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zero_first, "PAGE", 7)
+    store = Store(tmp_path, "off")
+    changes = WriteSet()
+    Emitter().add([result(id=f"r{n}", agent=f"a{n}") for n in range(50)], (), changes)
+    store.commit(changes).result()
+    pages = list(ZeroFirst(store, "scrape", 0.0).pages(0.0))
+    found = [(point.instrument.name, point.attributes) for page in pages for point in page]
+    assert max(map(len, pages)) == 7
+    assert len(found) == len(set(found)) == 100
+    names = [name for name, _ in found]
+    assert names == sorted(names), "those of an instrument come one after the other"
+    store.close()
 
 
 def test_zero_stands_for_its_time(life: Life) -> None:

@@ -33,6 +33,7 @@ def collector(
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.errors import UserError
+    from pandaeval_collector.logs import set_up
     from pandaeval_collector.receivers.bind import BindError
     from pandaeval_collector.store import NewerStoreError, StoreBusyError
 
@@ -40,7 +41,7 @@ def collector(
     level = logging.getLevelNamesMapping().get(log_level.upper())
     if level is None:
         raise UserError(f"--log-level {log_level}: write debug, info, warning or error")
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    set_up(level)
     logging.getLogger("uvicorn").setLevel(max(level, logging.WARNING))
     try:
         _run(settings)

@@ -90,6 +90,7 @@ def retry(
     """Make dead jobs due again, with all their attempts. Their traces must still be in the store (late.window)."""
     from pandaeval_collector.errors import UserError
     from pandaeval_collector.store import jobs
+    from pandaeval_collector.store.clock import last_running
 
     if bool(ids) == all_:
         raise UserError("name the jobs to retry, or give --all")
@@ -98,7 +99,8 @@ def retry(
             wanted = [job.id for job in jobs.listed(connection, "dead", 1_000_000)]
         else:
             wanted = [job.id for start in ids or [] for job in _one_or_more(jobs.found(connection, start), start)]
-        typer.echo(f"{jobs.retry(connection, wanted, time.time())} jobs are due again")
+        now = last_running(connection)
+        typer.echo(f"{jobs.retry(connection, wanted, time.time() if now is None else now)} jobs are due again")
 
 
 def _one_or_more(found: list[Job], start: str) -> list[Job]:

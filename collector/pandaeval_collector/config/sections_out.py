@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from pandaeval_collector.config._types import Endpoint, EnvName, FilePath, PositiveDuration, Section, group
+from pandaeval_collector.config._types import Count, Endpoint, EnvName, FilePath, PositiveDuration, Section, group
+from pandaeval_collector.series import MAX_SERIES
 
 
 class OtlpSignal(Section):
@@ -78,6 +79,11 @@ class Exporters(Section):
     otlp: Otlp = group(Otlp)
     prometheus: Prometheus = group(Prometheus)
     jsonl: Jsonl = group(Jsonl)
+    max_series: Count = Field(
+        default=MAX_SERIES,
+        description="Most series of scores and counters; what is new beyond them is counted under agent, service and "
+        "environment __other__.",
+    )
 
     @property
     def scrape_results(self) -> bool:

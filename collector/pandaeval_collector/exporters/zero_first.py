@@ -6,13 +6,17 @@ the value may: a crash at any moment repeats a zero at worst, and never shows a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from concurrent.futures import Future
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
 
 import orjson
 
 from pandaeval_collector.series import INSTRUMENTS, Exemplar, Point
 from pandaeval_collector.store import Store, StoredSeries
+
+PAGE = 250
+"""So many series are read, rendered and sent at a time: all of them might be more than memory and readers can take."""
+_NOTED_AT_ONCE = 500
 
 
 class ZeroFirst:
@@ -21,15 +25,27 @@ class ZeroFirst:
     def __init__(self, store: Store, reader: str, hold_s: float) -> None:
         self._store, self._reader, self._hold_s = store, reader, hold_s
 
-    def points(self, now: float, hold: bool = True) -> list[Point]:
-        """All series, new ones as 0. Reads the store; any thread. ``now``: Unix seconds. ``hold``: whether a zero
+    def pages(self, now: float, hold: bool = True) -> Iterator[list[Point]]:
+        """All series, some at a time and those of one instrument one after the other, new ones as 0. Each step reads
+        the store for itself, on any thread, and holds nothing of it. ``now``: Unix seconds. ``hold``: whether a zero
         shown a moment ago stands for its time."""
-        return visible(self._store.series(self._reader), now, self._hold_s if hold else 0.0)
+        for name in sorted(INSTRUMENTS):
+            after = ""
+            while rows := self._store.series(self._reader, name, after, PAGE):
+                yield visible(rows, now, self._hold_s if hold else 0.0)
+                after = rows[-1].key
 
-    def shown(self, points: Iterable[Point], now: float) -> Future[None] | None:
-        """Notes that ``points`` went out at ``now``; ``None`` when none of them was new."""
-        keys = [point.key for point in points if point.shown_at is None and point.key]
-        return self._store.show_zeros(self._reader, keys, now) if keys else None
+    async def shown(self, keys: Sequence[str], now: float) -> None:
+        """Notes that the new series of these keys went out at ``now``; in pieces, since decisions have their turn at
+        the store in between."""
+        for start in range(0, len(keys), _NOTED_AT_ONCE):
+            some = keys[start : start + _NOTED_AT_ONCE]
+            await asyncio.wrap_future(self._store.show_zeros(self._reader, some, now))
+
+
+def new_ones(points: Iterable[Point]) -> list[str]:
+    """The keys of series that the reader was never shown before."""
+    return [point.key for point in points if point.shown_at is None and point.key]
 
 
 def visible(rows: Iterable[StoredSeries], now: float, hold_s: float) -> list[Point]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -32,7 +31,8 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Try again at ``due_at``. ``free``: this try does not count; ``pause``: nobody else should try before either."""
+    """Try again at ``due_at`` of the store's running clock. ``free``: this try does not count; ``pause``: nobody
+    else should try before either."""
 
     due_at: float
     error: str
@@ -49,9 +49,10 @@ class GivenUp:
     error: str
 
 
-def after_failure(job: Job, error: CallFailedError, patience: Patience) -> Later | GivenUp:
-    """What to do about a call that failed after the retries that one call gets."""
-    now, message = time.time(), str(error)
+def after_failure(job: Job, error: CallFailedError, patience: Patience, now: float) -> Later | GivenUp:
+    """What to do about a call that failed after the retries that one call gets. ``now``: of the store's running
+    clock."""
+    message = str(error)
     given_up = GivenUp(Unscored(_why(error.failure), _told(job, error)), message)
     match error.failure:
         case Failure.REFUSED:
@@ -70,10 +71,10 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience) -> Later
             return Later(now + max(error.retry_after or 0.0, patience.wait(job.attempts)), message)
 
 
-def next_day(now: float) -> float:
-    """When the next day begins (UTC), Unix seconds."""
+def until_next_day(now: float) -> float:
+    """Seconds until the next day begins (UTC); ``now``: Unix seconds."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return (today + timedelta(days=1)).timestamp()
+    return (today + timedelta(days=1)).timestamp() - now
 
 
 def _why(failure: Failure) -> Why:

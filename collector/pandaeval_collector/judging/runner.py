@@ -17,7 +17,7 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judging.complaints import Complaints
 from pandaeval_collector.judging.hiding import hider
-from pandaeval_collector.judging.outcome import GivenUp, Later, Patience, after_failure, next_day
+from pandaeval_collector.judging.outcome import GivenUp, Later, Patience, after_failure, until_next_day
 from pandaeval_collector.judging.packing import GoneError, Packed, Packer
 from pandaeval_collector.judging.retest import Retest
 from pandaeval_collector.judging.setup import StoredMemory
@@ -101,7 +101,7 @@ class Runner:
                     due = self._store.jobs.next_due()
                     if due is None:
                         return
-                    await asyncio.sleep(max(0.01, due - time.time()))
+                    await asyncio.sleep(max(0.01, due - self._store.clock.running()))
         finally:
             for task in self._running:
                 task.cancel()
@@ -127,7 +127,7 @@ class Runner:
     async def _round(self, ended: Callable[[], None] | None) -> int:
         """Starts as many jobs as there is room for. A job that the worker died over before runs alone: if it dies
         again, there is no doubt which one it was."""
-        now = time.time()
+        now = self._store.clock.running()
         if now < self._paused_until:
             return 0
         if self._suspects:
@@ -209,11 +209,12 @@ class Runner:
             return Unscored(error.why, str(error))
         except OverBudgetError:
             if self._over_budget == "wait":
-                return Later(next_day(time.time()), "the day's budget is used up (judge.daily_usd)", free=True)
+                due_at = self._store.clock.running() + until_next_day(time.time())
+                return Later(due_at, "the day's budget is used up (judge.daily_usd)", free=True)
             return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
         except CallFailedError as error:
             self._complaints.hear(question.model, error)
-            return after_failure(job, error, self._patience)
+            return after_failure(job, error, self._patience, self._store.clock.running())
         except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the judge
             _log.exception("metric %s failed", job.metric)
             return Unscored(Why.METRIC_ERROR, f"{type(error).__name__}: {error}"[:500])

@@ -55,7 +55,7 @@ class StoredPurse:
         self._jobs, self._most = store.jobs, (limits.daily_usd, limits.daily_tokens)
 
     async def reserve(self, spend: Spend) -> float | None:
-        now = time.time()
+        now = self._jobs.today(time.time())
         granted = await asyncio.wrap_future(self._jobs.reserve((spend.usd, spend.tokens), self._most, now))
         return now if granted else None
 

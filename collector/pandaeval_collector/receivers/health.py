@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from pandaeval_collector.receivers.streaming import Answer, Streaming
+
 
 def health_app(
-    ready: Callable[[], Mapping[str, bool]],
-    metrics: Callable[[str], Awaitable[tuple[bytes, str]]] | None,
-    why: Callable[[], str] = lambda: "",
+    ready: Callable[[], Mapping[str, bool]], metrics: Answer | None, why: Callable[[], str] = lambda: ""
 ) -> Starlette:
     """``GET /healthz`` (200 while the process answers), ``/readyz`` (200 once every stage of ``ready`` is, else 503;
     body: the stages, and as ``reason`` what ``why`` says is wrong, if it does) and, if given, ``/metrics`` (what
-    ``metrics`` makes of the ``accept`` header: content, content type). All three run on the event loop and must not
-    block."""
+    ``metrics`` makes of the ``accept`` header: content type, and content in pieces). All three run on the event loop
+    and must not block."""
 
     async def healthz(_: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -30,13 +30,10 @@ def health_app(
 
     routes = [Route("/healthz", healthz), Route("/readyz", readyz)]
     if metrics is not None:
-        routes.append(Route("/metrics", _scrape(metrics)))
+        streaming = Streaming(metrics)
+
+        async def scrape(request: Request) -> Response:
+            return await streaming(request)
+
+        routes.append(Route("/metrics", scrape))
     return Starlette(routes=routes)
-
-
-def _scrape(metrics: Callable[[str], Awaitable[tuple[bytes, str]]]) -> Callable[[Request], Awaitable[Response]]:
-    async def scrape(request: Request) -> Response:
-        content, content_type = await metrics(request.headers.get("accept", ""))
-        return Response(content, headers={"content-type": content_type})
-
-    return scrape

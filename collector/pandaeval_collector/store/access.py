@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.commits import Commits, number_of
 from pandaeval_collector.store.connection import PAGE_BYTES, Durability, connect
 from pandaeval_collector.store.damage import note_damage
@@ -23,8 +24,16 @@ _log = logging.getLogger(__name__)
 class Access:
     """The connections to one file, which is ready to be opened, in a directory that is ours. Safe from any thread."""
 
-    def __init__(self, directory: Directory, file: Path, durability: Durability, was_damaged: bool = False) -> None:
+    def __init__(
+        self,
+        directory: Directory,
+        file: Path,
+        durability: Durability,
+        was_damaged: bool = False,
+        clock: StoreClock | None = None,
+    ) -> None:
         self._directory, self._file, self._durability = directory, file, durability
+        self.clock = clock or StoreClock()
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
         # The first one reads at once and is idle from then on: whatever becomes of the names of the files, it has all
@@ -44,6 +53,14 @@ class Access:
         self._rescuing, self._is_rescued = threading.Lock(), False
         self._made_anew: Directory | None = None
         self._is_closed = False
+
+    def resume_clock(self) -> None:
+        """Has the clock go on where the store stopped; with the machine's time where that cannot be read."""
+        try:
+            self.clock.resume(self.reader())
+        except sqlite3.DatabaseError as error:
+            if not note_damage(self._file, error):
+                raise
 
     def reader(self) -> sqlite3.Connection:
         """The connection that this thread reads on."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import sqlite3
 from collections import Counter
@@ -10,28 +9,30 @@ from collections.abc import Collection, Mapping, Sequence
 
 import orjson
 
-from pandaeval_collector.store import jobs, numbers
+from pandaeval_collector.store import jobs, numbers, tally
 from pandaeval_collector.store.bulk import insert
+from pandaeval_collector.store.clock import Times
 from pandaeval_collector.store.parcels import Parcel
 from pandaeval_collector.store.responses import BLOCK_BITS
-from pandaeval_collector.store.rows import ResultRow, SeriesRow, TraceRow, WriteSet, pack_ids
+from pandaeval_collector.store.rows import ResultRow, TraceRow, WriteSet, pack_ids
 
 
 def apply(
-    connection: sqlite3.Connection, changes: WriteSet, now: float, perhaps_known: Collection[bytes]
+    connection: sqlite3.Connection, changes: WriteSet, times: Times, perhaps_known: Collection[bytes]
 ) -> list[ResultRow]:
     """A decision: trace rows, session members, results, what is to be sent, and the series. Returns the results that
     are new, with their ``seq``. ``perhaps_known``: those of the traces that may have been decided before."""
+    now = times.calendar
     known = numbers.of_traces(connection, perhaps_known)
     traces = _apply_traces(connection, changes.traces, known, now)
     _apply_sessions(connection, changes, traces, now)
     judged = _numbers(connection, [job.trace_id for job in changes.jobs], traces, now)
     redecided = {trace.trace_id for trace in changes.traces if trace.revision > 1}
-    jobs.add(connection, changes.jobs, judged, redecided, now, traces.keys() - known.keys())
+    jobs.add(connection, changes.jobs, judged, redecided, times.running, traces.keys() - known.keys(), now)
     jobs.end(connection, changes.ended, now)
     insert(connection, "labels", changes.labels, verb="INSERT OR IGNORE")
-    _put_out(connection, changes.outbox, now)
-    _add_to_series(connection, changes.series, now)
+    _put_out(connection, changes.outbox, times.running)
+    tally.add(connection, changes.series, times.wall)
     return _insert_results(connection, changes.results, traces, traces.keys() - known.keys(), now)
 
 
@@ -200,44 +201,6 @@ def _put_out(connection: sqlite3.Connection, parcels: Sequence[Parcel], now: flo
             (seq, each.signal, now, each.packed, len(each.packed), each.items)
             for seq, each in zip(ends, parcels, strict=True)
         ],
-    )
-
-
-def _add_to_series(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) -> None:
-    keys = [hashlib.blake2b(f"{row.name}\0{row.attributes}".encode(), digest_size=16).hexdigest() for row in added]
-    standing: dict[str, tuple[float, float, list[int], dict[str, object]]] = {}
-    for marks, group in numbers.batched(set(keys)):
-        rows = connection.execute(
-            f"SELECT key, count, total, buckets, exemplars FROM series WHERE key IN ({marks})",  # noqa: S608
-            group,
-        )
-        for key, count, total, buckets, exemplars in rows:
-            standing[key] = count, total, orjson.loads(buckets), orjson.loads(exemplars)
-    by_key = dict(zip(keys, added, strict=True))
-    for key, row in zip(keys, added, strict=True):
-        count, total, buckets, exemplars = standing.get(key) or (0, 0.0, [0] * row.width, {})
-        for index, number in row.buckets.items():
-            buckets[index] += number
-        exemplars.update({str(index): exemplar for index, exemplar in row.exemplars.items()})
-        standing[key] = count + row.count, total + row.total, buckets, exemplars
-    insert(
-        connection,
-        "series (key, name, attributes, start_ns, count, total, buckets, exemplars)",
-        [
-            (
-                key,
-                by_key[key].name,
-                by_key[key].attributes,
-                int(now * 1e9),
-                count,
-                total,
-                orjson.dumps(buckets).decode(),
-                orjson.dumps(exemplars).decode(),
-            )
-            for key, (count, total, buckets, exemplars) in standing.items()
-        ],
-        """ON CONFLICT (key) DO UPDATE SET count = excluded.count, total = excluded.total,
-           buckets = excluded.buckets, exemplars = excluded.exemplars""",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable
 from concurrent.futures import Future
 
@@ -13,7 +12,7 @@ from pandaeval_collector.store.access import Access
 from pandaeval_collector.store.changes import apply
 from pandaeval_collector.store.part import Part
 from pandaeval_collector.store.responses import Responses
-from pandaeval_collector.store.rows import ResultRow, WriteSet, decided
+from pandaeval_collector.store.rows import READ_BYTES, ResultRow, WriteSet, decided
 from pandaeval_collector.store.seen import Remembering, Seen
 from pandaeval_otel.assembly import Decided
 
@@ -56,7 +55,7 @@ class Decisions(Part):
         perhaps_known = [row.trace_id for row in changes.traces if row.trace_id in self._seen]
         self._seen.add(row.trace_id for row in changes.traces)
         self.responses.note(changes.responses)
-        return self._writer.submit(lambda connection: apply(connection, changes, time.time(), perhaps_known))
+        return self._writer.submit(lambda connection: apply(connection, changes, self.clock.now(), perhaps_known))
 
     def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:
         """The result that stands for each (unit, metric) of the given units."""
@@ -71,12 +70,20 @@ class Decisions(Part):
         return found
 
     def results_after(self, seq: int, limit: int = 1000) -> list[ResultRow]:
-        """Results in order of commitment, from behind a cursor."""
+        """Results in order of commitment, from behind a cursor: so many, fewer where they are large."""
         rows = self._reader().execute(
             f"SELECT {_RESULT} FROM results WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608
             (seq, limit),
         )
-        return [ResultRow(*row) for row in rows]
+        found: list[ResultRow] = []
+        size = 0
+        for row in rows:
+            found.append(ResultRow(*row))
+            size += len(row[4])
+            if size >= READ_BYTES:
+                break
+        rows.close()
+        return found
 
     def newest_seq(self) -> int:
         """The ``seq`` of the newest result; 0 when there is none."""

@@ -9,7 +9,6 @@ revision or a changed configuration made it pointless). Jobs begin and end in th
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -17,6 +16,7 @@ from datetime import UTC, datetime
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.bulk import insert
+from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.rows import Job, JobEnd, JobRow
 from pandaeval_collector.store.writer import Writer
 
@@ -25,6 +25,9 @@ _IDS = 500
 _BLOCK_BITS = 12
 _BY_ID = "no >> 12 IN (SELECT value FROM json_each(?)) AND id = ?"
 """Finds a job, given :func:`_blocks` and its id."""
+_DAY_S = 86_400.0
+_DAYS = (62,)
+"""So many keys of spending are remembered, of dollars and of tokens: a month."""
 _CENT = 1e-9
 """Sums of dollars are compared with this much tolerance."""
 
@@ -35,10 +38,11 @@ Most = tuple[float | None, float | None]
 
 
 class Jobs:
-    """The jobs of one store. Reading is safe from any thread, writing happens on the store's writer."""
+    """The jobs of one store. Reading is safe from any thread, writing happens on the store's writer. When a job is due
+    is a time of the store's running clock; days of spending are those of the machine's."""
 
-    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
-        self._writer, self._reader = writer, reader
+    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], clock: StoreClock) -> None:
+        self._writer, self._reader, self.clock = writer, reader, clock
 
     # -- leases --------------------------------------------------------------------------------------------------
 
@@ -65,7 +69,7 @@ class Jobs:
     def put_back(
         self, job_id: str, due_at: float, error: str = "", *, crashed: bool = False, free: bool = False
     ) -> Future[None]:
-        """A leased job is due again at ``due_at`` (Unix seconds). ``free``: the attempt does not count."""
+        """A leased job is due again at ``due_at``. ``free``: the attempt does not count."""
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -77,11 +81,16 @@ class Jobs:
         return self._writer.submit(work)
 
     def release_all(self) -> Future[int]:
-        """Nobody holds a lease any more: what a new process says, since it alone owns the directory. The future holds
-        how many there were."""
-        return self._writer.submit(
-            lambda connection: connection.execute("UPDATE jobs SET state = 'due' WHERE state = 'leased'").rowcount
-        )
+        """Nobody holds a lease any more: what a new process says, since it alone owns the directory. Nor is any job put
+        off for longer than a day, as it may be in a store that followed a wrong clock. The future holds how many leases
+        there were."""
+        longest = self.clock.running() + _DAY_S
+
+        def work(connection: sqlite3.Connection) -> int:
+            connection.execute("UPDATE jobs SET due_at = ? WHERE state = 'due' AND due_at > ?", (longest, longest))
+            return connection.execute("UPDATE jobs SET state = 'due' WHERE state = 'leased'").rowcount
+
+        return self._writer.submit(work)
 
     def counts(self) -> dict[str, int]:
         """How many jobs there are in each state."""
@@ -108,7 +117,7 @@ class Jobs:
         return found
 
     def next_due(self) -> float | None:
-        """When the next job is due, Unix seconds."""
+        """When the next job is due."""
         row = self._reader().execute("SELECT min(due_at) FROM jobs WHERE state = 'due'").fetchone()
         return None if row[0] is None else float(row[0])
 
@@ -123,11 +132,19 @@ class Jobs:
         """Remembers a verdict under the hash of what it was given for."""
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", (key, time.time(), body))
+            connection.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", (key, self.clock.calendar(), body))
 
         return self._writer.submit(work)
 
     # -- spending ------------------------------------------------------------------------------------------------
+
+    def today(self, now: float) -> float:
+        """A time of the day (UTC) whose budget is to be used at ``now`` of the machine's clock. A clock that was set
+        back, by less than two days, stays with the day that was begun: no day is paid for twice."""
+        (newest,) = self._reader().execute("SELECT substr(max(day), 1, 10) FROM spending").fetchone()
+        if newest is None or not _day(now) < newest <= _day(now + 2 * _DAY_S):
+            return now
+        return datetime.fromisoformat(newest).replace(tzinfo=UTC).timestamp()
 
     def reserve(self, amounts: Amounts, most: Most, now: float) -> Future[bool]:
         """Sets money and tokens of the day (UTC) aside for one call, both or neither; the future holds ``False`` when
@@ -201,15 +218,17 @@ def add(
     redecided: Collection[bytes],
     now: float,
     fresh: Collection[bytes] = frozenset(),
+    ended_at: float | None = None,
 ) -> None:
     """New jobs; those of traces that were ``redecided`` and are no longer wanted are cancelled unless leased.
-    ``traces``: the numbers of all these traces; of ``fresh`` ones there can be neither jobs nor results yet."""
+    ``traces``: the numbers of all these traces; of ``fresh`` ones there can be neither jobs nor results yet. ``now`` is
+    of the running clock, ``ended_at`` of the calendar."""
     wanted = {job.id for job in jobs}
     for trace_id in redecided:
         rows = connection.execute("SELECT id, no FROM jobs WHERE trace = ? AND state = 'due'", (traces[trace_id],))
         connection.executemany(
             "UPDATE jobs SET state = 'cancelled', why = 'superseded', ended_at = ? WHERE no = ?",
-            [(now, no) for id_, no in rows.fetchall() if id_ not in wanted],
+            [(now if ended_at is None else ended_at, no) for id_, no in rows.fetchall() if id_ not in wanted],
         )
     known = {traces[job.trace_id] for job in jobs if job.trace_id not in fresh}
     there = _ids(connection, "jobs WHERE trace", known)
@@ -246,10 +265,12 @@ def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> N
 
 
 def forget(connection: sqlite3.Connection, before: float) -> None:
-    """Drops ended jobs, verdicts and days of spending from before a time."""
+    """Drops ended jobs and verdicts from before a time, and all days of spending but the newest."""
     connection.execute("DELETE FROM jobs WHERE ended_at < ? AND state IN ('done', 'dead', 'cancelled')", (before,))
     connection.execute("DELETE FROM verdicts WHERE created_at < ?", (before,))
-    connection.execute("DELETE FROM spending WHERE day < ?", (_day(before),))
+    connection.execute(
+        "DELETE FROM spending WHERE day NOT IN (SELECT day FROM spending ORDER BY day DESC LIMIT ?)", _DAYS
+    )
 
 
 # -- by hand -----------------------------------------------------------------------------------------------------

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-import sqlite3
+import functools
+import itertools
 import struct
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 
 import zstandard
 
+from pandaeval_collector.instrument import Attributes
+from pandaeval_collector.series import folded
+from pandaeval_collector.store import tally
 from pandaeval_collector.store.changes import drop_unsent, forget_sent
 from pandaeval_collector.store.parcels import opened
 from pandaeval_collector.store.part import Part
-from pandaeval_collector.store.rows import OutboxRow, StoredSeries, stored_series
+from pandaeval_collector.store.rows import READ_BYTES, OutboxRow, StoredSeries
+from pandaeval_otel.names import MAX_NAME_CHARS, bounded
+
+_MOVED_AT_ONCE = 200
+"""Series in one transaction: senders wait meanwhile."""
+_LONG = (MAX_NAME_CHARS,)
+_SERIES_OF_LONG_NAMES = """
+    SELECT key FROM series WHERE instr(attributes, '\\') > 0 OR EXISTS
+    (SELECT 1 FROM json_each(attributes) AS pair WHERE length(json_extract(pair.value, '$[1]')) > ?)"""
+"""Those with a backslash are looked at too: it stands before what cannot be printed."""
+_SERIES_BY_AGE = "SELECT key, attributes FROM series ORDER BY start_ns, key"
 
 
 class DamagedError(RuntimeError):
@@ -24,17 +38,27 @@ class DamagedError(RuntimeError):
         self.seq, self.items = seq, items
 
 
+def _short(attributes: Attributes) -> Attributes:
+    return tuple((key, bounded(value)) for key, value in attributes)
+
+
+def _is_other(written: str) -> bool:
+    attributes = tally.attributes_of(written)
+    return folded(attributes) == attributes
+
+
 class Outgoing(Part):
     """The outbox of each signal, score series, and the label values that they may have."""
 
     def outbox_after(self, signal: str, seq: int, limit: int = 1000) -> list[OutboxRow]:
-        """What waits to be sent of one signal, from behind a cursor, in order of commitment. Raises
-        :class:`DamagedError` when the first of it cannot be read."""
+        """What waits to be sent of one signal, from behind a cursor, in order of commitment: so many items, fewer where
+        they are large. Raises :class:`DamagedError` when the first of it cannot be read."""
         rows = self._reader().execute(
             "SELECT seq, items, body FROM outbox WHERE signal = ? AND seq > ? ORDER BY seq LIMIT ?",
             (signal, seq, limit),
         )
         found: list[OutboxRow] = []
+        size = 0
         for last, count, packed in rows:
             try:
                 items = [packed] if count is None else opened(count, packed)
@@ -44,30 +68,47 @@ class Outgoing(Part):
                 raise DamagedError(last, min(count, last - seq)) from error
             numbered = enumerate(items, last - len(items) + 1)
             found.extend(OutboxRow(signal, item, number) for number, item in numbered if number > seq)
-            if len(found) >= limit:
+            size += sum(map(len, items))
+            if len(found) >= limit or size >= READ_BYTES:
                 break
+        rows.close()
         return found[:limit]
 
-    def series(self, reader: str) -> list[StoredSeries]:
-        """All score series; ``reader`` is ``otlp`` or ``scrape``."""
-        column = {"otlp": "zero_otlp", "scrape": "zero_scrape"}[reader]
-        rows = self._reader().execute(
-            f"""SELECT key, name, attributes, start_ns, count, total, buckets, exemplars, {column}
-                FROM series ORDER BY name, key"""  # noqa: S608
-        )
-        return [stored_series(row) for row in rows]
+    def series(self, reader: str, name: str, after: str = "", limit: int = 1000) -> list[StoredSeries]:
+        """So many score series of one name, in order of their keys, from behind a key. ``reader`` is ``otlp`` or
+        ``scrape``."""
+        return tally.page(self._reader(), reader, name, after, limit)
+
+    def series_names(self) -> Iterator[tuple[str, Attributes]]:
+        """Names and attributes of all score series."""
+        with self._scan() as reader:
+            for name, attributes in reader.execute("SELECT name, attributes FROM series"):
+                yield name, tally.attributes_of(attributes)
 
     def show_zeros(self, reader: str, keys: Sequence[str], now: float) -> Future[None]:
         """Notes that a reader was shown these series as 0."""
-        column = {"otlp": "zero_otlp", "scrape": "zero_scrape"}[reader]
+        return self._writer.submit(lambda connection: tally.note_zeros(connection, reader, keys, now))
 
-        def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(
-                f"UPDATE series SET {column} = ? WHERE key = ? AND {column} IS NULL",  # noqa: S608
-                [(now, key) for key in keys],
-            )
+    def bound_series(self, most: int) -> int:
+        """Brings what an older version, or another configuration, left behind within today's bounds: names that are
+        too long are cut, and series beyond ``most`` become part of those of ``__other__``, the youngest first. Returns
+        how many series became others. Blocks; any thread."""
+        with self._scan() as reader:
+            for kind, value in reader.execute("SELECT kind, value FROM labels WHERE length(value) > ?", _LONG):
+                self._writer.submit(functools.partial(tally.rename_label, kind, value, bounded(value))).result()
+            long = [key for (key,) in reader.execute(_SERIES_OF_LONG_NAMES, _LONG)]
+        renamed = self._move(long, _short)
+        with self._scan() as reader:
+            ours = (key for key, attributes in reader.execute(_SERIES_BY_AGE) if not _is_other(attributes))
+            beyond = [*itertools.islice(ours, most, None)]
+        return renamed + self._move(beyond, folded)
 
-        return self._writer.submit(work)
+    def _move(self, keys: Sequence[str], renamed: Callable[[Attributes], Attributes]) -> int:
+        moved = 0
+        for start in range(0, len(keys), _MOVED_AT_ONCE):
+            some = keys[start : start + _MOVED_AT_ONCE]
+            moved += self._writer.submit(functools.partial(tally.move, keys=some, renamed=renamed)).result()
+        return moved
 
     def labels(self) -> list[tuple[str, str]]:
         """The label values that were admitted so far."""
@@ -93,7 +134,7 @@ class Outgoing(Part):
     def drop_unsent(
         self, before: float, excess_bytes: int, done: Mapping[str, int], limit: int = 1000
     ) -> Future[Counter[tuple[str, str]]]:
-        """Drops the oldest rows that wait: those from before ``before`` (Unix seconds), then as many as it takes to
-        free ``excess_bytes``; at most ``limit`` rows. ``done``: the cursor of each signal. The future holds how many
-        items behind it went, by signal and reason (``too_old``, ``disk_share``); empty when no row did."""
+        """Drops the oldest rows that wait: those from before ``before`` (of the store's running clock), then as many as
+        it takes to free ``excess_bytes``; at most ``limit`` rows. ``done``: the cursor of each signal. The future holds
+        how many items behind it went, by signal and reason (``too_old``, ``disk_share``); empty when no row did."""
         return self._writer.submit(lambda connection: drop_unsent(connection, before, excess_bytes, done, limit))

@@ -10,3 +10,5 @@ class Part:
 
     def __init__(self, access: Access) -> None:
         self._reader, self._scan, self._writer = access.reader, access.scan, access.writer
+        self.clock = access.clock
+        """The store's own time."""

@@ -10,6 +10,9 @@ import orjson
 from pandaeval_collector.store.parcels import Parcel
 from pandaeval_otel.assembly import Decided
 
+READ_BYTES = 4 << 20
+"""So much of what waits to be sent is read at a time, or one item that is larger."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pandaeval_collector.store.access import Access
 from pandaeval_collector.store.chunks import Chunks
+from pandaeval_collector.store.clock import KEY, StoreClock
 from pandaeval_collector.store.connection import FILE_NAME, Durability, create
 from pandaeval_collector.store.decisions import Decisions
 from pandaeval_collector.store.directory import Directory
@@ -27,19 +28,26 @@ class Store(Chunks, Decisions, Sessions, Outgoing):
     """One data directory. ``durability``: ``full`` survives power cuts, ``normal`` process crashes (the last commits
     may be lost at a power cut), ``off`` nothing (for temporary stores)."""
 
-    def __init__(self, path: Path, durability: Durability = "full", max_bytes: int = 10 << 30) -> None:
+    def __init__(
+        self,
+        path: Path,
+        durability: Durability = "full",
+        max_bytes: int = 10 << 30,
+        clock: StoreClock | None = None,
+    ) -> None:
         self.path = path
         self._directory = Directory(path)
         try:
             file = path / FILE_NAME
             self.was_damaged = create(file, durability)
             self._directory.sync()
-            self._access = Access(self._directory, file, durability, self.was_damaged)
+            self._access = Access(self._directory, file, durability, self.was_damaged, clock)
+            self._access.resume_clock()
             super().__init__(self._access, max_bytes)
         except BaseException:
             self._directory.close()
             raise
-        self.jobs = Jobs(self._writer, self._reader)
+        self.jobs = Jobs(self._writer, self._reader, self.clock)
 
     # -- cursors and small facts ---------------------------------------------------------------------------------
 
@@ -53,14 +61,19 @@ class Store(Chunks, Decisions, Sessions, Outgoing):
 
         return self._writer.submit(work)
 
+    def keep_time(self) -> Future[None]:
+        """Notes what the store's clock says; the next process goes on from there."""
+        return self.put(KEY, self.clock.kept())
+
     # -- upkeep --------------------------------------------------------------------------------------------------
 
     def forget(
         self, late_window_s: float, retention_s: float, now: float, keep: Collection[bytes] = (), limit: int = 2000
     ) -> Future[int]:
         """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, ``keep`` excepted, and results,
-        tombstones and closed sessions older than ``retention_s``; of each kind no more than ``limit``. The future
-        holds how many went of the kind that had most; call again while it is ``limit``."""
+        tombstones and closed sessions older than ``retention_s`` at ``now`` of the store's calendar; of each kind no
+        more than ``limit``. The future holds how many went of the kind that had most; call again while it is
+        ``limit``."""
         return self._writer.submit(lambda connection: forget(connection, now, late_window_s, retention_s, keep, limit))
 
     def waiting(self) -> int:
@@ -78,6 +91,7 @@ class Store(Chunks, Decisions, Sessions, Outgoing):
     def close(self) -> None:
         """Commits what is queued and lets go of the directory. Safe to call twice."""
         self._stop_remembering()
+        self.keep_time()
         self._access.close()
         self._directory.close()
 

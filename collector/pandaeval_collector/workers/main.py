@@ -7,7 +7,6 @@ it is ready or else says why it is not; then one batch of traces in, one answer 
 
 from __future__ import annotations
 
-import logging
 import os
 import queue
 import signal
@@ -20,11 +19,10 @@ from pandaeval_collector import failpoints
 from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.garbage import spare_the_garbage_collector
+from pandaeval_collector.logs import set_up
 from pandaeval_collector.store import Shelf
 from pandaeval_collector.understanding import Understanding
 from pandaeval_collector.workers import wire
-
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class Frames:
@@ -76,7 +74,7 @@ def main() -> None:
 
 
 def _open(setup: wire.Setup) -> Understanding:
-    logging.basicConfig(level=setup.log_level, format=LOG_FORMAT)
+    set_up(setup.log_level)
     understanding = Understanding(Shelf(setup.store), Evaluator(load(setup.embedding), setup.settings))
     spare_the_garbage_collector()
     return understanding

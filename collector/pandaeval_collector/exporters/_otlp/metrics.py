@@ -12,11 +12,12 @@ from pandaeval_collector.exporters._otlp.points import metrics
 from pandaeval_collector.exporters._otlp.sink import Sink
 from pandaeval_collector.exporters._otlp.transport import Transport
 from pandaeval_collector.exporters.own import own_points
-from pandaeval_collector.exporters.zero_first import ZeroFirst
+from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones
 from pandaeval_collector.series import Point
 from pandaeval_collector.telemetry import Telemetry
 
-_MAX_POINTS = 2000
+_MAX_POINTS = 500
+"""In one request: no more than 2 MiB, whatever their names."""
 
 
 class MetricsExporter:
@@ -49,11 +50,14 @@ class MetricsExporter:
         await self._transport.close()
 
     async def _send_series(self, hold: bool) -> bool:
-        """Sends all series; returns whether some stood at 0 for being new."""
+        """Sends all series, a page at a time; returns whether some stood at 0 for being new."""
         now = time.time()
-        points = await asyncio.to_thread(self._series.points, now, hold)
-        await self._send(points, now)
-        return any(point.shown_at is None for point in points)
+        pages = self._series.pages(now, hold)
+        had_new = False
+        while (points := await asyncio.to_thread(next, pages, None)) is not None:
+            had_new = had_new or bool(new_ones(points))
+            await self._send(points, now)
+        return had_new
 
     async def _send(self, points: Sequence[Point], now: float) -> None:
         while points and not self._sink.left_alone:
@@ -69,9 +73,7 @@ class MetricsExporter:
                 self._count_dropped(len(batch), error.reason)
             else:
                 self._count_dropped(self._sink.took(len(batch), response), "rejected_by_sink")
-                noted = self._series.shown(batch, now)
-                if noted is not None:
-                    await asyncio.wrap_future(noted)
+                await self._series.shown(new_ones(batch), now)
             points = points[len(batch) :]
 
     def _encoded(self, batch: Sequence[Point], now: float) -> bytes:

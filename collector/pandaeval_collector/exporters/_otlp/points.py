@@ -40,7 +40,7 @@ def _histogram(point: Point, now_ns: int) -> HistogramDataPoint:
     return HistogramDataPoint(
         attributes=_attributes(point),
         start_time_unix_nano=point.start_ns,
-        time_unix_nano=now_ns,
+        time_unix_nano=max(now_ns, point.start_ns),
         count=point.count,
         sum=point.total,
         explicit_bounds=point.instrument.bounds,
@@ -53,7 +53,7 @@ def _number(point: Point, now_ns: int) -> NumberDataPoint:
     return NumberDataPoint(
         attributes=_attributes(point),
         start_time_unix_nano=point.start_ns if point.instrument.kind == "counter" else 0,
-        time_unix_nano=now_ns,
+        time_unix_nano=max(now_ns, point.start_ns),
         as_double=point.total,
         exemplars=[_exemplar(exemplar) for _, exemplar in point.exemplars],
     )

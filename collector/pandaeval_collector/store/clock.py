@@ -1,0 +1,87 @@
+"""The store's own time. The machine's clock may be set, by days; what is kept must not be lost or stuck over it.
+
+Ages are counted on a steady clock while the process runs. What the machine's clock says is asked when a store is new,
+and at a start for how long nobody ran; so a clock that jumps changes nothing, and is believed for a day at most.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import orjson
+
+KEY = "clock"
+"""Under which the clock is kept among the small facts."""
+_CREDIT_S = 86_400.0
+"""No more than this is counted of the time between two processes: a wrong clock at a start must not end a retention."""
+_NEWEST = """
+    SELECT max(at) FROM (
+        SELECT * FROM (SELECT created_at AS at FROM outbox ORDER BY seq DESC LIMIT 1)
+        UNION ALL SELECT * FROM (SELECT created_at FROM results ORDER BY seq DESC LIMIT 1)
+        UNION ALL SELECT * FROM (SELECT decided_at FROM traces ORDER BY no DESC LIMIT 1))"""
+
+
+class Times(NamedTuple):
+    """One moment, in seconds. ``wall``: the machine's clock, for what others read. ``calendar`` and ``running``: see
+    :class:`StoreClock`."""
+
+    wall: float
+    calendar: float
+    running: float
+
+
+class StoreClock:
+    """Two clocks that never jump and never go back; Unix seconds as long as the machine's clock is right. Any thread.
+
+    ``running`` stands still while no collector runs: what waits to be sent or asked is as old as the time in which that
+    could have been done. ``calendar`` goes on then, by a day at most: retention is about that.
+    """
+
+    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
+        self._wall, self._steady = wall, steady
+        self._began = steady()
+        self._running = self._calendar = wall()
+
+    def resume(self, connection: sqlite3.Connection) -> None:
+        """Goes on where the store stopped. One that kept no clock yet stopped with the newest of its rows."""
+        row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
+        if row is not None:
+            kept = orjson.loads(row[0])
+            running, calendar, wall = float(kept["running"]), float(kept["calendar"]), float(kept["wall"])
+        else:
+            (newest,) = connection.execute(_NEWEST).fetchone()
+            if newest is None:
+                return
+            running = calendar = wall = float(newest)
+        self._began = self._steady()
+        self._running = running
+        self._calendar = calendar + min(max(0.0, self._wall() - wall), _CREDIT_S)
+
+    def running(self) -> float:
+        """Seconds that collectors have run on this store, from the Unix time at which it was new."""
+        return self._running + self._passed()
+
+    def calendar(self) -> float:
+        """The same, and the time between them."""
+        return self._calendar + self._passed()
+
+    def now(self) -> Times:
+        """What all clocks say."""
+        passed = self._passed()
+        return Times(self._wall(), self._calendar + passed, self._running + passed)
+
+    def kept(self) -> str:
+        """What is kept of it for the next process."""
+        return orjson.dumps(self.now()._asdict()).decode()
+
+    def _passed(self) -> float:
+        return max(0.0, self._steady() - self._began)
+
+
+def last_running(connection: sqlite3.Connection) -> float | None:
+    """What the running clock said when it was kept last: for those who look at a store that others run."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
+    return None if row is None else float(orjson.loads(row[0])["running"])

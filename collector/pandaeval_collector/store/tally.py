@@ -1,0 +1,133 @@
+"""The table of score series: how it grows, how it is read in pieces, and how a series becomes part of another."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.instrument import Attributes
+from pandaeval_collector.store import numbers
+from pandaeval_collector.store.bulk import insert
+from pandaeval_collector.store.rows import SeriesRow, StoredSeries, stored_series
+
+ZEROS = {"otlp": "zero_otlp", "scrape": "zero_scrape"}
+"""Which column notes that a reader was shown a series as 0."""
+
+
+def add(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) -> None:
+    """Adds to the series what a decision brings, in time for what is added and not for what there is."""
+    keys = [key_of(row.name, row.attributes) for row in added]
+    standing: dict[str, tuple[float, float, list[int], dict[str, object]]] = {}
+    for marks, group in numbers.batched(set(keys)):
+        rows = connection.execute(
+            f"SELECT key, count, total, buckets, exemplars FROM series WHERE key IN ({marks})",  # noqa: S608
+            group,
+        )
+        for key, count, total, buckets, exemplars in rows:
+            standing[key] = count, total, orjson.loads(buckets), orjson.loads(exemplars)
+    by_key = dict(zip(keys, added, strict=True))
+    for key, row in zip(keys, added, strict=True):
+        count, total, buckets, exemplars = standing.get(key) or (0, 0.0, [0] * row.width, {})
+        for index, number in row.buckets.items():
+            buckets[index] += number
+        exemplars.update({str(index): exemplar for index, exemplar in row.exemplars.items()})
+        standing[key] = count + row.count, total + row.total, buckets, exemplars
+    insert(
+        connection,
+        "series (key, name, attributes, start_ns, count, total, buckets, exemplars)",
+        [
+            (
+                key,
+                by_key[key].name,
+                by_key[key].attributes,
+                int(now * 1e9),
+                count,
+                total,
+                orjson.dumps(buckets).decode(),
+                orjson.dumps(exemplars).decode(),
+            )
+            for key, (count, total, buckets, exemplars) in standing.items()
+        ],
+        """ON CONFLICT (key) DO UPDATE SET count = excluded.count, total = excluded.total,
+           buckets = excluded.buckets, exemplars = excluded.exemplars""",
+    )
+
+
+def page(connection: sqlite3.Connection, reader: str, name: str, after: str, limit: int) -> list[StoredSeries]:
+    """So many series of one name, in order of their keys, from behind a key. The read is over when this returns."""
+    rows = connection.execute(
+        f"""SELECT key, name, attributes, start_ns, count, total, buckets, exemplars, {ZEROS[reader]}
+            FROM series WHERE key > ? AND name = ? ORDER BY key LIMIT ?""",  # noqa: S608
+        (after, name, limit),
+    )
+    return [stored_series(row) for row in rows.fetchall()]
+
+
+def note_zeros(connection: sqlite3.Connection, reader: str, keys: Sequence[str], now: float) -> None:
+    """Notes that a reader was shown these series as 0."""
+    column = ZEROS[reader]
+    connection.executemany(
+        f"UPDATE series SET {column} = ? WHERE key = ? AND {column} IS NULL",  # noqa: S608
+        [(now, key) for key in keys],
+    )
+
+
+def move(connection: sqlite3.Connection, keys: Sequence[str], renamed: Callable[[Attributes], Attributes]) -> int:
+    """Has series go on under other attributes, together with what stands there; returns how many did. Readers have
+    seen them, so none begins at 0 again. Memory is taken for one of them at a time."""
+    moved = 0
+    for key in keys:
+        row = connection.execute(
+            """SELECT name, attributes, start_ns, count, total, buckets, exemplars, zero_otlp, zero_scrape
+               FROM series WHERE key = ?""",
+            (key,),
+        ).fetchone()
+        if row is None:
+            continue
+        before = attributes_of(row[1])
+        after = renamed(before)
+        if after == before:
+            continue
+        connection.execute("DELETE FROM series WHERE key = ?", (key,))
+        _join(connection, row[0], orjson.dumps(after).decode(), row[2:])
+        moved += 1
+    return moved
+
+
+def rename_label(kind: str, value: str, now: str, connection: sqlite3.Connection) -> None:
+    """Has a label value that was admitted stand there as another."""
+    connection.execute("DELETE FROM labels WHERE kind = ? AND value = ?", (kind, value))
+    connection.execute("INSERT OR IGNORE INTO labels VALUES (?, ?)", (kind, now))
+
+
+def attributes_of(written: str) -> Attributes:
+    """The attributes of a series from its row."""
+    return tuple((str(name), str(value)) for name, value in orjson.loads(written))
+
+
+def key_of(name: str, attributes: str) -> str:
+    """The key of a series."""
+    return hashlib.blake2b(f"{name}\0{attributes}".encode(), digest_size=16).hexdigest()
+
+
+def _join(connection: sqlite3.Connection, name: str, attributes: str, row: Sequence[Any]) -> None:
+    start_ns, count, total, buckets, exemplars, *zeros = row
+    key = key_of(name, attributes)
+    there = connection.execute(
+        "SELECT start_ns, count, total, buckets, exemplars, zero_otlp, zero_scrape FROM series WHERE key = ?", (key,)
+    ).fetchone()
+    if there is not None:
+        start_ns, count, total = min(start_ns, there[0]), count + there[1], total + there[2]
+        both = itertools.zip_longest(orjson.loads(there[3]), orjson.loads(buckets), fillvalue=0)
+        buckets = orjson.dumps([one + other for one, other in both]).decode()
+        exemplars = orjson.dumps(orjson.loads(exemplars) | orjson.loads(there[4])).decode()
+        zeros = [standing if standing is not None else own for standing, own in zip(there[5:], zeros, strict=True)]
+    connection.execute(
+        "INSERT OR REPLACE INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (key, name, attributes, start_ns, count, total, buckets, exemplars, *zeros),
+    )

@@ -1,0 +1,27 @@
+"""Names that came from outside, made short and printable: they become labels, keys in memory and words in logs."""
+
+from __future__ import annotations
+
+import hashlib
+
+MAX_NAME_CHARS = 128
+_DIGEST_BYTES = 8
+
+
+def bounded(name: str, most: int = MAX_NAME_CHARS) -> str:
+    """The name in at most ``most`` characters, all of them printable. A longer one ends with a digest of all of it, so
+    that two long names stay two. The same name always gives the same; what this returns it returns unchanged."""
+    if len(name) <= most and name.isprintable():
+        return name
+    if len(name) <= most and len(shown := printable(name)) <= most:
+        return shown
+    digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
+    return f"{printable(name[:most])[: most - len(digest) - 1]}~{digest}"
+
+
+def printable(text: str) -> str:
+    """The text with everything that is no printable character written as an escape (``\\n``, ``\\x1b``, ``\\u202e``):
+    control characters, line ends, marks that turn the direction, halves of pairs."""
+    if text.isprintable():
+        return text
+    return "".join([char if char.isprintable() else char.encode("unicode_escape").decode() for char in text])

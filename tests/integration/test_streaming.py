@@ -1,0 +1,180 @@
+"""Scrapes while they are under way: in pieces, for readers that are slow, gone or many, beside decisions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.emission import Emitter
+from pandaeval_collector.exporters import prometheus, zero_first
+from pandaeval_collector.exporters.prometheus import Scrape
+from pandaeval_collector.exporters.zero_first import ZeroFirst
+from pandaeval_collector.receivers.bind import Address
+from pandaeval_collector.receivers.server import HttpServer
+from pandaeval_collector.receivers.streaming import Answer, Streaming
+from pandaeval_collector.store import Store, WriteSet
+from pandaeval_collector.telemetry import Telemetry
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from support.doors import LOOPBACK, http_client, until
+from support.results import result
+
+PIECE = b"x" * (1 << 20)
+
+
+class Pieces:
+    """An answer of so many pieces of a mebibyte; counts those that were made, and the answers that ended early."""
+
+    def __init__(self, number: int, gate: asyncio.Event | None = None) -> None:
+        self._number, self._gate = number, gate
+        self.made = self.begun = self.ended_early = 0
+
+    def __call__(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
+        return "text/plain", self._body()
+
+    async def _body(self) -> AsyncGenerator[bytes, None]:
+        self.begun += 1
+        try:
+            for _ in range(self._number):
+                if self._gate is not None:
+                    await self._gate.wait()
+                self.made += 1
+                yield PIECE
+        except (GeneratorExit, asyncio.CancelledError):
+            self.ended_early += 1
+            raise
+
+
+@contextlib.asynccontextmanager
+async def served(answer: Answer, longest_s: float = 60.0, at_once: int = 16) -> AsyncIterator[Address]:
+    streaming = Streaming(answer, longest_s, at_once)
+
+    async def scrape(request: Request) -> Response:
+        return await streaming(request)
+
+    server = HttpServer(Starlette(routes=[Route("/metrics", scrape)]), LOOPBACK, setting="server.health")
+    try:
+        yield await server.start()
+    finally:
+        await server.stop(1)
+
+
+@contextlib.asynccontextmanager
+async def unread(where: Address) -> AsyncIterator[asyncio.StreamReader]:
+    """A client that asks, and reads nothing by itself."""
+    reader, writer = await asyncio.open_connection(where.host, where.port, limit=1024)
+    writer.write(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
+    await writer.drain()
+    yield reader
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+
+
+class TestReaders:
+    async def test_one_that_reads_gets_all_of_it(self) -> None:
+        pieces = Pieces(5)
+        async with served(pieces) as where, http_client(where) as client:
+            assert (await client.get("/metrics")).content == 5 * PIECE
+
+    async def test_head_renders_nothing(self) -> None:
+        pieces = Pieces(5)
+        async with served(pieces) as where, http_client(where) as client:
+            head = await client.head("/metrics")
+            assert (head.status_code, head.headers["content-type"], head.content) == (200, "text/plain", b"")
+        assert pieces.made == 0
+
+    async def test_one_that_does_not_read_is_hung_up_on_and_costs_a_piece(self) -> None:
+        pieces = Pieces(1000)
+        async with served(pieces, longest_s=0.5) as where, unread(where) as reader:
+            await until(lambda: pieces.ended_early == 1)
+            assert pieces.made < 30, "what fits into the kernel's buffers, and a piece"
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                await reader.readexactly(1000 * len(PIECE))
+
+    async def test_one_that_is_gone_is_not_rendered_for(self) -> None:
+        gate = asyncio.Event()
+        pieces = Pieces(1000, gate)
+        async with served(pieces) as where:
+            async with unread(where):
+                await until(lambda: pieces.begun == 1)
+            await asyncio.sleep(0.1)
+            gate.set()
+            await until(lambda: pieces.ended_early == 1)
+        assert pieces.made < 30
+
+    async def test_too_many_are_told_to_come_back(self) -> None:
+        gate = asyncio.Event()
+        pieces = Pieces(1, gate)
+        async with served(pieces, at_once=3) as where, http_client(where) as client:
+            asked = [asyncio.create_task(client.get("/metrics")) for _ in range(3)]
+            await until(lambda: pieces.begun == 3)
+            refused = await client.get("/metrics")
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+            gate.set()
+            assert [(await each).status_code for each in asked] == [200, 200, 200]
+            assert (await client.get("/metrics")).status_code == 200
+
+
+@pytest.fixture
+def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Store]:
+    """Makes a store with 300 series of each of two instruments, to be read in pages of 20."""
+    monkeypatch.setattr(zero_first, "PAGE", 20)
+    monkeypatch.setattr(prometheus, "_NOTE_AFTER_S", 0.01)
+
+    def make() -> Store:
+        store = Store(tmp_path, "off")
+        store.commit(more(0, 300)).result()
+        return store
+
+    return make
+
+
+def more(first: int, number: int) -> WriteSet:
+    changes = WriteSet()
+    made = [result(id=f"r{n}", agent=f"a{n % 100}", service=f"s{n // 100}") for n in range(first, first + number)]
+    Emitter().add(made, (), changes)
+    return changes
+
+
+class TestScrape:
+    async def test_ten_at_once_get_the_same_and_decisions_go_on_beside_them(self, full: Callable[[], Store]) -> None:
+        store = full()
+        scrape = Scrape(Telemetry(), ZeroFirst(store, "scrape", 0.0))
+        async with served(scrape.answer) as where, http_client(where) as client:
+            headers = {"accept": "application/openmetrics-text"}
+            asked = [asyncio.create_task(client.get("/metrics", headers=headers)) for _ in range(10)]
+            committed = 0
+            while not all(each.done() for each in asked):
+                await asyncio.wrap_future(store.commit(more(committed % 300, 1)))
+                committed += 1
+            texts = [(await each).text for each in asked]
+        assert committed > 1
+        for text in texts:
+            series = {family.name: len(family.samples) for family in openmetrics(text)}
+            assert series["pandaeval_evaluations"] == 300
+            assert series["pandaeval_evaluation_score"] == 300 * 15
+        store.close()
+
+    async def test_a_zero_counts_as_shown_when_all_of_it_was_sent(self, full: Callable[[], Store]) -> None:
+        store = full()
+
+        def noted() -> int:
+            return sum(row.zero_at is not None for row in store.series("scrape", "pandaeval.evaluations"))
+
+        scrape = Scrape(Telemetry(), ZeroFirst(store, "scrape", 0.0))
+        _, body = scrape.answer("")
+        async with contextlib.aclosing(body):
+            [await anext(body) for _ in range(5)]
+        await asyncio.sleep(0.1)
+        assert noted() == 0, "the reader went away"
+        _, body = scrape.answer("")
+        assert b"".join([piece async for piece in body])
+        await until(lambda: noted() == 300)
+        store.close()

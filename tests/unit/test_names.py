@@ -1,0 +1,69 @@
+"""Names from outside: short and printable wherever they are kept, and still told apart."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from pandaeval_collector.exporters.encode import log_record, said
+from pandaeval_collector.result import MAX_REASON_CHARS, MAX_TEXT_CHARS
+from pandaeval_collector.score import Score
+from support.otlp_sink import attributes
+from support.results import result
+
+from pandaeval_otel.names import MAX_NAME_CHARS, bounded, printable
+from pandaeval_otel.normal.trace import Closing, trace_of
+from tests.support.builders import Spans
+
+MEGABYTE = "x" * (1 << 20)
+
+
+class TestBounded:
+    def test_an_ordinary_name_stays_as_it_is(self) -> None:
+        for name in ("", "helper", "Übersetzer 2", "客服", "a" * MAX_NAME_CHARS):
+            assert bounded(name) is name
+
+    def test_long_names_are_cut_and_stay_two(self) -> None:
+        one, other = bounded(f"{MEGABYTE}1"), bounded(f"{MEGABYTE}2")
+        assert len(one) == len(other) == MAX_NAME_CHARS
+        assert one != other
+        assert one[:100] == other[:100] == MEGABYTE[:100]
+
+    @pytest.mark.parametrize(
+        ("name", "shown"),
+        [("a\nb", r"a\nb"), ("a\x1b[31mb", r"a\x1b[31mb"), ("a\u202eb", r"a\u202eb"), ("a\ud800b", r"a\ud800b")],
+    )
+    def test_what_cannot_be_printed_is_written_as_an_escape(self, name: str, shown: str) -> None:
+        assert bounded(name) == printable(name) == shown
+
+    @given(st.text(alphabet=st.characters(), max_size=400))
+    def test_whatever_the_name(self, name: str) -> None:
+        found = bounded(name)
+        assert len(found) <= MAX_NAME_CHARS
+        assert found.isprintable()
+        assert bounded(found) == found == bounded(name)
+        found.encode()
+
+
+def test_a_trace_holds_them_cut() -> None:
+    spans = Spans()
+    spans.agent(name=f"agent{MEGABYTE}", service=f"service{MEGABYTE}", environment=f"environment\n{MEGABYTE}")
+    trace = trace_of(spans(), "d", Closing())
+    names = (trace.agent, *trace.agents, trace.service, trace.environment or "")
+    assert [len(name) for name in names] == [MAX_NAME_CHARS] * 4
+    assert trace.agents == (trace.agent,)
+    assert all(name.isprintable() for name in names)
+
+
+def test_what_a_result_says_is_bounded() -> None:
+    finding = Score(0.5, f"calls {MEGABYTE}", {"cycles": [{"tools": [MEGABYTE], MEGABYTE: 1}], "calls": 3})
+    made = result(finding=finding)
+    told = orjson.loads(made.to_json())
+    assert len(told["reason"]) <= MAX_REASON_CHARS
+    assert len(told["metadata"]["cycles"][0]["tools"][0]) == MAX_TEXT_CHARS
+    assert told["metadata"]["calls"] == 3
+    assert len(made.to_json()) < 20_000
+    event = LogRecord.FromString(log_record(said(made)))
+    assert len(attributes(event.attributes)["gen_ai.evaluation.explanation"]) == 2000
