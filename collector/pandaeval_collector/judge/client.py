@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pandaeval_collector.child import Child, start_child
+from pandaeval_collector.foreign import secrets_in, told
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, Permit
 from pandaeval_collector.judge.usage import believed
 
@@ -50,6 +51,7 @@ class WorkerProcess:
     def __init__(self, setup: Setup, environ: Mapping[str, str] | None = None) -> None:
         self._setup = setup
         self._environ = dict(os.environ if environ is None else environ)
+        self._secrets = secrets_in(self._environ, setup.api_key_env)
         self._process: Child | None = None
         self._reader: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
@@ -105,7 +107,7 @@ class WorkerProcess:
 
     def _answer(self, reply: Mapping[str, Any], call: Call) -> Answer:
         if not reply["ok"]:
-            failure, message = Failure(reply["failure"]), reply["message"]
+            failure, message = Failure(reply["failure"]), told(reply["message"], self._secrets)
             raise CallFailedError(failure, message, reply.get("retry_after"), reply.get("answered", False))
         model = reply["model"]
         usage = believed(reply["usage"], call, reply["text"], self.prices.get(model or call.model, (0.0, 0.0)))
@@ -149,7 +151,7 @@ class WorkerProcess:
         if not ready.get("ready"):
             process.kill()
             await process.wait()
-            message = ready.get("message") or "it ended without a word"
+            message = told(ready.get("message") or "it ended without a word", self._secrets)
             raise CallFailedError(Failure.UNAVAILABLE, f"the judge's process does not start: {message}")
         self.prices = {model: (prices[0], prices[1]) for model, prices in ready.get("prices", {}).items()}
         self._process = process

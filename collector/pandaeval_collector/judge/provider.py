@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 
+from pandaeval_collector.foreign import explained, secrets_in
 from pandaeval_collector.judge.keys import missing_key
 
 MAX_TEXT = 65_000
@@ -58,6 +59,7 @@ class Caller:
         litellm.turn_off_message_logging = True
         litellm.callbacks = [_around_each_try()]
         self._litellm = litellm
+        self._secrets = secrets_in(os.environ, setup.get("api_key_env"))
         self._timeout = float(setup["timeout"])
         self._plain: set[str] = set()
         """Models whose provider does not know ``response_format``."""
@@ -153,10 +155,10 @@ class Caller:
             ("refused", (lib.ContextWindowExceededError, lib.ContentPolicyViolationError, lib.BadRequestError)),
             ("rate_limit", (lib.RateLimitError,)),
         ]
-        message = f"{type(error).__name__}: {error}"[:500]
+        message = explained(error, self._secrets)
         if type(error).__name__ == "RouterRateLimitError":
             return _failed("cooldown", message, float(getattr(error, "cooldown_time", 0) or _COOLDOWN_S))
-        if "missing credentials" in message.lower():  # a server's error by class, and yet nobody was asked
+        if "missing credentials" in str(error).lower():  # a server's error by class, and yet nobody was asked
             return _failed("denied", message)
         for kind, types in kinds:
             if isinstance(error, types):

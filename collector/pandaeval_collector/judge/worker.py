@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pandaeval_collector.foreign import explained, secrets_in
 from pandaeval_collector.judge.provider import Caller
 
 _NICE = 10
@@ -107,7 +108,7 @@ def main() -> None:
     try:
         caller = Caller(setup)
     except Exception as error:  # noqa: BLE001 - the parent has to hear why there is no worker
-        lines.write({"ready": False, "message": f"{type(error).__name__}: {error}"[:500]})
+        lines.write({"ready": False, "message": explained(error, secrets_in(os.environ, setup.get("api_key_env")))})
         return
     asyncio.run(_serve(caller, lines))
 
