@@ -32,6 +32,7 @@ def collector(
     # and need none of gRPC's care for forks.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.cli._terminal import LogFormatter
     from pandaeval_collector.errors import UserError
     from pandaeval_collector.receivers.bind import BindError
     from pandaeval_collector.store import NewerStoreError, StoreBusyError
@@ -40,7 +41,9 @@ def collector(
     level = logging.getLevelNamesMapping().get(log_level.upper())
     if level is None:
         raise UserError(f"--log-level {log_level}: write debug, info, warning or error")
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
     logging.getLogger("uvicorn").setLevel(max(level, logging.WARNING))
     try:
         _run(settings)
