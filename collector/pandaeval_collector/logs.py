@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 
-from pandaeval_otel.names import printable
+from pandaeval_collector.printable import one_printable_line
 
 MAX_LINE_BYTES = 2048
 _MAX_TRACEBACK_LINES = 200
@@ -37,7 +37,7 @@ class BoundedFormatter(logging.Formatter):
 
 def bounded_line(text: str) -> str:
     """The text as one printable line of at most ``MAX_LINE_BYTES`` bytes of UTF-8."""
-    line = printable(text[:MAX_LINE_BYTES])
+    line = one_printable_line(text[:MAX_LINE_BYTES])
     encoded = line.encode()
     if len(text) <= MAX_LINE_BYTES and len(encoded) <= MAX_LINE_BYTES:
         return line

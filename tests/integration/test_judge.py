@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +16,14 @@ import pytest_asyncio
 from pandaeval_collector.judge.call import Call, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judge.client import Setup, WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.limits import LimitedCaller
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import messages
+from pandaeval_collector.judge.usage import estimated
+from pandaeval_collector.judging.setup import Limits as LimitsOfDay
+from pandaeval_collector.judging.setup import StoredPurse
 from pandaeval_collector.metrics.trace.confidence import RUBRIC
+from pandaeval_collector.store import Store
 from support.judge import FAULTS, Behave, JudgeServer, Say, good, parrot, verdict
 from support.judged import call, trace
 
@@ -100,6 +108,95 @@ async def test_a_reply_that_does_not_hold_may_be_put_right_once(running: Running
     assert judge.spent.cost_usd > 0
     again = server.requests[1][1]["messages"]
     assert "less than or equal to 1" in again[-1]["content"]
+
+
+async def test_a_verdict_of_another_type_or_with_a_field_given_twice_is_asked_for_again(running: Running) -> None:
+    spoilt: tuple[Callable[[str], str], ...] = (
+        lambda said: said.replace("0.8", "true"),
+        lambda said: said.replace("0.8", '"1.0"'),
+        lambda said: said[:-1] + ', "confidence": 1.0}',
+    )
+    for number, spoil in enumerate(spoilt):
+        server, process = _behaving(running, lambda _, body, spoil=spoil: Say(spoil(verdict(body))))
+        with pytest.raises(NoVerdictError) as error:
+            await _judge(process, digest=f"spoilt {number}").ask(RUBRIC)
+        assert error.value.why.value == "invalid_verdict"
+        assert len(server.requests) == 2
+
+
+ODD_USAGE: dict[str, Any] = {
+    "negative": {"prompt_tokens": -500_000, "completion_tokens": -100_000, "total_tokens": -600_000},
+    "enormous": {"prompt_tokens": 10**15, "completion_tokens": 10**15, "total_tokens": 2 * 10**15},
+    "nothing": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+    "true": {"prompt_tokens": True, "completion_tokens": True, "total_tokens": True},
+    "null": None,
+    "empty": {},
+}
+UNREADABLE_USAGE: dict[str, Any] = {
+    "a word": {"prompt_tokens": "many", "completion_tokens": 3, "total_tokens": 8},
+    "half tokens": {"prompt_tokens": 5.5, "completion_tokens": 3.5, "total_tokens": 9},
+    "NaN": {"prompt_tokens": float("nan"), "completion_tokens": 3, "total_tokens": 8},
+    "a list": [1],
+}
+
+
+def _with_usage(usage: Any, **headers: str) -> Behave:
+    def behave(number: int, body: dict[str, Any]) -> Say:
+        message = {"role": "assistant", "content": verdict(body)}
+        whole = {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 1_700_000_000,
+            "model": body["model"],
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": usage,
+        }
+        return Say(raw=json.dumps(whole).encode(), headers=headers)
+
+    return behave
+
+
+async def test_no_usage_that_a_provider_states_fills_the_budget_up(running: Running, tmp_path: Path) -> None:
+    server, process = running
+    asked = Call(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300)
+    store = Store(tmp_path, "off")
+    caller = LimitedCaller(process, 1, None, None, StoredPurse(store, LimitsOfDay(daily_usd=1.0)))
+    await process.start()
+    most = estimated(asked, process.prices[MODEL])
+    spent = 0.0
+    try:
+        for name, usage in (ODD_USAGE | UNREADABLE_USAGE).items():
+            server.behave = _with_usage(usage)
+            try:
+                answer = await caller.complete(asked)
+                assert (answer.prompt_tokens, answer.completion_tokens) == (most.prompt_tokens, 300), name
+                assert answer.cost_usd == pytest.approx(most.cost_usd), name
+            except CallFailedError:
+                assert name in UNREADABLE_USAGE
+                await asyncio.sleep(0.05)  # the cool-down is over
+            spent += most.cost_usd
+            assert store.jobs.spent(time.time()) == pytest.approx(spent), name
+        proper = {"prompt_tokens": most.prompt_tokens, "completion_tokens": 30, "total_tokens": 0}
+        for header in ("-5.0", "nan", "1e9", "0"):
+            server.behave = _with_usage(proper, **{"x-litellm-response-cost": header})
+            listed = process.prices[MODEL][0] * most.prompt_tokens + process.prices[MODEL][1] * 30
+            assert (await caller.complete(asked)).cost_usd == pytest.approx(listed), header
+    finally:
+        store.close()
+
+
+async def test_each_try_says_whether_the_one_before_was_answered(with_fallback: Running) -> None:
+    def behave(number: int, body: dict[str, Any]) -> Say:
+        return [Say(raw=b"<html>busy</html>"), Say(status=500), good(number, body)][number]
+
+    _, process = _behaving(with_fallback, behave)
+    asked: list[tuple[str, bool]] = []
+
+    async def permit(model: str, answered: bool) -> None:
+        asked.append((model, answered))
+
+    await process.complete(Call(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300), permit)
+    assert asked == [(MODEL, False), (MODEL, True), (FALLBACK, False)]
 
 
 async def test_a_provider_without_schemas_is_asked_plainly_and_only_once_too_often(running: Running) -> None:
@@ -189,7 +286,7 @@ async def test_each_try_is_asked_for_before_it_is_made(with_fallback: Running) -
     server, process = _behaving(with_fallback, _only(FALLBACK))
     asked: list[tuple[str, int]] = []
 
-    async def permit(model: str) -> None:
+    async def permit(model: str, answered: bool) -> None:
         asked.append((model, len(server.requests)))
 
     answer = await process.complete(Call(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300), permit)
@@ -203,7 +300,7 @@ async def test_what_is_not_permitted_is_not_sent_and_the_process_goes_on(with_fa
     server, process = _behaving(with_fallback, _only(FALLBACK))
     call = Call(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300)
 
-    async def permit(model: str) -> None:
+    async def permit(model: str, answered: bool) -> None:
         if model == FALLBACK:
             raise OverBudgetError
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
@@ -11,8 +14,11 @@ from pandaeval_collector.files import Request
 from pandaeval_collector.judge.client import Setup
 from pandaeval_collector.judging import JudgeConfig, Limits
 from pandaeval_collector.result import Result
+from pandaeval_collector.store import jobs
+from pandaeval_collector.store.connection import FILE_NAME
+from support.database import open_database
 from support.embedder import WordEmbedder
-from support.judge import FAULTS, JudgeServer
+from support.judge import FAULTS, JudgeServer, Say
 from support.made_traces import Composer
 
 MODEL = "openai/gpt-4o-mini"
@@ -67,6 +73,37 @@ def test_a_day_without_money_costs_nothing() -> None:
         results = _run(server, count=3, limits=Limits(daily_usd=0.0))
         assert not server.requests
     assert {r.why for r in results if r.metric == "confidence"} <= {"over_budget", "no_content"}
+
+
+def test_a_key_that_the_provider_quotes_is_in_no_log_job_or_result(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    key = "our-key/0123+no-shape"
+
+    def quoting(number: int, body: dict[str, Any]) -> Say:
+        said = (
+            f"Incorrect API key provided: {key}\x1b[2J\u202e. Sent: Authorization: Bearer {key} " + "and so on " * 500
+        )
+        return Say(status=401, raw=json.dumps({"error": {"message": said, "type": "auth", "code": "bad"}}).encode())
+
+    composer, told = Composer(5), list[str]()
+    settings = Settings({"trace.confidence"}, judge=JudgeSettings(MODEL))
+    with JudgeServer(quoting) as server:
+        config = JudgeConfig(_setup(server), Limits())
+        environ = {**os.environ, "JUDGE_KEY": key}
+        with FileRun(Evaluator(WordEmbedder(), settings), judge=config, environ=environ) as run:
+            for _ in range(3):
+                run.add(Request(False, composer.trace().request().SerializeToString()))
+            told += [r.finding.reason for r in run.results() if r.why == "judge_failed"]
+            with open_database(Path(run._folder.name) / FILE_NAME) as database:
+                told += [job.error for job in jobs.listed(database, "dead", 10)]
+    told += caplog.messages
+    assert len(told) >= 3
+    for text in told:
+        assert "AuthenticationError" in text, "what is known of it is said"
+        assert key not in text
+        assert len(text) < 700
+        assert text.isprintable()
 
 
 def test_the_key_is_named_and_never_in_a_set_up() -> None:

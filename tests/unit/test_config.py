@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -233,7 +234,65 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_a_file_nested_beyond_reason_is_refused(tmp_path: Path) -> None:
     path = _file(tmp_path, "close: " + "[" * 20_000)
-    assert _problems(path, {}) == [f"{path}: is nested too deeply"]
+    assert _problems(path, {}) == [
+        f"{path}:1:37: is nested more than 30 levels deep; a configuration has three or four"
+    ]
+
+
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+MERGES = "a: &a {x: 1, y: 2}\n" + "".join(
+    f"{name}: &{name} {{<<: [{', '.join([f'*{before}'] * 10)}]}}\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+ALIASES = "stands for more than 5000 values through its aliases; write out the few that are meant"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (LAUGHS, f":4:4: {ALIASES}"),
+        (MERGES, f":4:12: {ALIASES}"),
+        ("close: " + "[{" * 50_000, "is nested more than 30 levels deep"),
+        ("- " * 50_000, "is nested more than 30 levels deep"),
+        ("metrics: {enabled: [" + "a," * 60_000 + "]}", "has more than 5000 values and keys up to here"),
+        ("close: {quiet: '" + "5" * 300_000 + "s'}", ": has more than 256 KiB; is it the right file?"),
+        (
+            "close: {quiet: 12:30:00}",
+            "quiet: 12:30:00 is 45000 to YAML, a number of base 60; put it in quotes",
+        ),
+        ("server: {grpc: 22:22}", ":1:16 server.grpc: 22:22 is 1342 to YAML, a number of base 60; put it in quotes"),
+        ("judge: {sample: 1:1.5}", "is 61.5 to YAML, a number of base 60"),
+        ("line: {workers: 010}", "010 is 8 to YAML, a number of base 8"),
+        ("close: {quiet: 1" + ":59" * 1000 + "}", "a huge number to YAML"),
+        ("close: {quiet: 5s, quiet: 6s}", "close.quiet: is given twice; the first is in line 1"),
+        ('close: {quiet: "\\ud83d"}', "close.quiet: holds half of a character"),
+        ('close: {"\\ud83d": 5s}', "a key holds half of a character"),
+        ("{" + "a " * 50_000 + "}", "a a a a"),
+    ],
+    ids=lambda value: value[:12] if isinstance(value, str) else None,
+)
+def test_text_that_stands_for_more_or_for_something_else_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    path = _file(tmp_path, text)
+    tracemalloc.start()
+    try:
+        problems = _problems(path, {})
+        assert tracemalloc.get_traced_memory()[1] < 30_000_000
+    finally:
+        tracemalloc.stop()
+    assert problem in problems[0]
+    assert problems[0].startswith(str(path))
+    assert len(problems[0]) <= 2000
+
+
+def test_a_file_without_an_end_is_not_read_to_it() -> None:
+    assert _problems(Path("/dev/zero"), {}) == ["/dev/zero: has more than 256 KiB; is it the right file?"]
+
+
+def test_anchors_and_merges_that_help_are_read(tmp_path: Path) -> None:
+    path = _file(tmp_path, "close: &c {quiet: 5s}\nlate: {window: &w 1h}\nsession: {idle: *w}\n")
+    assert load(path, {}).session.idle == 3600.0
 
 
 @pytest.mark.parametrize(

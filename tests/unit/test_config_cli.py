@@ -195,7 +195,7 @@ def test_the_console_obeys_no_color_and_cuts_nothing_in_a_pipe(monkeypatch: pyte
 
 
 def test_text_is_made_safe_for_a_terminal() -> None:
-    assert safe("a\tb\nc é 漢") == "a\tb\nc é 漢"
+    assert safe("a\tb\nc é 漢") == "a\\tb\\nc é 漢"
     assert safe("\x1b]0;title\x07") == "\\x1b]0;title\\x07"
     assert safe("\u202eabc\x9b") == "\\u202eabc\\x9b"
 

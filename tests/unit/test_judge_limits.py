@@ -28,6 +28,8 @@ class Provider:
         self.timeout = 60.0
         self.arrivals: list[float] = []
         self.inside = self.most_inside = 0
+        self.unread = False
+        """Whether every try but the last is answered with something that nobody can read."""
         self._says, self._tries = says, tries
 
     async def start(self) -> None:
@@ -39,7 +41,7 @@ class Provider:
         self.most_inside = max(self.most_inside, self.inside)
         try:
             for _ in range(self._tries):
-                await permit(call.model)
+                await permit(call.model, self.unread)
                 self.arrivals.append(time.monotonic())
             return TEN if self._says is None else await self._says(len(self.arrivals) - 1)
         finally:
@@ -221,6 +223,32 @@ async def test_a_try_that_took_all_its_time_counts_as_spent_though_a_later_one_w
     bill.answered(Spend(0.1, 50))
     await bill.settle()
     assert _spent(store) == (pytest.approx(0.4), 150)
+
+
+async def test_answers_that_nobody_could_read_count_as_spent(store: Store) -> None:
+    provider = Provider(tries=3)
+    provider.unread = True
+    caller = LimitedCaller(provider, 1, None, None, StoredPurse(store, Limits(daily_usd=1.0)))
+    await caller.complete(CALL)
+    assert _spent(store) == (pytest.approx(2 * PRICE + 0.001), 2 * 140 + 110)
+
+    async def fails(number: int) -> Answer:
+        raise CallFailedError(Failure.UNAVAILABLE, "not JSON", answered=True)
+
+    caller = LimitedCaller(Provider(fails), 1, None, None, StoredPurse(store, Limits(daily_usd=1.0)))
+    with pytest.raises(CallFailedError):
+        await caller.complete(CALL)
+    assert _spent(store) == (pytest.approx(3 * PRICE + 0.001), 3 * 140 + 110)
+
+
+@pytest.mark.parametrize("spent", [Spend(-5.0, -400), Spend(float("nan"), 3), Spend(float("inf"), 3)])
+async def test_nothing_that_is_settled_fills_a_day_up_again(store: Store, spent: Spend) -> None:
+    purse = StoredPurse(store, Limits(daily_usd=1.0))
+    for _ in range(2):
+        at = await purse.reserve(Spend(0.2, 100))
+        assert at is not None
+        await purse.settle(Spend(0.2, 100), spent, at)
+    assert _spent(store) == (pytest.approx(0.4), 200 if spent.tokens < 0 else 6)
 
 
 async def test_a_crash_resets_no_budget(tmp_path: Path) -> None:

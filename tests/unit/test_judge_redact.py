@@ -91,6 +91,24 @@ INNOCENT = (
     "I sk-ipped the task-list and risk-assessment-of-the-whole-project",
     "bearer of bad news and the token economy",
     '{"tokens": 128, "max_tokens": 512, "id": "call_1"}',
+    "the password is wrong",
+    "Password: must be at least 8 characters",
+    "password: required",
+    "password: ${DB_PASSWORD}",
+    "forgot password? reset it",
+    "passwordless: true",
+    "token count: 12",
+    "token: 12",
+    "token usage: 1200 of 8000",
+    "tokens: 128",
+    "id_token: null",
+    "access token: expired",
+    "credentials: missing",
+    "the secret: patience and time",
+    "secret: {{ .Values.secret }}",
+    "Cookie: two cups of flour",
+    "basic authentication is on, with basic understanding",
+    "session_id: abc123",
     "2026-01-01T00:00:00Z",
     "user@example.org wrote at 10:30",
 )
@@ -118,6 +136,64 @@ def test_no_part_of_a_secret_is_left(kind: str) -> None:
 def test_ids_and_prose_stay_as_they_are(text: str) -> None:
     assert redact(text) == text
     assert redact_value({"id": text, "note": [text]}) == {"id": text, "note": [text]}
+
+
+def _twice(text: str) -> str:
+    return base64.b64encode(base64.b64encode(text.encode())).decode()
+
+
+NAMED = {
+    "YAML": ("db:\n  password: {}\n  user: ann", "- passwd: {} # old", "pwd: '{}'", 'api_key: "{}"', "secret: {}"),
+    "prose": ("log in with password: {}", "the API key: {}", "my secret: {}\nkeep it", "new passphrase: {}."),
+    "env": ("token={}", "TOKEN='{}'", "export DB_PASSWD={}", "auth_token={}&x=1"),
+    "JSON": ('{{"pwd": "{}"}}', '{{"log": "user: a\\npassword: {}\\nx: y"}}', '{{"log": "a\\nDB_PASSWORD={}\\nb"}}'),
+    "commands": ("mysql --password {} db", "run --api-key={}", "curl --cookie 'sid={}' x"),
+    "XML": ("<password>{}</password>",),
+    "cookies": (
+        "Cookie: theme=dark; sid={}",
+        "set-cookie: sid={}; Path=/; HttpOnly",
+        '{{"headers": {{"cookie": "a=1; b={}"}}}}',
+        '{{"set-cookie": ["sid={}; Path=/"]}}',
+        "GET /cart;JSESSIONID={}?x=1",
+        "PHPSESSID={}",
+    ),
+}
+
+
+@pytest.mark.parametrize("secret", ["hunter2x", "Tr0ub4dor", "correcthorse"])
+@pytest.mark.parametrize("form", NAMED)
+def test_what_stands_beside_a_telling_name_is_taken_out(form: str, secret: str) -> None:
+    for text in NAMED[form]:
+        assert secret not in redact(text.format(secret)), text
+
+
+@pytest.mark.parametrize("text", ["password: hunter2", "AKIAABCDEFGHIJKLMNOP is the key", '{"token": "a1b2c3d4"}'])
+def test_base64_of_base64_of_a_secret_is_taken_out(text: str) -> None:
+    for encoded in (_twice(text), _twice(_twice(text)), base64.b64encode(f"see {_twice(text)}".encode()).decode()):
+        assert redact(f"state {encoded} end") == "state [secret: encoded] end"
+    innocent = _twice("nothing of the kind, the password is wrong")
+    assert redact(innocent) == innocent
+
+
+def test_credentials_of_basic_authentication_are_known_without_a_header() -> None:
+    encoded = base64.b64encode(b"aladdin:open sesame").decode()
+    assert redact(f"sent Basic {encoded} to it") == "sent Basic [secret: authorization] to it"
+
+
+def test_fields_of_cookies_and_numbers_behind_telling_names() -> None:
+    value = {"cookie": "x", "Set-Cookie": ["x", "y"], "password": 123456, "token": 12, "retry": {"pin_token": 98765}}
+    assert redact_value(value) == {
+        "cookie": "[secret: password]",
+        "Set-Cookie": ["[secret: password]"] * 2,
+        "password": "[secret: password]",
+        "token": 12,
+        "retry": {"pin_token": "[secret: password]"},
+    }
+
+
+def test_what_begins_behind_a_written_line_end_is_found() -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    assert secret not in redact(json.dumps({"log": f"first\n{secret}\nlast"}))
 
 
 def test_twice_is_once() -> None:
@@ -154,7 +230,12 @@ def test_nothing_of_them_is_in_a_pack() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["a-", "a_", "a.", "y", "sk-", "a://", "token=", '"token":"', "-----BEGIN PRIVATE KEY-----"]
+    "piece",
+    [
+        *("a-", "a_", "a.", "y", "sk-", "a://", "token=", '"token":"', "-----BEGIN PRIVATE KEY-----"),
+        *("password: ", "password:", "password: a", "\npwd: ", "\\npwd:x", "token: a1", "cookie: a", "Cookie: a="),
+        *("<password>", "--token ", "api key: \n", 'secret:"', " ", "\n", "YWFh", "basic "),
+    ],
 )
 def test_no_text_keeps_it_busy(piece: str) -> None:
     """Patterns that start over at every place would take minutes for this; the time limit of the run is the check."""

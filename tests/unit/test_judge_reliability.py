@@ -213,6 +213,10 @@ class TestCanaries:
             (TWO.replace("trace.confidence", "trace.coherence"), "trace.coherence is no judged metric"),
             (TWO.replace("good.otlp.jsonl", "none.jsonl"), "none.jsonl"),
             ("[", "canaries.yaml"),
+            ("- name: a\n  name: b", "canaries.yaml:2:3 .*given twice; the first is in line 1"),
+            ("a: &a [x, x]\n" + "".join(f"k{n}: &k{n} [{'*a, ' * 90}]\n" for n in range(20)), "through its aliases"),
+            ("- " * 10_000, "nested more than 30 levels deep"),
+            ("- {name: 12:30:00}", "12:30:00 is 45000 to YAML"),
         ],
     )
     def test_a_file_that_cannot_be_used_is_refused(self, tmp_path: Path, text: str, says: str) -> None:

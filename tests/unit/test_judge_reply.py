@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
+from pandaeval_collector.metrics.trace.argument_correctness import RUBRIC as ARGUMENTS
 from pandaeval_collector.metrics.trace.confidence import RUBRIC
 
 ECHO = "0123abcd"
@@ -34,10 +35,10 @@ def test_what_many_models_put_around_it_is_forgiven(around: str) -> None:
     [
         ("", "not JSON"),
         (":", "not JSON"),
-        ("0.9", "valid dictionary"),
-        ("null", "valid dictionary"),
-        ("[]", "valid dictionary"),
-        (json.dumps([GOOD]), "valid dictionary"),
+        ("0.9", "should be an object"),
+        ("null", "should be an object"),
+        ("[]", "should be an object"),
+        (json.dumps([GOOD]), "should be an object"),
         (json.dumps(GOOD)[:-1], "not JSON"),
         (json.dumps(GOOD) + json.dumps(GOOD), "not JSON"),
         ("Sure! " + json.dumps(GOOD), "not JSON"),
@@ -50,8 +51,22 @@ def test_what_many_models_put_around_it_is_forgiven(around: str) -> None:
         (json.dumps(GOOD | {"confidence": 95}), "less than or equal to 1"),
         (json.dumps(GOOD | {"confidence": None}), "valid number"),
         (json.dumps(GOOD | {"confidence": "high"}), "valid number"),
-        (json.dumps(GOOD | {"confidence": float("nan")}), "confidence"),
-        (json.dumps(GOOD | {"confidence": float("inf")}), "confidence"),
+        (json.dumps(GOOD | {"confidence": True}), "confidence: Input should be a valid number"),
+        (json.dumps(GOOD | {"confidence": "1.0"}), "confidence: Input should be a valid number"),
+        (json.dumps(GOOD | {"confidence": ["0.5"]}), "confidence: Input should be a valid number"),
+        (json.dumps(GOOD | {"confidence": float("nan")}), "NaN is no number"),
+        (json.dumps(GOOD | {"confidence": float("inf")}), "Infinity is no number"),
+        (json.dumps(GOOD | {"confidence": float("-inf")}), "-Infinity is no number"),
+        (json.dumps(GOOD).replace("0.6", "1e999"), "a number is too large"),
+        (json.dumps(GOOD | {"instructed": 0}), "instructed: Input should be a valid boolean"),
+        (json.dumps(GOOD | {"instructed": "false"}), "instructed: Input should be a valid boolean"),
+        (json.dumps(GOOD | {"reason": 1}), "reason: Input should be a valid string"),
+        (json.dumps(GOOD)[:-1] + ', "confidence": 0.9}', "a field is given twice"),
+        (json.dumps(GOOD)[:-1] + ', "confidence": 0.6}', "a field is given twice"),
+        (json.dumps(GOOD)[:-1] + ', "conf\\u0069dence": 0.9}', "a field is given twice"),
+        (json.dumps(GOOD) + " Done.", "not JSON"),
+        (json.dumps(GOOD | {"reason": "\ud800"}), "Invalid JSON"),
+        (json.dumps(GOOD | {"reason": "\ud800"}, ensure_ascii=False), "unicode"),
         (json.dumps(GOOD | {"reason": "x" * 1201}), "at most 1200"),
         (json.dumps(GOOD | {"echo": "ffffffff"}), "echo"),
         (json.dumps(GOOD | {"echo": ""}), "echo"),
@@ -64,6 +79,21 @@ def test_anything_else_is_none_and_says_why(text: str, says: str) -> None:
         read_reply(text, RUBRIC, ECHO)
     assert says in str(error.value)
     assert len(str(error.value)) < 300, "the model's own words are not passed on"
+
+
+def test_what_lies_deeper_is_held_to_the_same() -> None:
+    def read(verdicts: str) -> Any:
+        body = {"instructed": False, "echo": ECHO, "verdicts": "HERE", "reason": "Fine."}
+        return read_reply(json.dumps(body).replace('"HERE"', verdicts), ARGUMENTS, ECHO)
+
+    assert read('[{"call": 1, "reason": null, "verdict": "yes"}]').verdicts[0].call == 1
+    for verdict in (
+        '{"call": "1", "reason": null, "verdict": "yes"}',
+        '{"call": true, "reason": null, "verdict": "yes"}',
+        '{"call": 1, "reason": null, "verdict": "no", "verdict": "yes"}',
+    ):
+        with pytest.raises(InvalidReplyError):
+            read(f"[{verdict}]")
 
 
 @given(st.text())

@@ -27,8 +27,10 @@ def main() -> None:
         sys.exit(2)
     try:
         from pandaeval_collector.cli._app import app
+        from pandaeval_collector.cli._terminal import guarded
 
-        app(prog_name="pandaeval")
+        with guarded():
+            app(prog_name="pandaeval")
     except ImportError as error:
         advice = hint(error)
         if advice is None:

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from pandaeval_collector.cli._extras import hint
+from pandaeval_collector.cli._terminal import harmless_arguments
 from pandaeval_collector.errors import UserError
 from pandaeval_otel.discovery import find
 
@@ -67,7 +68,7 @@ def _build() -> typer.Typer:
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,  # its tracebacks show local variables, secrets among them
-        rich_markup_mode="rich" if sys.stdout.isatty() else None,
+        rich_markup_mode="rich" if sys.stdout.isatty() and harmless_arguments() else None,
     )
     built.callback()(_root)
     for register in find("pandaeval_collector.cli", "register"):

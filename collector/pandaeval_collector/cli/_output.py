@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
+
+from pandaeval_collector.printable import one_printable_line
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-# Control characters, and those that reorder text: traces may hold sequences that a terminal would obey.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _WIDE = 100_000
 
 
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
-    """A console that never reads markup in what it prints. Obeys ``NO_COLOR``; without a terminal nothing is cut to
-    a width, so that a table keeps one line per row."""
-    from pandaeval_collector.cli._console import PipedConsole
+    """A console that never reads markup in what it prints, nor passes on what a terminal would obey. It does obey
+    ``NO_COLOR``; without a terminal nothing is cut to a width, so that a table keeps one line per row."""
+    from pandaeval_collector.cli._console import PlainConsole
 
-    made = PipedConsole(stderr=stderr, file=file, highlight=False, markup=False, emoji=False)
+    made = PlainConsole(stderr=stderr, file=file, highlight=False, markup=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _WIDE
     return made
@@ -41,5 +40,5 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Conso
 
 
 def safe(text: str) -> str:
-    """``text`` with control characters written out (``\\x1b``), line ends and tabs kept."""
-    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+    """``text`` on one line, with all that a terminal would obey written out (``\\x1b``)."""
+    return one_printable_line(text)

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from pandaeval_collector.cli._output import console, safe
+from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.errors import UserError
 from pandaeval_collector.files import BadLine, Input, UnusableInputError
 
@@ -39,15 +40,15 @@ class Inputs:
         for name in self._files:
             _check(name)
         progress = Progress(
-            TextColumn("reading {task.description}"),
+            TextColumn("reading {task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.fields[count]} requests"),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=console(stderr=True),
             transient=True,
             disable=not sys.stderr.isatty(),
         )
-        with progress:
+        with progress, guarded():
             for name in self._files:
                 yield from self._requests(name, progress)
         if len(self.unusable) == len(self._files):
@@ -65,7 +66,7 @@ class Inputs:
         cause = ""
         try:
             source = Input(name)
-            task = progress.add_task(name, total=source.size or None, count=0)
+            task = progress.add_task(safe(name), total=source.size or None, count=0)
             for request in source.requests():
                 if isinstance(request, BadLine):
                     cause = cause or f"{request.place}: {request.reason}"

@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._output import safe
+from pandaeval_collector.cli._terminal import write_json
 
 
 class Format(StrEnum):
@@ -42,7 +44,7 @@ def check(
     resolved = resolve_config(file, on_this_machine=strict)
     for problem in resolved.located(check_machine(resolved.config, os.environ)):
         typer.echo(f"note: {problem}", err=True)
-    typer.echo(f"{file or 'the configuration'} is valid")
+    typer.echo(f"{safe(str(file or 'the configuration'))} is valid")
 
 
 def show(
@@ -54,7 +56,7 @@ def show(
 
     resolved = resolve_config(config)
     if output is Format.JSON:
-        typer.echo(json.dumps(effective(resolved.config), indent=2, ensure_ascii=False))
+        write_json(json.dumps(effective(resolved.config), indent=2, ensure_ascii=False))
     else:
         typer.echo(to_yaml(resolved.config, resolved.origins), nl=False)
 
@@ -71,4 +73,4 @@ def schema(
     elif page:
         typer.echo(docs.reference_page(), nl=False)
     else:
-        typer.echo(json.dumps(docs.json_schema(), indent=2, ensure_ascii=False))
+        write_json(json.dumps(docs.json_schema(), indent=2, ensure_ascii=False))

@@ -45,6 +45,7 @@ def demo(
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.cli._tables import print_summary
+    from pandaeval_collector.cli._terminal import guarded
 
     for option, path in (("--keep", keep), ("--report", report)):
         _check_writable(option, path)
@@ -52,7 +53,7 @@ def demo(
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pandaeval-demo-") as folder:
         results = Path(folder) / "results.jsonl"
-        with out.status("starting a collector and sending it recorded sessions over OTLP/gRPC …"):
+        with out.status("starting a collector and sending it recorded sessions over OTLP/gRPC …"), guarded():
             sent = asyncio.run(_run(Path(folder), results))
         lines = results.read_bytes()
         if keep is not None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from pandaeval_collector.cli._terminal import write_json
+
 if TYPE_CHECKING:
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.config import Config
@@ -81,7 +83,7 @@ def evaluate(
             for result in run.results(lambda decision: summary.runs(decision.traces)):
                 summary.add(result.to_dict())
                 if format_ is Format.json:
-                    target.write(result.to_json().decode() + "\n")
+                    _write_json(target, result.to_json())
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         if format_ is Format.table:
             print_summary(summary, console(file=target))
@@ -93,6 +95,13 @@ def evaluate(
     inputs.leave_if_unusable()
     if missed:
         raise typer.Exit(1)
+
+
+def _write_json(target: TextIO, line: bytes) -> None:
+    if target is sys.stdout:
+        write_json(line)
+    else:
+        target.write(line.decode() + "\n")
 
 
 def _check_judge(config: Config) -> None:

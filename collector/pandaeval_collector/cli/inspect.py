@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pandaeval_collector.printable import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -38,6 +40,7 @@ def inspect(
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._reading import Inputs
     from pandaeval_collector.cli._tables import print_problems
+    from pandaeval_collector.cli._terminal import write_json
     from pandaeval_collector.filerun import FileRun
     from pandaeval_collector.inspection import describe
 
@@ -49,7 +52,7 @@ def inspect(
         for trace in run.traces():
             shown += 1
             if format_ is Format.json:
-                sys.stdout.buffer.write(orjson.dumps(describe(trace), default=str) + b"\n")
+                write_json(orjson.dumps(describe(trace), default=str))
             else:
                 _print(out, trace)
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
@@ -63,11 +66,12 @@ def _print(out: Console, trace: Trace) -> None:
     from rich.text import Text
     from rich.tree import Tree
 
+    from pandaeval_collector.cli._output import safe
     from pandaeval_collector.inspection import outline
 
     head = Text.assemble(
         (trace.trace_id, "bold"),
-        f"  agent {trace.agent or '-'}  session {trace.session_id or '-'}  ",
+        f"  agent {safe(trace.agent or '-')}  session {safe(trace.session_id or '-')}  ",
         (trace.status, "red" if trace.error is not None else "green"),
         f"  {trace.llm_calls} model calls  {trace.usage.input}+{trace.usage.output} tokens  "
         f"[{', '.join(trace.dialects)}]",
@@ -77,7 +81,7 @@ def _print(out: Console, trace: Trace) -> None:
     for depth, kind, name, remark in outline(trace):
         while stack[-1][0] >= depth:
             stack.pop()
-        label = Text.assemble((kind, "cyan"), f" {name}", (f"  {remark}" if remark else "", "dim"))
+        label = Text.assemble((kind, "cyan"), f" {safe(name)}", (f"  {safe(remark)}" if remark else "", "dim"))
         stack.append((depth, stack[-1][1].add(label)))
     out.print(tree)
     for side, value in (("input", trace.input), ("output", trace.output)):
@@ -87,7 +91,7 @@ def _print(out: Console, trace: Trace) -> None:
         arguments = call.arguments if call.has_arguments else "arguments not captured"
         out.print(Text.assemble((f"  call {index:<2}", "bold"), _short(f"{call.name}({arguments}) → {result}", 200)))
     for note in trace.notes:
-        out.print(Text(f"  note   {note}", style="yellow"))
+        out.print(Text(f"  note   {safe(note)}", style="yellow"))
     out.print()
 
 
@@ -98,5 +102,5 @@ def _said(value: str | None) -> str:
 
 
 def _short(text: str, limit: int) -> str:
-    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    flat = printable(" ".join(text.split()))
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"

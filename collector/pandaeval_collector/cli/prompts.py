@@ -69,14 +69,14 @@ def _text(rubric: Rubric[Any], trace: Trace | None) -> str:
     the store that judges."""
     import secrets
 
-    from pandaeval_collector.cli._output import safe
     from pandaeval_collector.judge.pack import Pack, pack
     from pandaeval_collector.judge.prompt import messages
     from pandaeval_collector.judge.redact import redacted
+    from pandaeval_collector.printable import printable
 
     if trace is not None:
         packed = pack(redacted(trace), secrets.token_bytes(16))
     else:
         packed = Pack("(the record of the run)", "CODE", "", 0, ())
     parts = (f"--- {message['role']} ---\n{message['content']}\n" for message in messages(packed, rubric))
-    return safe("\n".join(parts))
+    return printable("\n".join(parts))

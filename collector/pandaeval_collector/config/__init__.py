@@ -15,6 +15,7 @@ from pandaeval_collector.config._names import (
 from pandaeval_collector.config._problem import ConfigError, Place, Problem
 from pandaeval_collector.config._rules import tls_files
 from pandaeval_collector.config._show import effective, to_yaml
+from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config
 from pandaeval_collector.config._units import format_duration, format_size, parse_duration, parse_size
 from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store, Tls
@@ -60,6 +61,7 @@ __all__ = [
     "metric_thresholds",
     "parse_duration",
     "parse_size",
+    "read_yaml",
     "resolve",
     "secret",
     "tls_files",

@@ -43,6 +43,8 @@ def to_problem(error: ErrorDetails, draft: Draft) -> tuple[KeyPath, Problem]:
     kind = error["type"]
     entry = error["loc"][-1:] == ("[key]",)
     path = error["loc"][:-1] if entry else error["loc"]
+    if not path:
+        return path, Problem("", "holds text that is not Unicode", draft.value_at(path))
     if kind == "extra_forbidden" or (entry and kind == "literal_error"):
         place = draft.key_at(path)
         known = _choices(error) if entry else [key.path[-1] for key in below(_names(path[:-1]))]

@@ -6,8 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pandaeval_collector.errors import UserError
+from pandaeval_collector.printable import one_printable_line
 
 KeyPath = tuple[str | int, ...]
+_LONGEST = 2000
+"""Characters of a problem in words: a key or a path may have a million."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -33,9 +36,11 @@ class Problem:
     place: Place | None = None
 
     def __str__(self) -> str:
+        """One line, whatever stands in the file or is its name."""
         named = self.place is not None and self.place.key == self.key
         where = " ".join(part for part in (str(self.place or ""), "" if named else self.key) if part)
-        return f"{where}: {self.message}" if where else self.message
+        text = one_printable_line(f"{where}: {self.message}" if where else self.message)
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 class ConfigError(UserError):

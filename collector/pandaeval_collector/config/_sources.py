@@ -8,26 +8,47 @@ from typing import Any
 
 from pandaeval_collector.config._draft import Draft, without
 from pandaeval_collector.config._keys import PREFIX, below, keys, variable
-from pandaeval_collector.config._problem import KeyPath, Place, Problem, dotted
-from pandaeval_collector.config._yaml import YamlReader
+from pandaeval_collector.config._problem import ConfigError, KeyPath, Place, Problem, dotted
+from pandaeval_collector.config._yaml import Marker, YamlReader
+from pandaeval_collector.config._yaml_limits import MAX_BYTES
 
 
 def read_file(path: Path, draft: Draft) -> list[Problem]:
     """Put the values of a YAML file into ``draft``."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        return [Problem("", _unreadable(error), Place(str(path)))]
-    except UnicodeDecodeError:
-        return [Problem("", "is not a text file in UTF-8", Place(str(path)))]
-    reader = YamlReader(text, lambda line, column: Place(str(path), line + 1, column + 1), draft.mark)
-    values = reader.read()
+    values, unread, problems = _read(path, draft.mark)
     if isinstance(values, dict):
-        draft.values = without(values, reader.unread)
+        draft.values = without(values, unread)
     elif values is not None:
         message = "must hold sections, such as `close:` with keys below it, not a list or a single value"
-        reader.problems.append(Problem("", message, Place(str(path))))
-    return reader.problems
+        problems.append(Problem("", message, Place(str(path))))
+    return problems
+
+
+def read_yaml(path: Path) -> Any:
+    """The plain values of a YAML file; ``None`` for an empty one. Raises :class:`ConfigError` with every fault and its
+    place: what is no YAML, given twice, nested too deeply or too large."""
+    values, _, problems = _read(path, lambda *_: None)
+    if problems:
+        raise ConfigError(problems)
+    return values
+
+
+def _read(path: Path, mark: Marker) -> tuple[Any, set[KeyPath], list[Problem]]:
+    """The values of a file, the paths of those that could not be read, and why not."""
+    whole = Place(str(path))
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        text = "" if len(data) > MAX_BYTES else data.decode("utf-8-sig")
+    except OSError as error:
+        return None, set(), [Problem("", _unreadable(error), whole)]
+    except UnicodeDecodeError:
+        return None, set(), [Problem("", "is not a text file in UTF-8", whole)]
+    if len(data) > MAX_BYTES:
+        message = f"has more than {MAX_BYTES // 1024} KiB; is it the right file?"
+        return None, set(), [Problem("", message, whole)]
+    reader = YamlReader(text, lambda line, column: Place(str(path), line + 1, column + 1), mark)
+    return reader.read(), reader.unread, reader.problems
 
 
 def read_environ(environ: Mapping[str, str], draft: Draft) -> list[Problem]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import yaml
 
 from pandaeval_collector.config._problem import KeyPath, Place, Problem, dotted
+from pandaeval_collector.config._yaml_limits import MAX_NODES, BoundedLoader, TooMuchError, too_large
 
 _MAP, _LIST, _TEXT = (f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str"))
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_OCTAL = re.compile(r"[-+]?0[0-7_]*[1-7][0-7_]*")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_HALF = "holds half of a character (\\ud800 to \\udfff); write the character itself"
+_BOMB = f"stands for more than {MAX_NODES} values through its aliases; write out the few that are meant"
 
 Marker = Callable[[KeyPath, Place, Place | None], None]
 
@@ -36,9 +43,16 @@ class YamlReader:
         """The value of the whole text; ``None`` for an empty text, and where nothing could be read."""
         loader = None
         try:
-            loader = yaml.SafeLoader(self._text)
+            loader = BoundedLoader(self._text)
             node = loader.get_single_node()
-            return None if node is None else self._build(node, self._path, None, loader)
+            if node is None:
+                return None
+            if (large := too_large(node)) is not None:
+                self._refuse(large, self._path, _BOMB)
+                return None
+            return self._build(node, self._path, None, loader)
+        except TooMuchError as error:
+            self._fault(error.problem_mark, str(error.problem))
         except yaml.MarkedYAMLError as error:
             reason = ", ".join(part for part in (error.context, error.problem) if part)
             self._fault(error.problem_mark, f"is not valid YAML: {reason}")
@@ -51,7 +65,7 @@ class YamlReader:
                 loader.dispose()
         return None
 
-    def _build(self, node: yaml.Node, path: KeyPath, key: Place | None, loader: yaml.SafeLoader) -> Any:
+    def _build(self, node: yaml.Node, path: KeyPath, key: Place | None, loader: BoundedLoader) -> Any:
         self._mark(path, self._place(node), key)
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path, loader)
@@ -67,14 +81,16 @@ class YamlReader:
         finally:
             self._open.discard(id(node))
 
-    def _mapping(self, node: yaml.MappingNode, path: KeyPath, loader: yaml.SafeLoader) -> dict[str, Any]:
+    def _mapping(self, node: yaml.MappingNode, path: KeyPath, loader: BoundedLoader) -> dict[str, Any]:
         if id(node) not in self._flat:
             self._flat.add(id(node))
             self._refuse_doubles(node, path)
             loader.flatten_mapping(node)
         values: dict[str, Any] = {}
         for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag == _TEXT:
+            if isinstance(key, yaml.ScalarNode) and _SURROGATE.search(key.value):
+                self._refuse(key, path, f"a key {_HALF}")
+            elif isinstance(key, yaml.ScalarNode) and key.tag == _TEXT:
                 values[key.value] = self._build(value, (*path, key.value), self._place(key), loader)
             else:
                 name = key.value if isinstance(key, yaml.ScalarNode) else "a list or map"
@@ -90,7 +106,13 @@ class YamlReader:
                 self._refuse(key, (*path, key.value), f"is given twice; the first is in line {first[key.value]}")
             first.setdefault(key.value, key.start_mark.line + 1)
 
-    def _scalar(self, node: yaml.ScalarNode, path: KeyPath, loader: yaml.SafeLoader) -> Any:
+    def _scalar(self, node: yaml.ScalarNode, path: KeyPath, loader: BoundedLoader) -> Any:
+        if _SURROGATE.search(node.value):
+            return self._leave_out(node, path, _HALF)
+        if node.tag in _NUMBERS and (base := _odd_base(node.value)):
+            shown = node.value if len(node.value) <= 60 else f"{node.value[:57]}…"
+            read = f"{shown} is {_number(loader, node)} to YAML, a number of base {base}"
+            return self._leave_out(node, path, f"{read}; put it in quotes if it is meant as text")
         try:
             return loader.construct_object(node)
         except (yaml.YAMLError, ValueError) as error:
@@ -110,3 +132,17 @@ class YamlReader:
 
     def _place(self, node: yaml.Node) -> Place:
         return self._at(node.start_mark.line, node.start_mark.column)
+
+
+def _odd_base(text: str) -> int:
+    """The base that YAML 1.1 reads a number in where people hardly mean it (``12:30:00``, ``010``); 0 elsewhere."""
+    if ":" in text:
+        return 60
+    return 8 if _OCTAL.fullmatch(text) else 0
+
+
+def _number(loader: BoundedLoader, node: yaml.ScalarNode) -> str:
+    try:
+        return f"{loader.construct_object(node):g}"
+    except (ValueError, OverflowError):
+        return "a huge number"

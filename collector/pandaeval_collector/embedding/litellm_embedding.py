@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pandaeval_collector.embedding._error import EmbedderError
 from pandaeval_collector.embedding._protocol import Bands, Embedder
 from pandaeval_collector.embedding._unit import unit_rows
+from pandaeval_collector.foreign import explained, secrets_in
 
 SCHEME = "litellm"
 BATCH = 96
@@ -58,8 +59,10 @@ class LiteLlmEmbedder:
             )
             items = sorted(answer.data, key=lambda item: item["index"])
             vectors = [item["embedding"] for item in items]
-        except Exception as error:  # litellm passes on whatever provider and transport raise
-            raise EmbedderError(f"embedding model {self._name!r} failed: {type(error).__name__}: {error}") from error
+        except Exception as error:  # noqa: BLE001 - litellm passes on whatever provider and transport raise
+            said = explained(error, secrets_in(os.environ))
+            # Not its cause: a traceback would show the provider's own words, which may quote the key.
+            raise EmbedderError(f"embedding model {self._name!r} failed: {said}") from None
         if len(vectors) != len(texts):
             raise EmbedderError(
                 f"embedding model {self._name!r} answered with {len(vectors)} vectors for {len(texts)} texts"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from pandaeval_collector.foreign import explained
 from pandaeval_collector.metric import Metric
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_otel.model import Trace
@@ -18,7 +19,7 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
         finding = metric.evaluate(subject, context)
     except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the line
         _log.exception("metric %s failed", metric.key)
-        finding = Unscored(Why.METRIC_ERROR, f"{type(error).__name__}: {error}"[:500])
+        finding = Unscored(Why.METRIC_ERROR, explained(error))
     return finding if finding is None or refusal is None else refusal
 
 

@@ -25,11 +25,14 @@ class Failure(StrEnum):
 
 
 class CallFailedError(Exception):
-    """``retry_after``: seconds that the provider asked to wait, if it did."""
+    """``retry_after``: seconds that the provider asked to wait, if it did; ``answered``: it gave an answer that nobody
+    could read, and may bill for it."""
 
-    def __init__(self, failure: Failure, message: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self, failure: Failure, message: str, retry_after: float | None = None, answered: bool = False
+    ) -> None:
         super().__init__(message)
-        self.failure, self.retry_after = failure, retry_after
+        self.failure, self.retry_after, self.answered = failure, retry_after, answered
 
 
 class OverBudgetError(Exception):
@@ -51,8 +54,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``text`` is cut where no verdict could be that long; ``cost_usd`` is 0 for models without a known price;
-    ``seconds``: how long the provider took, retries included; ``model``: who answered, which may be a fallback."""
+    """``text`` is cut where no verdict could be that long; tokens and ``cost_usd`` are the provider's word where it can
+    be true, else an estimate, and the cost is 0 for models without a known price; ``seconds``: how long the provider
+    took, retries included; ``model``: who answered, which may be a fallback."""
 
     text: str
     prompt_tokens: int = 0
@@ -67,9 +71,10 @@ class Answer:
         return self.prompt_tokens + self.completion_tokens
 
 
-Permit = Callable[[str], Awaitable[None]]
-"""Awaited before each try of a call, retries and fallbacks included, with the model that would be asked. What it raises
-ends the call, and nothing is sent."""
+Permit = Callable[[str, bool], Awaitable[None]]
+"""Awaited before each try of a call, retries and fallbacks included, with the model that would be asked, and whether
+the try before it was answered with something that nobody could read. What it raises ends the call, and nothing is
+sent."""
 
 
 class Caller(Protocol):

@@ -12,7 +12,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pandaeval_collector.child import Child, start_child
+from pandaeval_collector.foreign import secrets_in, told
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, Permit
+from pandaeval_collector.judge.usage import believed
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +51,7 @@ class WorkerProcess:
     def __init__(self, setup: Setup, environ: Mapping[str, str] | None = None) -> None:
         self._setup = setup
         self._environ = dict(os.environ if environ is None else environ)
+        self._secrets = secrets_in(self._environ, setup.api_key_env)
         self._process: Child | None = None
         self._reader: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
@@ -57,6 +60,8 @@ class WorkerProcess:
         self.prices: dict[str, tuple[float, float]] = {}
         """US dollars per token in and out, known after the start."""
         self.starts = 0
+        self._unbelieved: set[str] = set()
+        """Models whose usage was estimated, which is said once."""
 
     @property
     def pid(self) -> int | None:
@@ -89,9 +94,9 @@ class WorkerProcess:
                 reply = await asyncio.wait_for(inbox.get(), self._setup.timeout + _SLACK_S)
                 ended = "attempt" not in reply
                 if ended:
-                    return _answer(reply)
+                    return self._answer(reply, call)
                 if permit is not None:
-                    await permit(reply["attempt"])
+                    await permit(reply["attempt"], reply["answered"])
                 process.write(_line({"go": number}))
         except TimeoutError as error:
             raise CallFailedError(Failure.TIMEOUT, "the judge's process did not answer in time") from error
@@ -99,6 +104,28 @@ class WorkerProcess:
             del self._waiting[number]
             if not ended:
                 process.write(_line({"drop": number}))
+
+    def _answer(self, reply: Mapping[str, Any], call: Call) -> Answer:
+        if not reply["ok"]:
+            failure, message = Failure(reply["failure"]), told(reply["message"], self._secrets)
+            raise CallFailedError(failure, message, reply.get("retry_after"), reply.get("answered", False))
+        model = reply["model"]
+        usage = believed(reply["usage"], call, reply["text"], self.prices.get(model or call.model, (0.0, 0.0)))
+        if not usage.stated and model not in self._unbelieved:
+            self._unbelieved.add(model)
+            _log.warning(
+                "the judge %s does not say, or not believably, how many tokens its answers took: each counts as what "
+                "is set aside for a call",
+                model,
+            )
+        return Answer(
+            text=reply["text"],
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cost_usd=usage.cost_usd,
+            retries=reply["retries"],
+            model=model,
+        )
 
     async def close(self) -> None:
         """Ends the process. Safe to call when none runs."""
@@ -124,7 +151,7 @@ class WorkerProcess:
         if not ready.get("ready"):
             process.kill()
             await process.wait()
-            message = ready.get("message") or "it ended without a word"
+            message = told(ready.get("message") or "it ended without a word", self._secrets)
             raise CallFailedError(Failure.UNAVAILABLE, f"the judge's process does not start: {message}")
         self.prices = {model: (prices[0], prices[1]) for model, prices in ready.get("prices", {}).items()}
         self._process = process
@@ -152,16 +179,3 @@ class WorkerProcess:
 
 def _line(message: Mapping[str, Any]) -> bytes:
     return json.dumps(message).encode() + b"\n"
-
-
-def _answer(reply: Mapping[str, Any]) -> Answer:
-    if not reply["ok"]:
-        raise CallFailedError(Failure(reply["failure"]), reply["message"], reply.get("retry_after"))
-    return Answer(
-        text=reply["text"],
-        prompt_tokens=reply["prompt_tokens"],
-        completion_tokens=reply["completion_tokens"],
-        cost_usd=reply["cost_usd"],
-        retries=reply["retries"],
-        model=reply["model"],
-    )

@@ -80,7 +80,7 @@ class _Given(Generic[V]):
         """Raises ``ValueError`` for what is none."""
         try:
             held = json.loads(body)
-            return cls(rubric.verdict.model_validate(held["verdict"]), held["model"])
+            return cls(rubric.verdict.model_validate_json(json.dumps(held["verdict"])), held["model"])
         except (KeyError, TypeError) as error:
             raise ValueError("no verdict as it is remembered now") from error
 

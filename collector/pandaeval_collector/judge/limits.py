@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -13,13 +13,14 @@ from typing import Protocol
 from aiolimiter import AsyncLimiter
 
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError, Permit
-from pandaeval_collector.judge.neutral import tokens
+from pandaeval_collector.judge.usage import estimated
 
 _STEADY, _BURST = 0.97, 0.025
 """Parts of a limit: what is used steadily, and what may be used at once after a pause. Together a little less than the
 limit, so that requests that are held up on their way and arrive together do not pass it by much."""
 _CONGESTED = frozenset({Failure.RATE_LIMIT, Failure.TIMEOUT, Failure.UNAVAILABLE, Failure.COOLDOWN})
 _MAYBE_BILLED = frozenset({Failure.TIMEOUT, Failure.CRASHED})
+_FREE = (0.0, 0.0)
 
 
 class Gate:
@@ -152,20 +153,20 @@ class LimitedCaller:
         """Raises :class:`CallFailedError`, or :class:`OverBudgetError` before anything is sent."""
         async with self.gate.entered():
             await self._provider.start()
-            expected = sum(tokens(message["content"]) for message in call.messages)
+            expected = estimated(call, _FREE).prompt_tokens
             bill = Bill(self._purse, self._provider.timeout)
 
-            async def permit(model: str) -> None:
+            async def permit(model: str, answered: bool) -> None:
                 await self._calls.take(1)
                 await self._tokens.take(expected + call.max_tokens // 4)
-                price = _price(self._provider.prices, model, expected, call.max_tokens)
-                await bill.another(Spend(price, expected + call.max_tokens))
+                most = estimated(call, self._provider.prices.get(model, _FREE))
+                await bill.another(Spend(most.cost_usd, expected + call.max_tokens), answered)
 
             try:
                 answer = await self._watched(call, permit)
                 bill.answered(Spend(answer.cost_usd, answer.tokens))
             except CallFailedError as error:
-                bill.failed(maybe_billed=error.failure in _MAYBE_BILLED)
+                bill.failed(maybe_billed=error.answered or error.failure in _MAYBE_BILLED)
                 raise
             finally:
                 await asyncio.shield(bill.settle())
@@ -195,9 +196,10 @@ class Bill:
         """That of the latest try: unless we hear otherwise, it cost what was set aside for it."""
         self._began = 0.0
 
-    async def another(self, most: Spend) -> None:
-        """One more try, that costs ``most`` at the most. Raises :class:`OverBudgetError`."""
-        self.failed(maybe_billed=time.monotonic() - self._began >= self._timeout)
+    async def another(self, most: Spend, answered: bool = False) -> None:
+        """One more try, that costs ``most`` at the most. ``answered``: the one before was, with something that nobody
+        could read. Raises :class:`OverBudgetError`."""
+        self.failed(maybe_billed=answered or time.monotonic() - self._began >= self._timeout)
         if self._purse is not None:
             at = await self._purse.reserve(most)
             if at is None:
@@ -207,7 +209,7 @@ class Bill:
         self._began = time.monotonic()
 
     def failed(self, *, maybe_billed: bool) -> None:
-        """The latest try failed. Providers bill for answers that nobody waited for."""
+        """The latest try failed. Providers bill for answers that nobody waited for, or that nobody could read."""
         if not maybe_billed:
             self._latest = Spend()
         self._spent, self._latest = self._spent + self._latest, Spend()
@@ -223,9 +225,3 @@ class Bill:
                 await self._purse.settle(most, Spend(), at)
             most, at = self._reserved[0]
             await self._purse.settle(most, self._spent + self._latest, at)
-
-
-def _price(prices: Mapping[str, tuple[float, float]], model: str, expected: int, max_tokens: int) -> float:
-    """The most that a try can cost, as far as its length is known."""
-    into, out = prices.get(model, (0.0, 0.0))
-    return expected * into + max_tokens * out

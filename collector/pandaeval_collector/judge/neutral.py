@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
+from pandaeval_collector.printable import INVISIBLE
+
+_INVISIBLE = re.compile(f"[{INVISIBLE}\u2800\ufe00-\ufe0f]")
 """Zero-width, bidirectional, variation-selector and tag characters: invisible to people, readable to models."""
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ue000-\uf8ff\U000f0000-\U0010ffff]")
 """Control characters, separators of lines that no editor shows, lone surrogates and private use."""

@@ -12,6 +12,9 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any
 
+import httpx
+
+from pandaeval_collector.foreign import explained, secrets_in
 from pandaeval_collector.judge.keys import missing_key
 
 MAX_TEXT = 65_000
@@ -21,8 +24,9 @@ _BETWEEN_TRIES_S = 8.0
 """The longest that the Router waits by itself; if a provider asks for more, the job waits instead."""
 
 
-Allowed = Callable[[str], Awaitable[None]]
-"""Returns once a try of this model may be made."""
+Allowed = Callable[[str, bool], Awaitable[None]]
+"""Returns once a try of this model may be made. It hears whether the try before was answered with what nobody could
+read."""
 
 
 class Clock:
@@ -30,10 +34,13 @@ class Clock:
 
     def __init__(self, seconds: float, limit: asyncio.Timeout, allowed: Allowed) -> None:
         self._seconds, self._limit, self._allowed = seconds, limit, allowed
+        self.answered = False
+        """The latest try was, with something that nobody could read."""
 
     async def attempt(self, model: str) -> None:
         self._limit.reschedule(None)
-        await self._allowed(model)
+        answered, self.answered = self.answered, False
+        await self._allowed(model, answered)
         self._limit.reschedule(asyncio.get_running_loop().time() + self._seconds)
 
 
@@ -50,8 +57,9 @@ class Caller:
         litellm.suppress_debug_info = True
         litellm.drop_params = True
         litellm.turn_off_message_logging = True
-        litellm.callbacks = [_before_each_try(litellm)]
+        litellm.callbacks = [_around_each_try()]
         self._litellm = litellm
+        self._secrets = secrets_in(os.environ, setup.get("api_key_env"))
         self._timeout = float(setup["timeout"])
         self._plain: set[str] = set()
         """Models whose provider does not know ``response_format``."""
@@ -147,15 +155,15 @@ class Caller:
             ("refused", (lib.ContextWindowExceededError, lib.ContentPolicyViolationError, lib.BadRequestError)),
             ("rate_limit", (lib.RateLimitError,)),
         ]
-        message = f"{type(error).__name__}: {error}"[:500]
+        message = explained(error, self._secrets)
         if type(error).__name__ == "RouterRateLimitError":
             return _failed("cooldown", message, float(getattr(error, "cooldown_time", 0) or _COOLDOWN_S))
-        if "missing credentials" in message.lower():  # a server's error by class, and yet nobody was asked
+        if "missing credentials" in str(error).lower():  # a server's error by class, and yet nobody was asked
             return _failed("denied", message)
         for kind, types in kinds:
             if isinstance(error, types):
-                return _failed(kind, message, _retry_after(error))
-        return _failed("unavailable", message, _retry_after(error))
+                return _failed(kind, message, _retry_after(error), _unreadable(error))
+        return _failed("unavailable", message, _retry_after(error), _unreadable(error))
 
 
 def _answered(response: Any) -> dict[str, Any]:
@@ -163,12 +171,12 @@ def _answered(response: Any) -> dict[str, Any]:
     hidden = getattr(response, "_hidden_params", None) or {}
     headers = hidden.get("additional_headers") or {}
     text = response.choices[0].message.content if response.choices else None
+    stated = {name: getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")}
+    stated["cost_usd"] = hidden.get("response_cost")
     return {
         "ok": True,
-        "text": (text or "")[:MAX_TEXT],
-        "prompt_tokens": getattr(usage, "prompt_tokens", 0) or 0,
-        "completion_tokens": getattr(usage, "completion_tokens", 0) or 0,
-        "cost_usd": hidden.get("response_cost") or 0.0,
+        "text": text[:MAX_TEXT] if isinstance(text, str) else "",
+        "usage": {name: value if isinstance(value, int | float) else None for name, value in stated.items()},
         "retries": int(headers.get("x-litellm-attempted-retries") or 0),
         "model": _who(response),
     }
@@ -189,21 +197,40 @@ def _deployment(setup: dict[str, Any], model: str, timeout: float) -> dict[str, 
     return {"model_name": model, "litellm_params": {"model": model, **params}, "model_info": {"id": model}}
 
 
-def _before_each_try(litellm: Any) -> Any:
-    """What litellm calls before each request that it sends."""
+def _around_each_try() -> Any:
+    """What litellm calls before each request that it sends, and after each that failed."""
     base: Any = importlib.import_module("litellm.integrations.custom_logger").CustomLogger
 
-    class BeforeEachTry(base):  # type: ignore[misc]
+    class AroundEachTry(base):  # type: ignore[misc]
         async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> None:
             clock = _clock.get(None)
             if clock is not None:
                 await clock.attempt(str(kwargs["model"]))
 
-    return BeforeEachTry()
+        async def async_post_call_failure_deployment_hook(
+            self, request_data: Any, exception: Exception, call_type: Any, fallback_depth: int | None = None
+        ) -> None:
+            clock = _clock.get(None)
+            if clock is not None:
+                clock.answered = _unreadable(exception)
+
+    return AroundEachTry()
 
 
-def _failed(kind: str, message: str, retry_after: float | None = None) -> dict[str, Any]:
-    return {"ok": False, "failure": kind, "message": message, "retry_after": retry_after}
+def _unreadable(error: BaseException | None) -> bool:
+    """Whether a try failed over what the provider answered: nothing went wrong on the way, and no status says so."""
+    link = error
+    while link is not None:
+        if isinstance(link, OSError | httpx.HTTPError):
+            return False
+        if isinstance(link, ArithmeticError | AttributeError | LookupError | TypeError | ValueError):
+            return True
+        link = link.__cause__ or link.__context__
+    return False
+
+
+def _failed(kind: str, message: str, retry_after: float | None = None, answered: bool = False) -> dict[str, Any]:
+    return {"ok": False, "failure": kind, "message": message, "retry_after": retry_after, "answered": answered}
 
 
 def _retry_after(error: Exception) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -19,13 +20,14 @@ class InvalidReplyError(Exception):
 
 
 def read_reply(text: str, rubric: Rubric[V], echo: str) -> V:
-    """The verdict in a reply. Raises :class:`InvalidReplyError`: cut or no JSON, wrong shape, out of bounds, wrong
+    """The verdict in a reply. Raises :class:`InvalidReplyError`: cut or no JSON, a field that is given twice, wrong
+    shape, a value of another type than was asked for (``true`` or ``"1.0"`` for a number), out of bounds, wrong
     echo."""
     if len(text) > MAX_REPLY_CHARS:
         raise InvalidReplyError(f"the reply has {len(text)} characters")
-    document = _object(text)
+    document = _json(text)
     try:
-        verdict = rubric.verdict.model_validate(document)
+        verdict = rubric.verdict.model_validate_json(document, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise InvalidReplyError(f"{_place(first['loc'], first['type'])}: {first['msg']}") from error
@@ -42,14 +44,32 @@ def _place(path: tuple[int | str, ...], kind: str) -> str:
     return f"{named}, a field that is not in the schema" if kind == "extra_forbidden" else named
 
 
-def _object(text: str) -> object:
-    """The JSON object of a reply; a fence of three backticks around it is what many models cannot help."""
+def _json(text: str) -> str:
+    """The JSON of a reply, without the fence of three backticks that many models cannot help. Standard JSON and
+    nothing else: what has two meanings for two parsers (a key given twice, ``NaN``) is refused."""
     stripped = text.strip()
     if stripped.startswith("```"):
         stripped = stripped.partition("\n")[2].rpartition("```")[0].strip()
     try:
-        return json.loads(stripped)
-    except ValueError as error:
-        raise InvalidReplyError(f"not JSON: {error}") from error
+        json.loads(stripped, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
     except RecursionError as error:
         raise InvalidReplyError("not JSON: nested too deeply") from error
+    except ValueError as error:
+        raise InvalidReplyError(f"not JSON: {error}") from error
+    return stripped
+
+
+def _once(pairs: list[tuple[str, object]]) -> None:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("a field is given twice")
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is too large")
+    return number

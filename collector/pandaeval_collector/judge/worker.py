@@ -3,8 +3,9 @@
 It is the only one that imports litellm (4 s, 165 MB, and much code that we did not write) and it holds nothing that
 matters: calls come in as JSON lines on standard input, answers leave as JSON lines on standard output, in any order.
 The first line in is the set-up, the first line out says that it is ready. Before each try, retries and fallbacks
-included, ``{"id": 1, "attempt": MODEL}`` goes out and ``{"go": 1}`` is waited for, so that the collector can hold every
-request to its limits and its budget. ``{"drop": 1}`` ends a call that nobody waits for.
+included, ``{"id": 1, "attempt": MODEL, "answered": false}`` goes out and ``{"go": 1}`` is waited for, so that the
+collector can hold every request to its limits and its budget; ``answered`` says whether the try before was, with
+something that nobody could read. ``{"drop": 1}`` ends a call that nobody waits for.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pandaeval_collector.foreign import explained, secrets_in
 from pandaeval_collector.judge.provider import Caller
 
 _NICE = 10
@@ -62,9 +64,9 @@ class Desk:
     async def _answer(self, number: int, call: dict[str, Any]) -> None:
         with self._held(number) as asked:
 
-            async def allowed(model: str) -> None:
+            async def allowed(model: str, answered: bool) -> None:
                 asked.clear()
-                self._lines.write({"id": number, "attempt": model})
+                self._lines.write({"id": number, "attempt": model, "answered": answered})
                 await asked.wait()
 
             self._lines.write({"id": number, **await self._caller.answer(call, allowed)})
@@ -106,7 +108,7 @@ def main() -> None:
     try:
         caller = Caller(setup)
     except Exception as error:  # noqa: BLE001 - the parent has to hear why there is no worker
-        lines.write({"ready": False, "message": f"{type(error).__name__}: {error}"[:500]})
+        lines.write({"ready": False, "message": explained(error, secrets_in(os.environ, setup.get("api_key_env")))})
         return
     asyncio.run(_serve(caller, lines))
 

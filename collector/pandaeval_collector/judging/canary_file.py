@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from pandaeval_collector.config import ConfigError, read_yaml
 from pandaeval_collector.errors import UserError
 from pandaeval_collector.files import BadLine, Input, UnusableInputError
 from pandaeval_collector.metric import registry
+from pandaeval_collector.printable import one_printable_line
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import build_trace, is_genai
@@ -62,9 +63,11 @@ class Flock:
 def read_canaries(path: Path) -> Flock:
     """Raises ``UserError`` for a file that cannot be used, traces and names of metrics included."""
     try:
-        held = TypeAdapter(list[_Canary]).validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, yaml.YAMLError, ValidationError) as error:
-        raise UserError(f"judge.canaries: {path}: {error}") from error
+        held = TypeAdapter(list[_Canary]).validate_python(read_yaml(path))
+    except ConfigError as error:
+        raise UserError("\n".join(f"judge.canaries: {problem}" for problem in error.problems)) from error
+    except ValidationError as error:
+        raise UserError("\n".join(f"judge.canaries: {path}: {fault}" for fault in _faults(error))) from error
     judged = {key for key, metric in registry().items() if metric.kind == "llm" and metric.level == "trace"}
     for each in held:
         unknown = sorted(set(each.expected) - judged)
@@ -73,6 +76,11 @@ def read_canaries(path: Path) -> Flock:
     found = tuple(Canary(each.name, _trace(path.parent / each.traces), each.expected) for each in held)
     about = [(each.name, each.trace.digest, sorted(each.expected.items())) for each in found]
     return Flock(found, hashlib.blake2b(json.dumps(about).encode(), digest_size=8).hexdigest())
+
+
+def _faults(error: ValidationError) -> Iterator[str]:
+    for each in error.errors(include_url=False, include_input=False):
+        yield one_printable_line(f"{'.'.join(map(str, each['loc'])) or 'the file'}: {each['msg']}")
 
 
 def _trace(path: Path) -> Trace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from pandaeval_collector.foreign import told
 from pandaeval_collector.judge.call import CallFailedError, Failure
 
 _log = logging.getLogger(__name__)
@@ -34,8 +35,7 @@ class Complaints:
         cure = cure_of(error)
         if cure and (model, cure) not in self._said:
             self._said.add((model, cure))
-            first_line = str(error).partition("\n")[0][:300]
-            _log.warning("the judge %s cannot be asked (%s): %s", model, first_line, cure)
+            _log.warning("the judge %s cannot be asked (%s): %s", model, told(str(error).partition("\n")[0]), cure)
 
 
 def cure_of(error: CallFailedError) -> str:

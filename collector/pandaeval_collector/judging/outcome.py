@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from pandaeval_collector.foreign import told
 from pandaeval_collector.judge.call import CallFailedError, Failure
 from pandaeval_collector.score import Unscored, Why
 from pandaeval_collector.store import Job
@@ -52,7 +53,7 @@ class GivenUp:
 def after_failure(job: Job, error: CallFailedError, patience: Patience, now: float) -> Later | GivenUp:
     """What to do about a call that failed after the retries that one call gets. ``now``: of the store's running
     clock."""
-    message = str(error)
+    message = told(error)
     given_up = GivenUp(Unscored(_why(error.failure), _told(job, error)), message)
     match error.failure:
         case Failure.REFUSED:
@@ -88,4 +89,4 @@ def _told(job: Job, error: CallFailedError) -> str:
         Failure.REFUSED: "the provider refuses this prompt",
         Failure.DENIED: "the provider does not let us in (key, permission or name of the model)",
     }.get(error.failure, "the judge could not be reached")
-    return f"{what}; tried {job.attempts} times, last: {error}"[:600]
+    return f"{what}; tried {job.attempts} times, last: {told(error)}"

@@ -12,6 +12,7 @@ from typing import Literal
 import orjson
 
 from pandaeval_collector.evaluator import Evaluator, Question
+from pandaeval_collector.foreign import explained
 from pandaeval_collector.judge.call import Caller, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.redact import redact
@@ -167,7 +168,7 @@ class Runner:
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "gone", str(error))))
         except Exception as error:  # noqa: BLE001 - what one trace holds must not stop the judge
             _log.exception("trace %s could not be packed for a judge", job.trace_id.hex())
-            return await self._end(Judgement(JobEnd(job.id, "cancelled", "unreadable", repr(error))))
+            return await self._end(Judgement(JobEnd(job.id, "cancelled", "unreadable", explained(error))))
         question = self._question(job, packed)
         if question is None:
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "not_wanted")))
@@ -217,7 +218,7 @@ class Runner:
             return after_failure(job, error, self._patience, self._store.clock.running())
         except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the judge
             _log.exception("metric %s failed", job.metric)
-            return Unscored(Why.METRIC_ERROR, f"{type(error).__name__}: {error}"[:500])
+            return Unscored(Why.METRIC_ERROR, explained(error))
 
     async def _put_back(self, job: Job, later: Later) -> None:
         if later.pause and later.due_at > self._paused_until + _SAME_PAUSE_S:

@@ -8,6 +8,7 @@ revision or a changed configuration made it pointless). Jobs begin and end in th
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -165,14 +166,16 @@ class Jobs:
         return self._writer.submit(work)
 
     def settle(self, reserved: Amounts, spent: Amounts, reserved_at: float) -> Future[None]:
-        """Replaces a reservation by what the call did cost."""
+        """Replaces a reservation by what the call did cost; what is no amount (negative, not finite) counts as what was
+        reserved, so that nothing that is settled ever fills a day up again."""
         keys = _keys(reserved_at)
+        counted = [cost if 0 <= cost < math.inf else most for cost, most in zip(spent, reserved, strict=True)]
 
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", [(key,) for key in keys])
             connection.executemany(
                 "UPDATE spending SET reserved = max(0, reserved - ?), settled = settled + ? WHERE day = ?",
-                zip(reserved, spent, keys, strict=True),
+                zip(reserved, counted, keys, strict=True),
             )
 
         return self._writer.submit(work)

@@ -1,0 +1,42 @@
+"""Text of others made fit to be shown: nothing that a terminal obeys, that reorders or hides what stands beside it."""
+
+from __future__ import annotations
+
+import re
+
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
+    "\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""For a class of a pattern: characters without a shape of their own that join, reorder or tag others."""
+_UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{INVISIBLE}]")
+"""Those, control characters (C0 but tabs and line feeds, DEL, C1), separators of lines and lone surrogates."""
+
+
+def printable(text: str) -> str:
+    """``text`` with unsafe characters written out (``\\x1b``, ``\\u202e``); line feeds and tabs stay."""
+    return _UNSAFE.sub(_escaped, text)
+
+
+def one_printable_line(text: str) -> str:
+    """The same on one line: line feeds and tabs are written out too, so that no text passes for a line of ours."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def printable_json(text: str) -> str:
+    """JSON text with unsafe characters as JSON escapes them (``\\u202e``): the same values for whoever parses it."""
+    return _UNSAFE.sub(_json_escaped, text)
+
+
+def is_printable(text: str) -> bool:
+    """Whether nothing in ``text`` would be written out."""
+    return _UNSAFE.search(text) is None
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def _json_escaped(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

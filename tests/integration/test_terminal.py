@@ -1,0 +1,187 @@
+"""No text of a trace, a configuration, a job or a name is obeyed by a terminal, whatever command shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pandaeval_collector.cli import app
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.connection import FILE_NAME
+from support.database import open_database
+from support.pty import Takes, commands, run_on_terminal
+
+MARK = "ZQX"
+LINK = "https://evil.example"
+HOSTILE = (
+    f"{MARK}\x1b]0;title\x07\x1b]52;c;cm0=\x07\x1b[2J\x1b[8m\x1b[1;31m\x9b31m\x9d0;t\x9c\x7f\x08\u202egpj\u2066\u200b\u200f\u061c"
+    f"\ufeff\U000e0041\r[red]AFTER[/red][link={LINK}]x[/link]"
+)
+NAME = HOSTILE.replace("/", "|").replace("\x00", "")
+"""The same as the name of a file."""
+
+_OURS = re.compile(rb"\x1b\[(?:[0-9;]*m|\?25[lh]|[0-9]*[ABCDGK])")
+"""Sequences that our own tables, colours and progress bars are made of."""
+_OBEYED = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
+)
+_MARKUP = re.compile(r"(?<!\[red\])AFTER|AFTER(?!\[/red\])")
+
+
+def _faults(shown: bytes) -> list[str]:
+    """What a terminal would obey in ``shown`` and is not ours."""
+    found = [name for name in (b"\x1b[8m", b"\x1b[2J", b"\x1b]", b"\x9b", b"\xc2\x9b") if name in shown]
+    text = _OURS.sub(b"", shown).decode()
+    faults = [repr(name) for name in found] + [repr(each[0]) for each in _OBEYED.finditer(text)]
+    return faults + [text[max(0, each.start() - 20) : each.end() + 20] for each in _MARKUP.finditer(text)]
+
+
+def _attribute(key: str, value: Any) -> dict[str, Any]:
+    return {"key": key, "value": {"stringValue": value if isinstance(value, str) else json.dumps(value)}}
+
+
+def _span(number: int, name: str, parent: int, **attributes: Any) -> dict[str, Any]:
+    at = 1_700_000_000_000_000_000 + number * 1_000_000
+    return {
+        "traceId": "0af7651916cd43dd8448eb211c80319c",
+        "spanId": f"{number:016x}",
+        "parentSpanId": f"{parent:016x}" if parent else "",
+        "name": name,
+        "startTimeUnixNano": str(at),
+        "endTimeUnixNano": str(at + 50_000_000),
+        "attributes": [_attribute(key.replace("__", "."), value) for key, value in attributes.items()],
+        "status": {"code": 2, "message": HOSTILE},
+    }
+
+
+def _messages(role: str) -> list[dict[str, Any]]:
+    return [{"role": role, "parts": [{"type": "text", "content": f"{HOSTILE} find my parcel and tell me where it is"}]}]
+
+
+def _trace() -> dict[str, Any]:
+    who = {"gen_ai__agent__name": HOSTILE, "gen_ai__conversation__id": HOSTILE}
+    said = {"gen_ai__input__messages": _messages("user"), "gen_ai__output__messages": _messages("assistant")}
+    call = {"gen_ai__tool__call__arguments": {HOSTILE: HOSTILE}, "gen_ai__tool__call__result": HOSTILE}
+    tool = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": HOSTILE, **call}
+    spans = [
+        _span(1, f"invoke_agent {HOSTILE}", 0, gen_ai__operation__name="invoke_agent", **who, **said),
+        _span(2, f"chat {HOSTILE}", 1, gen_ai__operation__name="chat", gen_ai__request__model=HOSTILE, **said),
+        *(_span(number, f"execute_tool {HOSTILE}", 1, **tool, **who) for number in (3, 4, 5, 6)),
+    ]
+    scope = {"scope": {"name": HOSTILE}, "spans": spans}
+    return {
+        "resourceSpans": [{"resource": {"attributes": [_attribute("service.name", HOSTILE)]}, "scopeSpans": [scope]}]
+    }
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A trace, a configuration and a report to be, all with hostile names and what is hostile in them."""
+    folder = tmp_path_factory.mktemp("hostile")
+    trace = folder / f"{NAME}.jsonl"
+    trace.write_text(
+        json.dumps(_trace(), ensure_ascii=False) + "\n{" + HOSTILE.replace("\r", " ") + "\n", encoding="utf-8"
+    )
+    config = folder / f"{NAME}.yaml"
+    config.write_text(json.dumps({HOSTILE: 1, "close": {"quiet": HOSTILE, HOSTILE: HOSTILE}}), encoding="utf-8")
+    data = folder / NAME
+    good = folder / f"{NAME}-good.yaml"
+    good.write_text(
+        json.dumps({"store": {"path": str(data)}, "judge": {"only": {"agents": [HOSTILE]}}}), encoding="utf-8"
+    )
+    _dead_job(data)
+    return {
+        "trace": str(trace),
+        "config": str(config),
+        "good": str(good),
+        "missing": str(folder / NAME / NAME),
+        "text": HOSTILE,
+    }
+
+
+def _dead_job(data: Path) -> None:
+    data.mkdir()
+    Store(data, "off").close()
+    with open_database(data / FILE_NAME) as database:
+        database.execute(
+            "INSERT INTO jobs (id, trace, trace_id, metric, state, due_at, created_at, body, error, why)"
+            " VALUES (?, 1, ?, ?, 'dead', 0, 0, '{}', ?, ?)",
+            ("0" * 32, bytes(16), HOSTILE, HOSTILE, HOSTILE),
+        )
+
+
+COMMANDS = dict(commands(app))
+_HOSTILE_OPTIONS = {"--config": ("config", "good", "missing"), "--trace": ("trace", "missing")}
+
+
+def _invocations(path: tuple[str, ...], takes: Takes, files: dict[str, str]) -> Iterator[list[str]]:
+    """Calls of a command, put together from what it declares: its arguments, and each of its options, get each of the
+    hostile inputs, and every choice is made once with a hostile one."""
+    for kind in ("trace", "config", "missing", "text") if takes.words else ():
+        yield [*path, *[files[kind]] * takes.words]
+    for name, kind in takes.options.items():
+        before = [*path, *[files["trace"]] * (takes.words if name != "--trace" else 0)]
+        for choice in kind if isinstance(kind, type) and issubclass(kind, StrEnum) else ():
+            yield [*before, name, choice.value]
+        for value in _HOSTILE_OPTIONS.get(name, ("missing", "text") if kind is Path else ("text",)):
+            if path != ("collector",) or value != "good":  # it would run
+                yield [*before, name, files[value]]
+
+
+@pytest.mark.parametrize("name", [" ".join(path) for path in COMMANDS])
+def test_no_command_shows_anything_that_a_terminal_obeys(
+    name: str, files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tuple(name.split())
+    calls = list(_invocations(path, COMMANDS[path], files))
+    shown = [run_on_terminal(*call) for call in calls]
+    assert {str(call): found for call, each in zip(calls, shown, strict=True) if (found := _faults(each))} == {}
+    if calls:
+        assert any(MARK in each.decode() for each in shown), "the hostile text is shown, made harmless"
+
+
+def test_what_traces_and_jobs_say_is_shown(files: dict[str, str]) -> None:
+    """Else the tests above would prove little."""
+    trace, good = files["trace"], files["good"]
+    for call in (
+        ("inspect", trace),
+        ("inspect", trace, "--format", "json"),
+        ("evaluate", trace),
+        ("evaluate", trace, "--format", "json"),
+        ("prompts", "--trace", trace),
+        ("jobs", "list", "--config", good),
+        ("jobs", "show", "0", "--config", good),
+        ("config", "show", "--config", good),
+        ("config", "check", files["config"]),
+    ):
+        shown = run_on_terminal(*call)
+        assert MARK in shown.decode(), call
+        assert _faults(shown) == [], call
+    assert r"\x1b]0;title" in run_on_terminal("inspect", trace).decode()
+
+
+def test_json_on_a_terminal_has_the_values_that_it_has_in_a_file(files: dict[str, str]) -> None:
+    command = "import sys; from pandaeval_collector.cli import main; main()"
+    call = ("inspect", files["trace"], "--format", "json")
+    piped = subprocess.run([sys.executable, "-c", command, *call], capture_output=True, timeout=120)
+    assert HOSTILE in json.loads(piped.stdout)["agent"]
+    assert "\u202e".encode() in piped.stdout, "in a file bytes stay what they are"
+    shown = run_on_terminal(*call).decode()
+    line = next(line for line in _OURS.sub(b"", shown.encode()).decode().splitlines() if line.startswith("{"))
+    assert json.loads(line) == json.loads(piped.stdout)
+
+
+def test_errors_in_pipes_are_harmless_too(files: dict[str, str]) -> None:
+    command = "import sys; from pandaeval_collector.cli import main; main()"
+    for call in (("config", "check", files["config"]), ("inspect", files["missing"]), ("inspect", files["trace"])):
+        done = subprocess.run([sys.executable, "-c", command, *call], capture_output=True, timeout=120)
+        assert MARK in done.stderr.decode()
+        assert _faults(done.stderr) == []

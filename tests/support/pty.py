@@ -1,0 +1,106 @@
+"""Commands of ours on a real terminal, in this process."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+import termios
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import pytest
+import typer
+from pandaeval_collector import cli
+from pandaeval_collector.cli import _app
+from typer.models import ArgumentInfo
+
+
+@dataclass(slots=True)
+class Terminal:
+    """``shown``: all bytes that came to it."""
+
+    shown: bytearray = field(default_factory=bytearray)
+
+
+@contextmanager
+def _terminal(patch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    """Standard output and error are a terminal of 400 columns for the time of the block."""
+    ours, theirs = pty.openpty()
+    attributes = termios.tcgetattr(theirs)
+    attributes[1] &= ~termios.OPOST  # what is written is what is read
+    termios.tcsetattr(theirs, termios.TCSANOW, attributes)
+    patch.setenv("TERM", "xterm-256color")
+    patch.setenv("COLUMNS", "400")
+    terminal = Terminal()
+
+    def read() -> None:
+        try:
+            while data := os.read(ours, 65536):
+                terminal.shown += data
+        except OSError:  # nobody holds the other end any more
+            return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with open(theirs, "w", encoding="utf-8", closefd=False) as out, open(theirs, "w", closefd=False) as error:
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", error)
+        try:
+            yield terminal
+        finally:
+            out.flush()
+            error.flush()
+            patch.undo()
+    os.close(theirs)
+    reader.join()
+    os.close(ours)
+
+
+def run_on_terminal(*arguments: str) -> bytes:
+    """All that ``pandaeval`` with these arguments shows on a terminal, whatever it leaves with."""
+    patch = pytest.MonkeyPatch()
+    with _terminal(patch) as terminal:
+        patch.setattr(sys, "argv", ["pandaeval", *arguments])
+        patch.setattr(_app, "app", _app._build())
+        with pytest.raises(SystemExit):
+            cli.main()
+    return bytes(terminal.shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """What a command takes from its line. ``words``: how many arguments; ``options``: the type of each, by name, flags
+    left out."""
+
+    words: int
+    options: dict[str, Any]
+
+
+def commands(group: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Takes]]:
+    """Every command below a group, with its names: whatever is registered is found."""
+    for each in group.registered_commands:
+        assert each.callback is not None
+        name = each.name or each.callback.__name__.replace("_", "-")
+        yield (*path, name), _takes(each.callback)
+    for below in group.registered_groups:
+        assert below.typer_instance is not None
+        yield from commands(below.typer_instance, (*path, str(below.name)))
+
+
+def _takes(callback: Callable[..., Any]) -> Takes:
+    words, options = 0, {}
+    for name, hint in get_type_hints(callback, include_extras=True).items():
+        if get_origin(hint) is not Annotated:
+            continue
+        kind, *about = get_args(hint)
+        if isinstance(about[0], ArgumentInfo):
+            words += 1
+        elif kind is not bool:
+            spelled = next((each for each in about[0].param_decls or () if each.startswith("--")), None)
+            bare = [each for each in get_args(kind) if each is not type(None)]
+            options[spelled or "--" + name.replace("_", "-")] = bare[0] if bare else kind
+    return Takes(words, options)

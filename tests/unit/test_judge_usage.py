@@ -1,0 +1,65 @@
+"""What a provider says an answer took: believed where it can be true, else what was set aside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pandaeval_collector.judge.call import Call
+from pandaeval_collector.judge.usage import Usage, believed, estimated
+
+PRICE = (1e-5, 1e-4)
+CALL = Call("m", [{"role": "system", "content": "x" * 3996}], 40)  # 1000 tokens
+TEXT = "y" * 396  # 100 tokens
+ESTIMATE = Usage(1000, 40, 1000 * 1e-5 + 40 * 1e-4, stated=False)
+
+
+def _stated(prompt: Any, completion: Any, cost: Any = None) -> dict[str, Any]:
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "cost_usd": cost}
+
+
+def test_what_can_be_true_is_believed() -> None:
+    assert believed(_stated(1200, 90, 0.02), CALL, TEXT, PRICE) == Usage(1200, 90, 0.02)
+    assert believed(_stated(1200, 390, 0.02), CALL, TEXT, PRICE).completion_tokens == 390, "thoughts count"
+    assert believed(_stated(1200, 90, 0.002), CALL, TEXT, PRICE).cost_usd == 0.002, "a cached prompt is cheap"
+
+
+@pytest.mark.parametrize(
+    "odd", [None, -1, -(10**9), 0, 10**12, 10**400, "100", 100.0, 100.5, float("nan"), float("inf"), True, [100], {}]
+)
+def test_tokens_that_cannot_be_true_are_not(odd: Any) -> None:
+    assert estimated(CALL, PRICE) == ESTIMATE
+    assert believed(_stated(odd, 90, 0.02), CALL, TEXT, PRICE) == ESTIMATE
+    assert believed(_stated(1000, odd, 0.02), CALL, TEXT, PRICE) == ESTIMATE
+
+
+@pytest.mark.parametrize("stated", [{}, _stated(1, 90), _stated(99, 90), _stated(1000, 1), _stated(1000, 401)])
+def test_nor_are_others(stated: dict[str, Any]) -> None:
+    assert believed(stated, CALL, TEXT, PRICE) == ESTIMATE
+
+
+def test_an_empty_answer_may_have_taken_nothing() -> None:
+    assert believed(_stated(1000, 0), CALL, "", PRICE) == Usage(1000, 0, pytest.approx(0.01))
+
+
+@pytest.mark.parametrize("cost", [None, 0, -0.01, 1e-9, 1e9, "0.01", True, float("nan"), float("inf"), -float("inf")])
+def test_a_cost_that_cannot_be_true_is_the_list_price_of_the_tokens(cost: Any) -> None:
+    assert believed(_stated(1000, 40, cost), CALL, TEXT, PRICE).cost_usd == pytest.approx(0.014)
+
+
+@pytest.mark.parametrize(("cost", "counts"), [(None, 0.0), (0.3, 0.3), (-0.3, 0.0), (1e6, 0.0), (float("nan"), 0.0)])
+def test_without_a_list_price_the_provider_may_name_one(cost: Any, counts: float) -> None:
+    assert believed(_stated(1000, 40, cost), CALL, TEXT, (0.0, 0.0)).cost_usd == counts
+
+
+_ANY = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+
+
+@given(_ANY, _ANY, _ANY, st.text(max_size=400))
+def test_no_usage_is_ever_a_credit(prompt: Any, completion: Any, cost: Any, text: str) -> None:
+    usage = believed(_stated(prompt, completion, cost), CALL, text, PRICE)
+    assert 100 <= usage.prompt_tokens <= 10_000
+    assert 0 <= usage.completion_tokens <= 400
+    assert 0.0001 * 0.01 <= usage.cost_usd <= 1.5
