@@ -111,6 +111,7 @@ DAMAGES = {
     "file emptied": cut(FILE, 0),
     "file cut in half": cut(FILE, 0.5),
     "file without its last page": cut(FILE, 1, PAGE_BYTES),
+    "file without its last bytes": cut(FILE, 1, 100),
     "file removed": removed(FILE),
     "file, log and index removed": removed(FILE, LOG, INDEX),
     "page 0 of the file zeroed": zeros(FILE, 0),
@@ -190,6 +191,18 @@ def test_nothing_is_deleted_by_a_start(killed: Killed, tmp_path: Path) -> None:
     Store(data).close()
     [aside] = data.glob(f"{LOG}.aside-*")
     assert aside.read_bytes() == log
+
+
+def test_a_file_that_ends_within_a_page_is_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """SQLite would go on with zeros."""
+    store = Store(tmp_path)
+    store.append([Chunk(store.next_chunk_id(), bytes(16), False, 1, 1, b"x" * 4000)]).result(10)
+    store.close()
+    os.truncate(tmp_path / FILE, (tmp_path / FILE).stat().st_size - 100)
+    again = Store(tmp_path)
+    assert again.was_damaged
+    assert "ends within a page" in caplog.text
+    again.close()
 
 
 def test_a_store_of_an_older_version_lacks_nothing(tmp_path: Path) -> None:
