@@ -25,7 +25,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.jobs": "`outcome`: done, put_back, dead, cancelled; `reason`",
     "pandaeval.requests": "`outcome`: accepted, partial, or why it was refused; `reason`: the door",
     "pandaeval.exporter.items": "`exporter`, `signal`, `outcome`: sent, dropped; `reason`",
-    "pandaeval.store.errors": "`outcome`: refused, retried, left, upkeep, put_aside",
+    "pandaeval.store.errors": "`outcome`: refused, retried, left, upkeep, put_aside, probe, gone, missing",
     "pandaeval.queue.size": "`queue`: store, judge, outbox.logs, outbox.traces",
     "pandaeval.exporter.state": "`exporter`, `signal`",
     "pandaeval.judge.retests": "`outcome`: compared, no_verdict, not_asked",

@@ -145,6 +145,7 @@ def test_a_store_that_was_moved_is_whole_where_it_is(
 ) -> None:
     ids = {put(store), put(store)}
     (tmp_path / what).rename(tmp_path / "moved")
+    assert "moved" in store.look()
     with pytest.raises(StoreGoneError):
         put(store)
     store.rescue()

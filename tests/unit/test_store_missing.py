@@ -6,6 +6,7 @@ import logging
 import os
 import random
 import shutil
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
             chunk = Chunk(store.next_chunk_id(), os.urandom(16), False, 1, 1, content)
             store.append([chunk]).result(10)
             held[chunk.id] = content
+        store.put("state", state).result(10)
         if state == "middle":
             store.checkpoint()
         shutil.copytree(folder / "data", folder / state)
@@ -109,6 +111,7 @@ DAMAGES = {
     "file emptied": cut(FILE, 0),
     "file cut in half": cut(FILE, 0.5),
     "file without its last page": cut(FILE, 1, PAGE_BYTES),
+    "file without its last bytes": cut(FILE, 1, 100),
     "file removed": removed(FILE),
     "file, log and index removed": removed(FILE, LOG, INDEX),
     "page 0 of the file zeroed": zeros(FILE, 0),
@@ -157,7 +160,7 @@ def test_what_is_missing_is_said(
     again.close()
 
 
-@pytest.mark.parametrize("name", ["log cut in half", "file removed", "older file with its log"])
+@pytest.mark.parametrize("name", ["log removed", "file removed", "older file with its log"])
 def test_these_do_lose_something(killed: Killed, tmp_path: Path, name: str) -> None:
     """So that the test above tries what it says."""
     shutil.copytree(killed.at("late"), tmp_path / "data")
@@ -168,15 +171,15 @@ def test_these_do_lose_something(killed: Killed, tmp_path: Path, name: str) -> N
     store.close()
 
 
-def test_it_says_how_many_commits_are_missing_and_up_to_when(
+def test_it_says_what_is_missing_and_up_to_when(
     killed: Killed, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data = tmp_path / "data"
     shutil.copytree(killed.at("late"), data)
-    removed(LOG, INDEX)(data, killed)  # each state is 30 commits
+    removed(LOG, INDEX)(data, killed)
     Store(data).close()
     assert "acknowledged data is missing" in caplog.text
-    assert "the last 30 commits are missing, up to 20" in caplog.text
+    assert "the last 30 parts of traces and " in caplog.text
 
 
 def test_nothing_is_deleted_by_a_start(killed: Killed, tmp_path: Path) -> None:
@@ -188,6 +191,18 @@ def test_nothing_is_deleted_by_a_start(killed: Killed, tmp_path: Path) -> None:
     Store(data).close()
     [aside] = data.glob(f"{LOG}.aside-*")
     assert aside.read_bytes() == log
+
+
+def test_a_file_that_ends_within_a_page_is_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """SQLite would go on with zeros."""
+    store = Store(tmp_path)
+    store.append([Chunk(store.next_chunk_id(), bytes(16), False, 1, 1, b"x" * 4000)]).result(10)
+    store.close()
+    os.truncate(tmp_path / FILE, (tmp_path / FILE).stat().st_size - 100)
+    again = Store(tmp_path)
+    assert again.was_damaged
+    assert "ends within a page" in caplog.text
+    again.close()
 
 
 def test_a_store_of_an_older_version_lacks_nothing(tmp_path: Path) -> None:
@@ -219,13 +234,13 @@ def test_without_the_note_a_start_says_that_it_cannot_tell(
 
 def test_a_note_that_was_removed_is_put_back(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.put("a", "b").result(10)
+    store.append([Chunk(store.next_chunk_id(), bytes(16), False, 1, 1, b"spans")]).result(10)
     (tmp_path / MARK).unlink()
     store.look()
     store.close()
     os.truncate(tmp_path / FILE, 0)
     again = Store(tmp_path)
-    assert "2 commits" in again.missing  # ours, and the time that closing notes
+    assert "took 1 parts of traces" in again.missing
     again.close()
 
 
@@ -238,5 +253,32 @@ def test_numbers_of_commits_begin_again_after_32_bits(number: int, other: int, b
 
 def test_a_store_that_is_ahead_of_its_note_lacks_nothing() -> None:
     """As after a power cut, which the note may not survive."""
-    assert Noted(b"s", 7, 0.0).missing(b"s", 9) == ""
-    assert "last 2 commits" in Noted(b"s", 9, 0.0).missing(b"s", 7)
+    assert Noted(b"s", 7, 70, 0.0).missing(b"s", 9, 90) == ""
+    assert "0 parts of traces and 2 numbered commits" in Noted(b"s", 9, 70, 0.0).missing(b"s", 7, 90)
+    assert "20 parts of traces and 0 numbered commits" in Noted(b"s", 7, 90, 0.0).missing(b"s", 7, 70)
+
+
+def test_chunks_that_were_deleted_are_not_missed(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    ids = [store.next_chunk_id() for _ in range(3)]
+    store.append([Chunk(id_, bytes(16), False, 1, 1, b"spans") for id_ in ids]).result(10)
+    store.discard(ids[1:]).result(10)
+    store.close()
+    again = Store(tmp_path)
+    assert not again.missing
+    assert again.next_chunk_id() == ids[-1] + 1
+    again.close()
+
+
+def test_chunks_that_could_not_be_stored_are_not_missed(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    id_ = store.next_chunk_id()
+    store.append([Chunk(id_, bytes(16), False, 1, 1, b"spans")]).result(10)
+    twice = [Chunk(number, bytes(16), False, 1, 1, b"spans") for number in (id_ + 1, id_)]
+    with pytest.raises(sqlite3.IntegrityError):
+        store.append(twice).result(10)
+    store.put("a", "b").result(10)
+    store.close()
+    again = Store(tmp_path)
+    assert not again.missing
+    again.close()

@@ -10,9 +10,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pandaeval_collector.store.writer import Writer
+from pandaeval_collector.store.writer import Ledger, Writer
 from support.database import open_database
 from support.disk import FailingDisk
+
+
+class Counting(Ledger):
+    """Counts what goes by; ``gone`` has it confirm nothing."""
+
+    def __init__(self) -> None:
+        self.sealed = self.undone = self.confirmed = 0
+        self.gone = False
+
+    def seal(self, connection: sqlite3.Connection) -> None:
+        assert connection.in_transaction
+        self.sealed += 1
+
+    def undo(self) -> None:
+        self.undone += 1
+
+    def confirm(self) -> None:
+        self.confirmed += 1
+        if self.gone:
+            raise sqlite3.OperationalError("gone")
 
 
 class Rig:
@@ -25,22 +45,12 @@ class Rig:
         self.gate = threading.Event()
         self.together: list[list[int]] = []
         """What items were done in one call."""
-        self.sealed = self.confirmed = 0
-        self.gone = False
-        self.writer = Writer(self._connect, seal=self._seal, confirm=self._confirm)
+        self.ledger = Counting()
+        self.writer = Writer(self._connect, ledger=self.ledger)
         self.writer.start()
 
     def _connect(self) -> Any:
         return FailingDisk(sqlite3.connect(self.file, isolation_level=None, check_same_thread=False), self.failures)
-
-    def _seal(self, connection: sqlite3.Connection) -> None:
-        assert connection.in_transaction
-        self.sealed += 1
-
-    def _confirm(self) -> None:
-        self.confirmed += 1
-        if self.gone:
-            raise sqlite3.OperationalError("gone")
 
     def hold(self) -> None:
         """Keeps the thread busy until the gate opens, so that what is submitted now becomes one group."""
@@ -218,14 +228,15 @@ def test_every_commit_is_sealed_and_confirmed(rig: Rig) -> None:
     futures = [rig.insert(number) for number in (1, 2, 2)]
     rig.gate.set()
     assert [outcome(future) for future in futures] == [1, 2, sqlite3.IntegrityError]
-    assert (rig.sealed, rig.confirmed) == (3, 3)  # the one that holds the thread, and two of the group, one by one
+    # The one that holds the thread, and two of the group, which was undone, and then one by one.
+    assert (rig.ledger.sealed, rig.ledger.confirmed, rig.ledger.undone) == (3, 3, 2)
 
 
 def test_what_is_not_confirmed_is_told_to_all_of_a_group(rig: Rig) -> None:
     rig.hold()
     futures = [rig.insert(number) for number in range(3)]
+    rig.ledger.gone = True
     rig.gate.set()
-    rig.gone = True
     assert [outcome(future) for future in futures] == [sqlite3.OperationalError] * 3
     assert rig.numbers() == [0, 1, 2]  # it is in the file; whether that is the right one was to be confirmed
 

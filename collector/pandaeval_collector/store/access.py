@@ -43,9 +43,7 @@ class Access:
             number_of(self._first)
             self.place = Place(directory, file)
             self.commits = Commits(self._first, directory.path, self.place, was_damaged)
-            self.writer = Writer(
-                lambda: connect(file, durability), self._look_at, self.commits.seal, self.commits.confirm
-            )
+            self.writer = Writer(lambda: connect(file, durability), self._look_at, self.commits)
             self.writer.start()
         except BaseException:
             self._first.close()

@@ -12,6 +12,7 @@ import zstandard
 
 from pandaeval_collector.store.access import Access
 from pandaeval_collector.store.bulk import insert
+from pandaeval_collector.store.commits import keep_newest, newest_chunk
 from pandaeval_collector.store.packing import pack, unpack
 from pandaeval_collector.store.part import Part
 from pandaeval_collector.store.rows import Chunk
@@ -30,7 +31,8 @@ class Chunks(Part):
     def __init__(self, access: Access, max_bytes: int) -> None:
         super().__init__(access)
         self._used_bytes, self._max_bytes = access.used_bytes, max_bytes
-        self._chunk_ids = itertools.count(self._newest_chunk() + 1)
+        self._took = access.commits.took
+        self._chunk_ids = itertools.count(newest_chunk(self._reader()) + 1)
         self._size = self._used_bytes()
 
     @property
@@ -85,6 +87,7 @@ class Chunks(Part):
         """Drops chunks that brought nothing new to a decided trace."""
 
         def work(connection: sqlite3.Connection) -> None:
+            keep_newest(connection)
             connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in ids])
 
         return self._writer.submit(work)
@@ -115,10 +118,8 @@ class Chunks(Part):
         rows = [_row(*each) for each in zip(chunks, pack([chunk.data for chunk in chunks]), strict=True)]
         self._size += sum(len(row[7]) for row in rows)
         insert(connection, "chunks", rows)
+        self._took(max((chunk.id for chunk in chunks), default=0))
         insert(connection, "endings", [(id_,) for _, ended in appended for id_ in ended], verb="INSERT OR IGNORE")
-
-    def _newest_chunk(self) -> int:
-        return int(self._reader().execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()[0])
 
 
 def _row(chunk: Chunk, content: tuple[bool, bytes]) -> tuple[int, bytes, int, int, int, int, int, bytes, str, int]:

@@ -5,37 +5,45 @@ from __future__ import annotations
 import hashlib
 import logging
 import sqlite3
+import time
 import uuid
 from pathlib import Path
 
 from pandaeval_collector.store.mark import Mark
 from pandaeval_collector.store.place import Place
+from pandaeval_collector.store.writer import Ledger
 
 _log = logging.getLogger(__name__)
 
-_KEY = "store_id"
+_KEY, _NEWEST = "store_id", "newest_chunk"
+_NUMBER_EVERY_S = 0.1
 _WRAP = 1 << 32
 
 
-class Commits:
-    """Numbers the commits of one store. :meth:`seal` and :meth:`confirm` run on the writer's thread.
+class Commits(Ledger):
+    """Keeps count of what is committed in one store.
 
-    The number is SQLite's ``application_id``: it lies on the first page of the file, which most commits write anyway.
+    Two counts say how far a store got. Chunks have ids that grow. For all else commits are numbered, in SQLite's
+    ``application_id``: it lies on the first page of the file. A commit of nothing but chunks would have to write that
+    page for it, so of those only ten a second get a number.
+
     ``missing``: what a store lacks that was noted as committed, as a clause; empty where nothing is.
     """
 
     def __init__(self, connection: sqlite3.Connection, directory: Path, place: Place, was_damaged: bool) -> None:
         """``connection``: nothing else writes yet. ``was_damaged``: that this is a new store is known and was said."""
         self._place, self._mark = place, Mark(directory)
-        self._number = number_of(connection)
+        self._number, self._chunk = number_of(connection), newest_chunk(connection)
+        self._taken = 0
+        self._is_numbered, self._number_at = False, 0.0
         self.missing = ""
         noted, store = self._mark.read(), _id_of(connection)
         if noted is not None and not was_damaged:
-            self.missing = noted.missing(store, self._number)
+            self.missing = noted.missing(store, self._number, self._chunk)
             if self.missing:
                 _log.error(
                     "acknowledged data is missing in %s: %s; what is there is served. It was damaged, or an older copy "
-                    "was put in its place (docs/operations.md#missing-commits)",
+                    "was put in its place (docs/operations.md#missing-data)",
                     place.file,
                     self.missing,
                 )
@@ -46,27 +54,38 @@ class Commits:
         # Noted before the store has its id: after a crash in between nothing is there, and nothing is missed.
         new = str(uuid.uuid4())
         self._store = store or _digest(new.encode())
-        self._mark.write(self._store, self._number)
+        self._mark.write(self._store, self._number, self._chunk)
         if not store:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, new))
 
+    def took(self, chunk: int) -> None:
+        """A chunk was inserted by the transaction at hand. On the writer's thread."""
+        self._taken = max(self._taken, chunk)
+
     def seal(self, connection: sqlite3.Connection) -> None:
-        """The last thing in a transaction. Raises :class:`StoreGoneError`."""
+        """Raises :class:`StoreGoneError`."""
         self._place.require()
-        following = (self._number + 1) % _WRAP
-        connection.execute(f"PRAGMA application_id = {following - (following >> 31) * _WRAP}")
+        self._is_numbered = not self._taken or time.monotonic() >= self._number_at
+        if self._is_numbered:
+            following = (self._number + 1) % _WRAP
+            connection.execute(f"PRAGMA application_id = {following - (following >> 31) * _WRAP}")
+
+    def undo(self) -> None:
+        self._taken = 0
 
     def confirm(self) -> None:
-        """The first thing after a commit, before anybody is told. Raises :class:`StoreGoneError`: then it happened in
-        a file that is not the store any more."""
-        self._number = (self._number + 1) % _WRAP
+        """Raises :class:`StoreGoneError`: it happened in a file that is not the store any more."""
+        self._chunk, self._taken = max(self._chunk, self._taken), 0
+        if self._is_numbered:
+            self._number = (self._number + 1) % _WRAP
+            self._number_at = time.monotonic() + _NUMBER_EVERY_S
         self._place.check()
-        self._mark.write(self._store, self._number)
+        self._mark.write(self._store, self._number, self._chunk)
 
     def look(self) -> None:
         """Sees that the note is where the next start looks for it. Any thread."""
         if self._mark.look():
-            self._mark.write(self._store, self._number)
+            self._mark.write(self._store, self._number, self._chunk)
 
     def close(self) -> None:
         self._mark.close()
@@ -75,6 +94,18 @@ class Commits:
 def number_of(connection: sqlite3.Connection) -> int:
     """The number of the last commit that this connection sees."""
     return int(connection.execute("PRAGMA application_id").fetchone()[0]) % _WRAP
+
+
+def newest_chunk(connection: sqlite3.Connection) -> int:
+    """The id of the newest chunk that there ever was, as far as this connection sees; 0 before the first."""
+    (there,) = connection.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()
+    kept = connection.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?", (_NEWEST,)).fetchone()
+    return max(int(there), 0 if kept is None else int(kept[0]))
+
+
+def keep_newest(connection: sqlite3.Connection) -> None:
+    """Before chunks are deleted: that there was the newest of them stays known."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NEWEST, str(newest_chunk(connection))))
 
 
 def _id_of(connection: sqlite3.Connection) -> bytes:

@@ -9,6 +9,7 @@ from collections.abc import Collection
 import orjson
 
 from pandaeval_collector.store import jobs
+from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.responses import BLOCK_BITS
 
 _VACUUM_PAGES = 256
@@ -45,6 +46,8 @@ def forget(
         (now - late_window_s, limit),
     ).fetchall()
     rows = [row for row in rows if row[0] not in keep]
+    if rows:
+        keep_newest(connection)
     connection.executemany(
         "DELETE FROM chunks WHERE id = ?", [(chunk,) for _, chunks, _ in rows for chunk in orjson.loads(chunks)]
     )

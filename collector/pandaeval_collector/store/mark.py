@@ -18,7 +18,7 @@ from pathlib import Path
 from pandaeval_collector.store.directory import is_at
 
 MARK_NAME = "pandaeval.mark"
-_NOTE = struct.Struct("<8s16sId")  # what it is, the store's id, the number of the commit, when (Unix seconds)
+_NOTE = struct.Struct("<8s16sIQd")  # what it is, the store's id, number of the commit, newest chunk, Unix seconds
 _SUM = struct.Struct("<I")
 _KIND = b"pandaev1"
 _WRAP = 1 << 32
@@ -26,21 +26,24 @@ _WRAP = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The commit that was noted last. ``store``: the id of the store that it was made in."""
+    """What was noted last. ``store``: the id of the store. ``number``: of its newest commit that has one; ``chunk``:
+    id of the newest chunk that was ever committed."""
 
     store: bytes
     number: int
+    chunk: int
     at: float
 
-    def missing(self, store: bytes, number: int) -> str:
-        """What a store lacks whose last commit is ``number``, as a clause; empty where it lacks nothing."""
+    def missing(self, store: bytes, number: int, chunk: int) -> str:
+        """What a store lacks that got as far as ``number`` and ``chunk``, as a clause; empty where it lacks nothing."""
         last = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(self.at))
         if store != self.store:
-            return (
-                f"it is not the store of the {self.number} commits that were noted up to {last}" if self.number else ""
-            )
-        lacking = ahead(self.number, number)
-        return f"the last {lacking} commits are missing, up to {last}" if lacking > 0 else ""
+            some = self.number or self.chunk
+            return f"it is not the store that took {self.chunk} parts of traces up to {last}" if some else ""
+        parts, commits = max(0, self.chunk - chunk), max(0, ahead(self.number, number))
+        if not parts and not commits:
+            return ""
+        return f"the last {parts} parts of traces and {commits} numbered commits are missing, up to {last}"
 
 
 class Mark:
@@ -56,12 +59,12 @@ class Mark:
         note, rest = content[: _NOTE.size], content[_NOTE.size :]
         if len(rest) != _SUM.size or _SUM.unpack(rest) != (zlib.crc32(note),):
             return None
-        kind, store, number, at = _NOTE.unpack(note)
-        return Noted(store, number, at) if kind == _KIND else None
+        kind, store, number, chunk, at = _NOTE.unpack(note)
+        return Noted(store, number, chunk, at) if kind == _KIND else None
 
-    def write(self, store: bytes, number: int) -> None:
+    def write(self, store: bytes, number: int, chunk: int) -> None:
         """Notes a commit, in place. A disk that is full must not undo it, so an error is no news: the note lags."""
-        note = _NOTE.pack(_KIND, store, number, time.time())
+        note = _NOTE.pack(_KIND, store, number, chunk, time.time())
         with contextlib.suppress(OSError):
             os.pwrite(self._handle, note + _SUM.pack(zlib.crc32(note)), 0)
 

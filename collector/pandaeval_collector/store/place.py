@@ -30,8 +30,8 @@ class Place:
         self._directory = directory
         # SQLite's locks on a file end when any descriptor of it is closed; one that only names it does no harm.
         self._handle = os.open(file, getattr(os, "O_PATH", os.O_RDONLY))
-        self._main = [(path, os.stat(path)) for path in (str(file), f"{file}-wal")]
-        self._all = [*self._main, (f"{file}-shm", os.stat(f"{file}-shm"))]
+        self._looked_ns = directory.changed_ns()
+        self._files = [(path, os.stat(path)) for path in (str(file), f"{file}-wal", f"{file}-shm")]
 
     def require(self) -> None:
         """Raises :class:`StoreGoneError` when it is known already. Costs nothing."""
@@ -39,13 +39,20 @@ class Place:
             raise StoreGoneError(self.gone)
 
     def check(self) -> None:
-        """After each commit: some microseconds. Raises :class:`StoreGoneError`."""
-        self._compare(self._main)
+        """After each commit: a few microseconds. Raises :class:`StoreGoneError`.
+
+        A file that is removed or replaced changes its directory. To a directory that is moved as a whole, or covered by
+        another one, nothing is lost; :meth:`look` sees that.
+        """
+        changed_ns = self._directory.changed_ns()
+        if changed_ns != self._looked_ns:
+            self._compare()
+            self._looked_ns = changed_ns
         self.require()
 
     def look(self) -> str:
-        """All that :meth:`check` does, and what no commit depends on at once; returns ``gone``."""
-        self._compare(self._all)
+        """Looks at every file, at the directory and its locks; returns ``gone``."""
+        self._compare()
         if not self.gone:
             self.gone = self._directory.look()
         return self.gone
@@ -53,7 +60,7 @@ class Place:
     @property
     def has_file(self) -> bool:
         """Whether at least the main file is where it was."""
-        return is_at(*self._main[0])
+        return is_at(*self._files[0])
 
     @property
     def is_deleted(self) -> bool:
@@ -74,7 +81,7 @@ class Place:
             os.close(self._handle)
         self._handle = -1
 
-    def _compare(self, files: list[tuple[str, os.stat_result]]) -> None:
-        for path, opened in files:
+    def _compare(self) -> None:
+        for path, opened in self._files:
             if not self.gone and not is_at(path, opened):
                 self.gone = f"{os.path.basename(path)} was moved, removed or replaced while it was in use"

@@ -41,6 +41,19 @@ class _Job:
     item: Any = None
 
 
+class Ledger:
+    """Who goes along with every transaction, on the writer's thread; this one does nothing."""
+
+    def seal(self, connection: sqlite3.Connection) -> None:
+        """The last thing in a transaction. What it raises undoes that."""
+
+    def undo(self) -> None:
+        """The transaction was undone."""
+
+    def confirm(self) -> None:
+        """The first thing after a commit, before anybody is told. What it raises is what the callers are told."""
+
+
 class Writer:
     """Runs work on the store's only writing connection, in order of submission. Safe to call from any thread."""
 
@@ -48,12 +61,11 @@ class Writer:
         self,
         connect: Callable[[], sqlite3.Connection],
         on_error: Callable[[Exception], None] = lambda _: None,
-        seal: Work = lambda _: None,
-        confirm: Callable[[], None] = lambda: None,
+        ledger: Ledger | None = None,
     ) -> None:
-        """All on the writer's thread: ``on_error`` hears of every failure that a caller is told; ``seal`` ends every
-        transaction; ``confirm`` comes after every commit, and what it raises is what the callers are told."""
-        self._connect, self._on_error, self._seal, self._confirm = connect, on_error, seal, confirm
+        """``on_error`` hears of every failure that a caller is told, on the writer's thread."""
+        self._connect, self._on_error = connect, on_error
+        self._ledger = ledger or Ledger()
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="pandaeval-store", daemon=True)
         self._started: Future[None] = Future()
@@ -133,11 +145,12 @@ class Writer:
         try:
             connection.execute("BEGIN IMMEDIATE")
             values = [*_done(connection, jobs)]
-            self._seal(connection)
+            self._ledger.seal(connection)
             failpoints.reach("before_commit")
             connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - whatever failed, its callers have to be told
             _roll_back(connection)
+            self._ledger.undo()
             if type(error) in _NOT_WRITTEN:
                 self.failing = str(error)
             if len(jobs) == 1:
@@ -151,7 +164,7 @@ class Writer:
         failpoints.reach("after_commit")
         self.commits += 1
         try:
-            self._confirm()
+            self._ledger.confirm()
         except Exception as error:  # noqa: BLE001 - whatever failed, its callers have to be told
             self._on_error(error)
             for job in jobs:
