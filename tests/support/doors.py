@@ -35,10 +35,10 @@ class RecordingIngest:
         self.calls = 0
         self.gate: asyncio.Event | None = None
 
-    async def traces(self, request: bytes) -> Accepted:
+    async def traces(self, request: bytes, large: bool = False) -> Accepted:
         return await self._take(ExportTraceServiceRequest, request)
 
-    async def logs(self, request: bytes) -> Accepted:
+    async def logs(self, request: bytes, large: bool = False) -> Accepted:
         return await self._take(ExportLogsServiceRequest, request)
 
     async def _take(self, message: Any, request: bytes) -> Accepted:

@@ -13,13 +13,14 @@ import grpc
 from pandaeval_collector.receivers._answers import Outcomes, Unauthenticated
 from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised, require_token
 from pandaeval_collector.receivers._protocol import Accepted, Ingest
+from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers._signals import SIGNALS, Signal
 from pandaeval_collector.receivers._status import trailers_of
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, BindError, Tls, listening_socket
 from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
 
-DEFAULT_MAX_REQUEST_BYTES = 64 * 1024 * 1024
+DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
 _MAX_WAITING = 20_000  # from 1,000 on gRPC would cancel calls at random: no answer to a sender, and counted nowhere
 _MESSAGE_CHARS = 500  # the status text travels in a header, and clients cap those at 8 KiB
 
@@ -49,6 +50,7 @@ class OtlpGrpcServer:
         address: Address,
         *,
         max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES,
+        max_request_items: int = DEFAULT_MAX_ITEMS,
         token: str | None = None,
         tls: Tls | None = None,
         handlers: Sequence[_Handler] = (),
@@ -60,6 +62,7 @@ class OtlpGrpcServer:
         self._admission = admission
         self._address = address
         self._max_request_bytes = max_request_bytes
+        self._scales = Scales(max_request_items)
         self._token = token
         self._tls = tls
         self._handlers = handlers
@@ -134,8 +137,9 @@ class OtlpGrpcServer:
         return await asyncio.shield(task)
 
     async def _store(self, signal: Signal, request: bytes) -> Accepted:
-        async with self._admission.reserve(len(request)):
-            return await signal.store(self._ingest, request)
+        async with self._admission.reserve(len(request)) as reservation:
+            large = await self._scales.weigh(signal.kind, request, reservation)
+            return await signal.store(self._ingest, request, large)
 
 
 class _BearerAuth(_Interceptor):

@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 
 from pandaeval_collector.receivers._answers import Outcomes
 from pandaeval_collector.receivers._protocol import Accepted, Malformed, SubmissionIngest, Submitted
+from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_grpc import abort
 from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
@@ -25,8 +26,13 @@ class SubmitHandler:
     """Takes ``SubmitTraces``. ``handler`` goes to the server's ``handlers``; all of it on the running event loop."""
 
     def __init__(
-        self, ingest: SubmissionIngest, admission: Admission, telemetry: ReceiverTelemetry | None = None
+        self,
+        ingest: SubmissionIngest,
+        admission: Admission,
+        telemetry: ReceiverTelemetry | None = None,
+        max_request_items: int = DEFAULT_MAX_ITEMS,
     ) -> None:
+        self._scales = Scales(max_request_items)
         self._ingest, self._admission = ingest, admission
         self._outcomes = Outcomes("submit", telemetry or NoTelemetry())
         self._storing: set[asyncio.Task[SubmitTracesResponse]] = set()
@@ -48,17 +54,16 @@ class SubmitHandler:
         return response.SerializeToString()
 
     async def _store(self, request: bytes) -> SubmitTracesResponse:
-        async with self._admission.reserve(len(request)):
+        async with self._admission.reserve(len(request)) as reservation:
+            large = await self._scales.weigh_submission(request, reservation)
             try:
                 traces = SubmitTracesRequest.FromString(request).traces
             except DecodeError as error:
                 raise Malformed(f"not a protobuf SubmitTracesRequest: {error}") from error
-            reasons = await self._ingest.submit(
-                [
-                    Submitted(t.trace_id, t.spans, t.logs, t.fragment, t.session_id, t.session_end)
-                    for t in traces
-                ]
-            )  # fmt: skip
+            submitted = [
+                Submitted(t.trace_id, t.spans, t.logs, t.fragment, t.session_id, t.session_end) for t in traces
+            ]
+            reasons = await self._ingest.submit(submitted, large)
             rejected = [
                 Rejection(trace_id=trace.trace_id, reason=reason[:_REASON_CHARS])
                 for trace, reason in zip(traces, reasons, strict=True)
