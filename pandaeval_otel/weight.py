@@ -69,10 +69,10 @@ def resources_and_items(request: bytes) -> int:
     return found
 
 
-def submitted_traces(request: bytes) -> int:
-    """The items that the traces of a submission are by themselves, whatever they hold. Takes 0.5 µs for each trace.
-    Raises :class:`BrokenBytesError`."""
-    return _items(_units(request, _TRACES_ALONE, 1 << 62))
+def upper_items(request: bytes, kind: Kind, limit: int) -> int:
+    """The items of ``request`` but for what lies within its spans and records; whatever is above ``limit`` is returned
+    as soon as that is certain. Takes 0.5 µs for each. Raises :class:`BrokenBytesError`."""
+    return _items(_units(request, kind.upper, limit * _ITEM))
 
 
 def _items(units: int) -> int:
@@ -187,7 +187,6 @@ def _tags(*fields: int) -> bytes:
 
 
 _LEAF = Outline(_ITEM)
-_TRACES_ALONE = Outline(0, {1: Outline(_TRACE)})
 TRACES = Kind(_request(_LEAF), _request(_span()), _tags(1, 3, 4, 9, 11, 13))
 LOGS = Kind(_request(_LEAF), _request(_record()), _tags(1, 3, 6))
 SUBMISSION = Kind(_submission(_LEAF, _LEAF), _submission(_span(), _record()), _tags(1, 3, 4, 6, 9, 11, 13))

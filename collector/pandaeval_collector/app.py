@@ -24,6 +24,7 @@ from pandaeval_collector.judging import Agreement, Canaries, Retest, Runner, ope
 from pandaeval_collector.line import Line
 from pandaeval_collector.outlets import Outlets, instance_id
 from pandaeval_collector.pipeline import Pipeline
+from pandaeval_collector.receivers._reading import Reading
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, check_bind, parse_address
 from pandaeval_collector.receivers.health import health_app
@@ -137,17 +138,19 @@ class Collector:
         parts.push_async_callback(pipeline.stop, config.store.on_shutdown == "decide")
         await self._start_judge(store, line, scorer, pipeline)
         self._ready["pipeline"] = True
+        reading, items = Reading.of_messages(config.server.max_request_bytes), config.server.max_request_items
         grpc = OtlpGrpcServer(
             pipeline,
             self._admission,
             addresses[0],
             max_request_bytes=config.server.max_request_bytes,
-            max_request_items=config.server.max_request_items,
+            max_request_items=items,
+            reading=reading,
             token=self._token,
             tls=self._tls,
             handlers=[
-                SubmitHandler(pipeline, self._admission, self.telemetry, config.server.max_request_items).handler,
-                ResultsHandler(watching, self.telemetry).handler,
+                SubmitHandler(pipeline, self._admission, self.telemetry, items, reading).handler,
+                ResultsHandler(watching, self.telemetry, reading).handler,
             ],
             telemetry=self.telemetry,
         )
@@ -156,7 +159,7 @@ class Collector:
                 pipeline,
                 self._admission,
                 max_request_bytes=config.server.max_request_bytes,
-                max_request_items=config.server.max_request_items,
+                max_request_items=items,
                 token=self._token,
                 telemetry=self.telemetry,
             ),

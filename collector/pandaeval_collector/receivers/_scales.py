@@ -7,15 +7,17 @@ import asyncio
 
 from pandaeval_collector.receivers._protocol import Malformed, TooMany
 from pandaeval_collector.receivers.admission import Reservation
-from pandaeval_otel.weight import SUBMISSION, BrokenBytesError, Kind, estimate, resources_and_items, submitted_traces
+from pandaeval_otel.weight import SUBMISSION, BrokenBytesError, Kind, estimate, resources_and_items, upper_items
 
 DEFAULT_MAX_ITEMS = 200_000
 _ITEM_BYTES = 400
 """What a request takes for each item while it is taken apart and stored; measured, 200 to 400."""
-_UNWEIGHED, _UNWEIGHED_TRACES = 128 * 1024, 8 * 1024
-"""Requests up to here are taken apart within 0.15 s whatever they hold; it would cost them more to be weighed."""
+_UNWEIGHED = 16 * 1024
+"""Requests up to here are taken apart within 0.1 s whatever they hold."""
 _SCANNED_FROM = 1 << 20
-"""Below it, the attributes of a request cannot be too many; its spans may, and they are counted in less time."""
+"""Below it the attributes of a request cannot be too many; its spans can, and they are counted in less time."""
+_COPIES = 2
+"""Of a request that is scanned, besides its own bytes: as parsed, or as the chunks that are stored."""
 _LARGE_BYTES, _LARGE_ITEMS = 512 * 1024, 5_000
 """From here on a request holds up the event loop, and goes to a thread: up to here some 50 ms."""
 
@@ -33,6 +35,7 @@ class Scales:
             return False
         try:
             if len(request) > _SCANNED_FROM:
+                reservation.grow(_COPIES * len(request))
                 items = await asyncio.to_thread(estimate, request, kind, self._max_items)
             else:
                 items = resources_and_items(request)
@@ -42,13 +45,14 @@ class Scales:
 
     async def weigh_submission(self, request: bytes, reservation: Reservation) -> bool:
         """The same for a ``SubmitTracesRequest``."""
-        if len(request) <= _UNWEIGHED_TRACES:
+        if len(request) <= _UNWEIGHED // 2:
             return False
         try:
-            if len(request) <= _UNWEIGHED:
-                items = submitted_traces(request)
-            else:
+            if len(request) > _SCANNED_FROM:
+                reservation.grow(_COPIES * len(request))
                 items = await asyncio.to_thread(estimate, request, SUBMISSION, self._max_items)
+            else:
+                items = upper_items(request, SUBMISSION, self._max_items)
         except BrokenBytesError as error:
             raise Malformed(f"not a protobuf request: {error}") from None
         return self._charge(items, len(request), reservation)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import grpc
 
-from pandaeval_collector.receivers._answers import Outcomes, Unauthenticated
+from pandaeval_collector.receivers._answers import Answer, Outcomes, Unauthenticated
 from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised, require_token
 from pandaeval_collector.receivers._protocol import Accepted, Ingest
+from pandaeval_collector.receivers._reading import MAX_WAITING, Reading
 from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers._signals import SIGNALS, Signal
 from pandaeval_collector.receivers._status import trailers_of
@@ -21,7 +22,7 @@ from pandaeval_collector.receivers.bind import Address, BindError, Tls, listenin
 from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
 
 DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
-_MAX_WAITING = 20_000  # from 1,000 on gRPC would cancel calls at random: no answer to a sender, and counted nowhere
+_UNREAD_BYTES = 65_535
 _MESSAGE_CHARS = 500  # the status text travels in a header, and clients cap those at 8 KiB
 
 if TYPE_CHECKING:  # grpc's classes take type arguments in their stubs only
@@ -51,6 +52,7 @@ class OtlpGrpcServer:
         *,
         max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES,
         max_request_items: int = DEFAULT_MAX_ITEMS,
+        reading: Reading | None = None,
         token: str | None = None,
         tls: Tls | None = None,
         handlers: Sequence[_Handler] = (),
@@ -63,6 +65,7 @@ class OtlpGrpcServer:
         self._address = address
         self._max_request_bytes = max_request_bytes
         self._scales = Scales(max_request_items)
+        self._reading = reading or Reading.of_messages(max_request_bytes)
         self._token = token
         self._tls = tls
         self._handlers = handlers
@@ -78,8 +81,12 @@ class OtlpGrpcServer:
             interceptors=interceptors,
             options=(
                 ("grpc.max_receive_message_length", self._max_request_bytes),
-                ("grpc.server.max_pending_requests", _MAX_WAITING),
-                ("grpc.server.max_pending_requests_hard_limit", _MAX_WAITING),
+                # From 1,000 on gRPC would cancel calls at random: no answer to a sender, and counted nowhere.
+                ("grpc.server.max_pending_requests", MAX_WAITING),
+                ("grpc.server.max_pending_requests_hard_limit", MAX_WAITING),
+                # What a sender may send of a message that nobody reads yet; else gRPC raises it to megabytes by itself.
+                ("grpc.http2.bdp_probe", 0),
+                ("grpc.http2.lookahead_bytes", _UNREAD_BYTES),
                 ("grpc.so_reuseport", 0),  # else a second collector would silently take half of the connections
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # keep-alive pings of the Collector
                 ("grpc.keepalive_time_ms", 60_000),  # a watcher whose machine is gone gives its place back
@@ -117,24 +124,29 @@ class OtlpGrpcServer:
         return port
 
     def _handler(self, signal: Signal) -> _Handler:
-        export: Callable[[bytes, _Context], Awaitable[bytes]] = functools.partial(self._export, signal)
-        method = grpc.unary_unary_rpc_method_handler(export)
+        export: Callable[[object, _Context], Awaitable[bytes]] = functools.partial(self._export, signal)
+        method = grpc.stream_unary_rpc_method_handler(export)
         return grpc.method_handlers_generic_handler(signal.grpc_service, {"Export": method})
 
-    async def _export(self, signal: Signal, request: bytes, context: _Context) -> bytes:
+    async def _export(self, signal: Signal, _: object, context: _Context) -> bytes:
         try:
-            accepted = await self._stored(signal, request)
+            accepted = await self._stored(signal, await self._reading.read(context))
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            await abort(context, self._outcomes, error)
-        self._outcomes.accepted(accepted)
-        return signal.respond(accepted).SerializeToString()
+            answer = self._outcomes.refused(error)
+        else:
+            self._outcomes.accepted(accepted)
+            return signal.respond(accepted).SerializeToString()
+        await abort(context, answer)
 
     async def _stored(self, signal: Signal, request: bytes) -> Accepted:
         # A task of its own: a sender that hangs up must neither cut a commit short nor free its bytes before.
         task = asyncio.create_task(self._store(signal, request))
         self._storing.add(task)
         task.add_done_callback(self._storing.discard)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        finally:
+            del task  # its error knows this frame: together they would keep the request until the garbage is collected
 
     async def _store(self, signal: Signal, request: bytes) -> Accepted:
         async with self._admission.reserve(len(request)) as reservation:
@@ -159,12 +171,12 @@ class _BearerAuth(_Interceptor):
         return self._refusal
 
     async def _refuse(self, _: object, context: _Context) -> None:
-        await abort(context, self._outcomes, Unauthenticated(UNAUTHENTICATED_MESSAGE))
+        await abort(context, self._outcomes.refused(Unauthenticated(UNAUTHENTICATED_MESSAGE)))
 
 
-async def abort(context: _Context, outcomes: Outcomes, error: Exception) -> NoReturn:
-    """Ends a call with the answer to ``error``, counted."""
-    answer = outcomes.refused(error)
+async def abort(context: _Context, answer: Answer) -> NoReturn:
+    """Ends a call with an answer. Not to be called while an error is being handled: gRPC keeps what is raised here, and
+    with it that error, whose traceback holds the request, until the garbage is collected."""
     await context.abort(answer.grpc, answer.message[:_MESSAGE_CHARS], trailers_of(answer))
 
 

@@ -12,7 +12,8 @@ from google.protobuf.message import DecodeError
 
 from pandaeval_collector.receivers._answers import Outcomes
 from pandaeval_collector.receivers._protocol import Accepted, Draining, Malformed, Overloaded
-from pandaeval_collector.receivers.otlp_grpc import abort
+from pandaeval_collector.receivers._reading import Reading
+from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, abort
 from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
 from pandaeval_otel._proto.result_service_pb2 import (
     GetSessionRequest,
@@ -66,22 +67,25 @@ class ResultSource(Protocol):
 class ResultsHandler:
     """Serves ``WatchResults`` and ``GetSession``. ``handler`` goes to the server's ``handlers``."""
 
-    def __init__(self, source: ResultSource, telemetry: ReceiverTelemetry | None = None) -> None:
+    def __init__(
+        self, source: ResultSource, telemetry: ReceiverTelemetry | None = None, reading: Reading | None = None
+    ) -> None:
         self._source = source
+        self._reading = reading or Reading.of_messages(DEFAULT_MAX_REQUEST_BYTES)
         self._outcomes = Outcomes("results", telemetry or NoTelemetry())
         self._watchers = 0
         self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
             "pandaeval.v1.ResultService",
             {
-                "WatchResults": grpc.unary_stream_rpc_method_handler(self._watch),
-                "GetSession": grpc.unary_unary_rpc_method_handler(self._session),
+                "WatchResults": grpc.stream_stream_rpc_method_handler(self._watch),
+                "GetSession": grpc.stream_unary_rpc_method_handler(self._session),
             },
         )
 
-    async def _watch(self, request: bytes, context: _Context) -> AsyncIterator[bytes]:
+    async def _watch(self, _: object, context: _Context) -> AsyncIterator[bytes]:
         self._watchers += 1
         try:
-            wanted = _parsed(WatchResultsRequest, request)
+            wanted = _parsed(WatchResultsRequest, await self._reading.read(context))
             if self._watchers > MAX_WATCHERS:
                 raise Overloaded(f"there are {MAX_WATCHERS} watchers already: share one, or end some")
             self._outcomes.accepted(Accepted())
@@ -89,9 +93,10 @@ class ResultsHandler:
                 yield found.SerializeToString()
             raise Draining("the collector is shutting down")
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            await abort(context, self._outcomes, error)
+            answer = self._outcomes.refused(error)
         finally:
             self._watchers -= 1
+        await abort(context, answer)
 
     async def _found(self, wanted: WatchResultsRequest) -> AsyncIterator[WatchResultsResponse]:
         cursor = wanted.after if wanted.after >= 0 else await self._source.newest()
@@ -103,18 +108,23 @@ class ResultsHandler:
                 if self._source.closing:
                     return
 
-    async def _session(self, request: bytes, context: _Context) -> bytes:
+    async def _session(self, _: object, context: _Context) -> bytes:
         try:
-            found = await self._source.session(_parsed(GetSessionRequest, request).session_id)
+            wanted = _parsed(GetSessionRequest, await self._reading.read(context))
+            found = await self._source.session(wanted.session_id)
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            await abort(context, self._outcomes, error)
-        self._outcomes.accepted(Accepted())
-        if found is None:
-            return GetSessionResponse().SerializeToString()
-        texts = [body.decode() for body in found.results]
-        return GetSessionResponse(
-            found=True, closed=found.closed, traces=found.traces, result_json=texts
-        ).SerializeToString()
+            answer = self._outcomes.refused(error)
+        else:
+            self._outcomes.accepted(Accepted())
+            return _page_of(found, wanted).SerializeToString()
+        await abort(context, answer)
+
+
+def _page_of(found: SessionState | None, wanted: GetSessionRequest) -> GetSessionResponse:
+    if found is None:
+        return GetSessionResponse()
+    texts = [body.decode() for body in found.results]
+    return GetSessionResponse(found=True, closed=found.closed, traces=found.traces, result_json=texts)
 
 
 def _parsed(kind: Any, request: bytes) -> Any:
