@@ -63,7 +63,9 @@ class Collector:
         self.telemetry = Telemetry()
         self._parts = contextlib.AsyncExitStack()
         self._ready = {"store": False, "pipeline": False, "grpc": False, "http": False}
-        self._admission = Admission(config.server.max_inflight_bytes, draining=True)
+        self._reading = Reading.of_messages(config.server.max_request_bytes)
+        read_bytes = self._reading.at_once * config.server.max_request_bytes
+        self._admission = Admission.beside_reading(config.server.max_inflight_bytes, read_bytes)
         self._scrape = Scrape(self.telemetry, None)
         self._pipeline: Pipeline | None = None
         self._token = secret(config.server.token_env, environ)
@@ -138,19 +140,19 @@ class Collector:
         parts.push_async_callback(pipeline.stop, config.store.on_shutdown == "decide")
         await self._start_judge(store, line, scorer, pipeline)
         self._ready["pipeline"] = True
-        reading, items = Reading.of_messages(config.server.max_request_bytes), config.server.max_request_items
+        items = config.server.max_request_items
         grpc = OtlpGrpcServer(
             pipeline,
             self._admission,
             addresses[0],
             max_request_bytes=config.server.max_request_bytes,
             max_request_items=items,
-            reading=reading,
+            reading=self._reading,
             token=self._token,
             tls=self._tls,
             handlers=[
-                SubmitHandler(pipeline, self._admission, self.telemetry, items, reading).handler,
-                ResultsHandler(watching, self.telemetry, reading).handler,
+                SubmitHandler(pipeline, self._admission, self.telemetry, items, self._reading).handler,
+                ResultsHandler(watching, self.telemetry, self._reading).handler,
             ],
             telemetry=self.telemetry,
         )

@@ -67,7 +67,7 @@ async def _serve(config: Config) -> None:
     from pandaeval_collector.app import Collector
     from pandaeval_collector.cli._release import release
     from pandaeval_collector.errors import UserError
-    from pandaeval_collector.garbage import spare_the_garbage_collector
+    from pandaeval_collector.garbage import give_memory_back, spare_the_garbage_collector
 
     log = logging.getLogger("pandaeval_collector")
     stop = asyncio.Event()
@@ -80,6 +80,7 @@ async def _serve(config: Config) -> None:
     except (OSError, sqlite3.OperationalError) as error:
         raise UserError(f"the collector cannot start with its data in {config.store.path}: {error}") from error
     spare_the_garbage_collector()
+    give_memory_back()
     log.info(release())
     log.info(
         "ready: OTLP/gRPC on %s, OTLP/HTTP on http://%s, health on http://%s, data in %s",

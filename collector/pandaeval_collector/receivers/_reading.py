@@ -34,7 +34,7 @@ class Reading:
     """
 
     def __init__(self, at_once: int, *, timeout_s: float = 30.0, patience_s: float = 0.25) -> None:
-        self._free = at_once
+        self._free = self.at_once = at_once
         self._timeout_s, self._patience_s = timeout_s, patience_s
         self._begun: dict[asyncio.Task[Any], tuple[float, str]] = {}
         self._evicted: dict[asyncio.Task[Any], Exception] = {}

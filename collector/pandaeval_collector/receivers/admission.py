@@ -26,6 +26,12 @@ class Admission:
         self.peak = 0
         self.refused = 0
 
+    @classmethod
+    def beside_reading(cls, max_bytes: int, read_bytes: int) -> Admission:
+        """What is left of ``max_bytes`` for requests that are in, where ``read_bytes`` may be on their way in over
+        gRPC; at least half. It begins with ``draining``."""
+        return cls(max(max_bytes - read_bytes, max_bytes // 2), draining=True)
+
     def reserve(self, size: int = 0) -> Reservation:
         """``async with admission.reserve(n) as reservation:`` holds ``n`` bytes until the end of the block. Entering
         raises :class:`Draining`, :class:`Overloaded` (come back) or :class:`TooLarge` (can never fit)."""

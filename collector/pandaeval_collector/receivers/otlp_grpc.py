@@ -6,7 +6,7 @@ import asyncio
 import functools
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
@@ -132,11 +132,9 @@ class OtlpGrpcServer:
         try:
             accepted = await self._stored(signal, await self._reading.read(context))
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            answer = self._outcomes.refused(error)
-        else:
-            self._outcomes.accepted(accepted)
-            return signal.respond(accepted).SerializeToString()
-        await abort(context, answer)
+            return refuse(context, self._outcomes.refused(error))
+        self._outcomes.accepted(accepted)
+        return signal.respond(accepted).SerializeToString()
 
     async def _stored(self, signal: Signal, request: bytes) -> Accepted:
         # A task of its own: a sender that hangs up must neither cut a commit short nor free its bytes before.
@@ -171,13 +169,18 @@ class _BearerAuth(_Interceptor):
         return self._refusal
 
     async def _refuse(self, _: object, context: _Context) -> None:
-        await abort(context, self._outcomes.refused(Unauthenticated(UNAUTHENTICATED_MESSAGE)))
+        refuse(context, self._outcomes.refused(Unauthenticated(UNAUTHENTICATED_MESSAGE)))
 
 
-async def abort(context: _Context, answer: Answer) -> NoReturn:
-    """Ends a call with an answer. Not to be called while an error is being handled: gRPC keeps what is raised here, and
-    with it that error, whose traceback holds the request, until the garbage is collected."""
-    await context.abort(answer.grpc, answer.message[:_MESSAGE_CHARS], trailers_of(answer))
+def refuse(context: _Context, answer: Answer) -> bytes:
+    """Has a call end with an answer when its handler returns; gRPC does not send the response then, which is empty.
+
+    ``context.abort`` would raise: gRPC keeps that error, and its traceback keeps the call and whatever came of its
+    message, until the garbage is collected."""
+    context.set_code(answer.grpc)
+    context.set_details(answer.message[:_MESSAGE_CHARS])
+    context.set_trailing_metadata(trailers_of(answer))
+    return b""
 
 
 def _credentials(tls: Tls) -> grpc.ServerCredentials:

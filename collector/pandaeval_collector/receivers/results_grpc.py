@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from pandaeval_collector.receivers._answers import Outcomes
 from pandaeval_collector.receivers._protocol import Accepted, Draining, Malformed, Overloaded
 from pandaeval_collector.receivers._reading import Reading
-from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, abort
+from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, refuse
 from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
 from pandaeval_otel._proto.result_service_pb2 import (
     GetSessionRequest,
@@ -93,10 +93,9 @@ class ResultsHandler:
                 yield found.SerializeToString()
             raise Draining("the collector is shutting down")
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            answer = self._outcomes.refused(error)
+            refuse(context, self._outcomes.refused(error))
         finally:
             self._watchers -= 1
-        await abort(context, answer)
 
     async def _found(self, wanted: WatchResultsRequest) -> AsyncIterator[WatchResultsResponse]:
         cursor = wanted.after if wanted.after >= 0 else await self._source.newest()
@@ -113,14 +112,12 @@ class ResultsHandler:
             wanted = _parsed(GetSessionRequest, await self._reading.read(context))
             found = await self._source.session(wanted.session_id)
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            answer = self._outcomes.refused(error)
-        else:
-            self._outcomes.accepted(Accepted())
-            return _page_of(found, wanted).SerializeToString()
-        await abort(context, answer)
+            return refuse(context, self._outcomes.refused(error))
+        self._outcomes.accepted(Accepted())
+        return _page_of(found).SerializeToString()
 
 
-def _page_of(found: SessionState | None, wanted: GetSessionRequest) -> GetSessionResponse:
+def _page_of(found: SessionState | None) -> GetSessionResponse:
     if found is None:
         return GetSessionResponse()
     texts = [body.decode() for body in found.results]

@@ -13,7 +13,7 @@ from pandaeval_collector.receivers._protocol import Accepted, Malformed, Submiss
 from pandaeval_collector.receivers._reading import Reading
 from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, abort
+from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, refuse
 from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
 from pandaeval_otel._proto.trace_service_pb2 import Rejection, SubmitTracesRequest, SubmitTracesResponse
 
@@ -48,11 +48,9 @@ class SubmitHandler:
         try:
             response = await self._stored(await self._reading.read(context))
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            answer = self._outcomes.refused(error)
-        else:
-            self._outcomes.accepted(Accepted(len(response.rejected)))
-            return response.SerializeToString()
-        await abort(context, answer)
+            return refuse(context, self._outcomes.refused(error))
+        self._outcomes.accepted(Accepted(len(response.rejected)))
+        return response.SerializeToString()
 
     async def _stored(self, request: bytes) -> SubmitTracesResponse:
         # A task of its own: a sender that hangs up must neither cut a commit short nor free its bytes before.
