@@ -74,13 +74,13 @@ async def _serve(config: Config) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    give_memory_back()  # before there are threads
     running = Collector(config, os.environ)
     try:
         listening = await running.start()
     except (OSError, sqlite3.OperationalError) as error:
         raise UserError(f"the collector cannot start with its data in {config.store.path}: {error}") from error
     spare_the_garbage_collector()
-    give_memory_back()
     log.info(release())
     log.info(
         "ready: OTLP/gRPC on %s, OTLP/HTTP on http://%s, health on http://%s, data in %s",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     _Context = grpc.aio.ServicerContext[bytes, bytes]
 
 MAX_WAITING = 20_000
-_TOGETHER_BYTES, _FEWEST, _MOST = 64 << 20, 4, 64
+_TOGETHER_BYTES, _FEWEST, _MOST = 48 << 20, 3, 64
 _LOOK_S = 0.05
 _REMEMBERED = 1_000
 
@@ -43,7 +43,7 @@ class Reading:
 
     @classmethod
     def of_messages(cls, max_bytes: int) -> Reading:
-        """So many at a time that they take 64 MiB at most, or four of the largest."""
+        """So many at a time that they take 48 MiB at most, or three of the largest."""
         return cls(min(_MOST, max(_FEWEST, _TOGETHER_BYTES // max_bytes)))
 
     async def read(self, context: _Context) -> bytes:
