@@ -24,6 +24,7 @@ from pandaeval_collector.judging import Agreement, Canaries, Retest, Runner, ope
 from pandaeval_collector.line import Line
 from pandaeval_collector.outlets import Outlets, instance_id
 from pandaeval_collector.pipeline import Pipeline
+from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers._reading import Reading
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, check_bind, parse_address
@@ -104,7 +105,12 @@ class Collector:
         for address in addresses[:2]:
             check_bind(address, self._tls, self._token, config.server.insecure_bind)
         metrics = self._metrics if config.exporters.prometheus.enabled else None
-        health = HttpServer(health_app(lambda: self._ready, metrics), addresses[2], setting="server.health")
+        health = HttpServer(
+            health_app(lambda: self._ready, metrics),
+            addresses[2],
+            setting="server.health",
+            connections=health_connections(),
+        )
         health_address = await health.start()
         parts.push_async_callback(health.stop)
         scorer = await asyncio.to_thread(evaluator, config)

@@ -12,6 +12,7 @@ import grpc
 
 from pandaeval_collector.receivers._answers import Answer, Outcomes, Unauthenticated
 from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised, require_token
+from pandaeval_collector.receivers._connections import door_connections
 from pandaeval_collector.receivers._protocol import Accepted, Ingest
 from pandaeval_collector.receivers._reading import MAX_WAITING, Reading
 from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
@@ -87,6 +88,7 @@ class OtlpGrpcServer:
                 # What a sender may send of a message that nobody reads yet; else gRPC raises it to megabytes by itself.
                 ("grpc.http2.bdp_probe", 0),
                 ("grpc.http2.lookahead_bytes", _UNREAD_BYTES),
+                ("grpc.max_allowed_incoming_connections", door_connections()),  # gRPC before 1.66 ignores it
                 ("grpc.so_reuseport", 0),  # else a second collector would silently take half of the connections
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # keep-alive pings of the Collector
                 ("grpc.keepalive_time_ms", 60_000),  # a watcher whose machine is gone gives its place back

@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     _Context = grpc.aio.ServicerContext[bytes, bytes]
 
 MAX_WATCHERS = 256
+_PAGE_BYTES = 3 << 20  # gRPC clients take 4 MiB unless told otherwise
 _PAGE = 100
 """Results that are held for a watcher that does not read: with all watchers and 2 KB each, some 50 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """``results``: JSON objects, final where ``closed``."""
+    """``results``: JSON objects, final where ``closed``; in an order that stays as long as they do."""
 
     closed: bool
     traces: int
@@ -110,18 +111,38 @@ class ResultsHandler:
     async def _session(self, _: object, context: _Context) -> bytes:
         try:
             wanted = _parsed(GetSessionRequest, await self._reading.read(context))
-            found = await self._source.session(wanted.session_id)
+            response = _page(await self._source.session(wanted.session_id), wanted)
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
             return refuse(context, self._outcomes.refused(error))
         self._outcomes.accepted(Accepted())
-        return _page_of(found).SerializeToString()
+        return response.SerializeToString()
 
 
-def _page_of(found: SessionState | None) -> GetSessionResponse:
+def _page(found: SessionState | None, wanted: GetSessionRequest) -> GetSessionResponse:
+    """A page of a session's results: at most so many, and no more bytes than clients take, but always one."""
+    begin = _place(wanted.page_token)
     if found is None:
         return GetSessionResponse()
-    texts = [body.decode() for body in found.results]
-    return GetSessionResponse(found=True, closed=found.closed, traces=found.traces, result_json=texts)
+    page = GetSessionResponse(found=True, closed=found.closed, traces=found.traces)
+    most = min(wanted.page_size, _PAGE) if wanted.page_size > 0 else _PAGE
+    size = 0
+    for body in found.results[begin : begin + most]:
+        size += len(body)
+        if size > _PAGE_BYTES and page.result_json:
+            break
+        page.result_json.append(body.decode())
+    end = begin + len(page.result_json)
+    if end < len(found.results):
+        page.next_page_token = str(end)
+    return page
+
+
+def _place(token: str) -> int:
+    if not token:
+        return 0
+    if not (token.isascii() and token.isdigit() and len(token) < 10):
+        raise Malformed("page_token is not one that this collector gave")
+    return int(token)
 
 
 def _parsed(kind: Any, request: bytes) -> Any:
