@@ -27,7 +27,7 @@ from pandaeval_otel.wire import Item
 
 MAX_TRACES = 10_000
 _REMEMBERED = 20_000
-_PART_BYTES = 16 << 20
+_PART_BYTES = 8 << 20  # with the span that makes it too much, still a request that every collector takes
 _CAPPED = (Trigger.SPAN_LIMIT, Trigger.MEMORY)
 
 

@@ -7,9 +7,11 @@ again a valid OTLP message) for about a microsecond a span. The real schema is p
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -24,6 +26,8 @@ OWN_SCOPE = "pandaeval.evaluation"
 
 _KNOWN_REMOTE = 0x300  # "has is_remote" and "is_remote"
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
+_AT_ONCE = 4096
+"""Items after which other threads get their turn: what is compiled never gives it by itself."""
 
 
 class MalformedOtlpError(ValueError):
@@ -90,7 +94,7 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25) -> Split:
                 continue
             # Straight-line code, and what neighbours share is looked up once: most of what a span costs at the door.
             trace_id, is_trace = b"", False
-            for span, raw in zip(scope.spans, raw_spans, strict=True):
+            for span, raw in _in_turns(scope.spans, raw_spans):
                 started, own_trace = span.start_time_unix_nano, span.trace_id
                 if own_trace != trace_id or not trace_id:
                     trace_id = own_trace
@@ -99,9 +103,9 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25) -> Split:
                     items = fragment.items
                 span_id, parent = span.span_id, span.parent_span_id
                 if not is_trace or len(span_id) != 8 or span_id == _NO_SPAN:
-                    builder.reject(f"span {span.name!r}: trace id or span id is missing or of the wrong length")
+                    builder.reject("span", span.name, "trace id or span id is missing or of the wrong length")
                 elif len(raw) > max_span_bytes:
-                    builder.reject(f"span {span.name!r}: {len(raw)} bytes are more than {max_span_bytes}")
+                    builder.reject("span", span.name, f"{len(raw)} bytes are more than {max_span_bytes}")
                 else:
                     remote = span.flags & _KNOWN_REMOTE == _KNOWN_REMOTE
                     items.append(Item(span_id, b"" if parent == _NO_SPAN else parent, remote))
@@ -129,11 +133,11 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25) -> Split:
             if scope.scope.name == OWN_SCOPE:
                 split.own_output += len(raw_records)
                 continue
-            for record, raw in zip(scope.log_records, raw_records, strict=True):
+            for record, raw in _in_turns(scope.log_records, raw_records):
                 if len(record.trace_id) != 16 or record.trace_id == _NO_TRACE or not _is_event(record):
                     split.ignored += 1
                 elif len(raw) > max_record_bytes:
-                    builder.reject(f"log record {record.event_name!r}: {len(raw)} bytes are more than allowed")
+                    builder.reject("log record", record.event_name, f"{len(raw)} bytes are more than allowed")
                 else:
                     fragment, kept = builder.at(record.trace_id, resource_index, scope_index)
                     fragment.items.append(Item(b"L" + hash_and_strip(record)[:8], record.span_id))
@@ -164,6 +168,18 @@ def _parse(kind: Any, request: bytes) -> Any:
         raise MalformedOtlpError(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
 
 
+def _in_turns(items: Any, raw: Any) -> Iterator[tuple[Any, bytes]]:
+    """Items with their raw bytes. Of many, other threads get their turn in between."""
+    pairs = zip(items, raw, strict=True)
+    return pairs if len(raw) <= _AT_ONCE else _with_turns(pairs)
+
+
+def _with_turns(pairs: Iterator[tuple[Any, bytes]]) -> Iterator[tuple[Any, bytes]]:
+    while some := list(islice(pairs, _AT_ONCE)):
+        yield from some
+        time.sleep(0)
+
+
 def _is_event(record: Any) -> bool:
     if record.event_name or record.body.HasField("kvlist_value"):
         return True
@@ -178,9 +194,10 @@ class _Builder:
         self._fragments: dict[bytes, Fragment] = {}
         self._kept: dict[bytes, list[tuple[int, int, list[bytes]]]] = {}
 
-    def reject(self, message: str) -> None:
+    def reject(self, kind: str, name: str, why: str) -> None:
         self._split.rejected += 1
-        self._split.message = self._split.message or message
+        if not self._split.message:
+            self._split.message = f"{kind} {name!r}: {why}"
 
     def at(self, trace_id: bytes, resource: int, scope: int, start_ns: int = 0) -> tuple[Fragment, list[bytes]]:
         """The fragment of a trace, and where raw items of this resource and scope are put."""
@@ -197,7 +214,9 @@ class _Builder:
         split = self._split
         split.fragments = [fragment for fragment in self._fragments.values() if fragment.items]
         whole = len(split.fragments) == 1 and len(split.fragments[0].items) == split.decoded
-        for fragment in split.fragments:
+        for number, fragment in enumerate(split.fragments, 1):
+            if not number % _AT_ONCE:
+                time.sleep(0)
             fragment.chunk = request if whole else self._chunk(self._kept[fragment.trace_id], skeleton)
         return split
 

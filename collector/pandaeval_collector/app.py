@@ -26,6 +26,8 @@ from pandaeval_collector.judging import Agreement, Canaries, Retest, Runner, ope
 from pandaeval_collector.line import Line
 from pandaeval_collector.outlets import Outlets, instance_id
 from pandaeval_collector.pipeline import Pipeline
+from pandaeval_collector.receivers._connections import health_connections
+from pandaeval_collector.receivers._reading import Reading
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, check_bind, parse_address
 from pandaeval_collector.receivers.health import health_app
@@ -69,7 +71,9 @@ class Collector:
         self.telemetry = Telemetry()
         self._parts = contextlib.AsyncExitStack()
         self._ready = {"store": False, "pipeline": False, "grpc": False, "http": False}
-        self._admission = Admission(config.server.max_inflight_bytes, draining=True)
+        self._reading = Reading.of_messages(config.server.max_request_bytes)
+        read_bytes = self._reading.at_once * config.server.max_request_bytes
+        self._admission = Admission.beside_reading(config.server.max_inflight_bytes, read_bytes)
         self._scrape = Scrape(self.telemetry, None)
         self._pipeline: Pipeline | None = None
         self._guard: Guard | None = None
@@ -110,7 +114,10 @@ class Collector:
             check_bind(address, self._tls, self._token, config.server.insecure_bind)
         metrics = self._metrics if config.exporters.prometheus.enabled else None
         health = HttpServer(
-            health_app(self._stages, metrics, lambda: self._trouble), addresses[2], setting="server.health"
+            health_app(self._stages, metrics, lambda: self._trouble),
+            addresses[2],
+            setting="server.health",
+            connections=health_connections(),
         )
         health_address = await health.start()
         parts.push_async_callback(health.stop)
@@ -152,16 +159,19 @@ class Collector:
         parts.push_async_callback(self._stop_pipeline, pipeline, store)
         await self._start_judge(store, line, scorer, pipeline)
         self._ready["pipeline"] = True
+        items = config.server.max_request_items
         grpc = OtlpGrpcServer(
             pipeline,
             self._admission,
             addresses[0],
             max_request_bytes=config.server.max_request_bytes,
+            max_request_items=items,
+            reading=self._reading,
             token=self._token,
             tls=self._tls,
             handlers=[
-                SubmitHandler(pipeline, self._admission, self.telemetry).handler,
-                ResultsHandler(watching, self.telemetry).handler,
+                SubmitHandler(pipeline, self._admission, self.telemetry, items, self._reading).handler,
+                ResultsHandler(watching, self.telemetry, self._reading).handler,
             ],
             telemetry=self.telemetry,
         )
@@ -170,6 +180,7 @@ class Collector:
                 pipeline,
                 self._admission,
                 max_request_bytes=config.server.max_request_bytes,
+                max_request_items=items,
                 token=self._token,
                 telemetry=self.telemetry,
             ),

@@ -9,7 +9,9 @@ import asyncio
 import logging
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pandaeval_collector import failpoints
 from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded, Submitted
@@ -20,7 +22,7 @@ from pandaeval_collector.submitted import (
     TakenApart,
     added_up,
     endings_of,
-    take_apart,
+    take_all_apart,
     words_of,
 )
 from pandaeval_collector.telemetry import Telemetry
@@ -30,6 +32,10 @@ from pandaeval_otel.wire import Fragment, Item, MalformedOtlpError, Split, read_
 _log = logging.getLogger(__name__)
 
 _REMEMBER = 50_000
+_AT_ONCE = 1_000
+"""Fragments of a request, or submitted traces, after which the event loop gets its turn."""
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Intake:
@@ -49,31 +55,33 @@ class Intake:
         self._end_session, self._is_draining = end_session, is_draining
         self._endings = SessionEndings()
         self._just_decided: OrderedDict[bytes, None] = OrderedDict()
+        self._one_large = asyncio.Lock()
 
-    async def traces(self, request: bytes) -> Accepted:
+    async def traces(self, request: bytes, large: bool = False) -> Accepted:
         """Stores the spans of an OTLP request; returns after the commit. Raises a ``Refusal``."""
-        return await self._take(request, split_traces, "pandaeval.spans")
+        return await self._take(request, split_traces, "pandaeval.spans", large)
 
-    async def logs(self, request: bytes) -> Accepted:
+    async def logs(self, request: bytes, large: bool = False) -> Accepted:
         """Stores the log records of an OTLP request that belong to traces; returns after the commit."""
-        return await self._take(request, split_logs, "pandaeval.logs")
+        return await self._take(request, split_logs, "pandaeval.logs", large)
 
-    async def submit(self, traces: Sequence[Submitted]) -> list[str]:
+    async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
         """Stores completed traces in one commit, and closes those that are no fragments; see
         :class:`pandaeval_collector.receivers.SubmissionIngest`."""
         if self._is_draining():
             raise Draining("the collector is shutting down")
-        taken = [take_apart(each) for each in traces]
+        taken = await self._beside(take_all_apart, traces) if large else take_all_apart(traces)
         failpoints.reach("after_decode")
         good = [each for each in taken if not each.problem]
-        signals = (("pandaeval.spans", "spans"), ("pandaeval.logs", "logs"))
-        splits = [(instrument, [getattr(each, signal) for each in good]) for instrument, signal in signals]
-        groups = ([fragment for split in group for fragment in split.fragments] for _, group in splits)
-        kept = await self._keep(*groups, words=words_of(good), endings=endings_of(good))
-        for (instrument, group), (stored, known, late) in zip(splits, kept, strict=True):
-            self._count(instrument, added_up(group), stored, known, late)
+        groups = [
+            _Group("pandaeval.spans", [fragment for each in good for fragment in each.spans.fragments]),
+            _Group("pandaeval.logs", [fragment for each in good for fragment in each.logs.fragments]),
+        ]
+        await self._keep(groups, words_of(good), endings_of(good))
+        self._count("pandaeval.spans", added_up(each.spans for each in good))
+        self._count("pandaeval.logs", added_up(each.logs for each in good))
         self._count_refused(taken)
-        any_late = any(late for _, _, late in kept)
+        any_late = any(group.late for group in groups)
         for each in good:
             self._close_submitted(each.submitted)
         failpoints.reach_soon("after_ack")
@@ -111,18 +119,26 @@ class Intake:
         if ended is not None:
             self._end_session(ended)
 
-    async def _take(self, request: bytes, split_request: Callable[[bytes], Split], instrument: str) -> Accepted:
+    async def _beside(self, work: Callable[[T], R], argument: T) -> R:
+        """Has a large request taken apart on a thread; one at a time, for the sake of memory."""
+        async with self._one_large:
+            return await asyncio.to_thread(work, argument)
+
+    async def _take(
+        self, request: bytes, split_request: Callable[[bytes], Split], instrument: str, large: bool
+    ) -> Accepted:
         if self._is_draining():
             raise Draining("the collector is shutting down")
         try:
-            split = split_request(request)
+            split = await self._beside(split_request, request) if large else split_request(request)
         except MalformedOtlpError as error:
             raise Malformed(str(error)) from error
         failpoints.reach("after_decode")
-        ((stored, known, late),) = await self._keep(split.fragments)
-        self._count(instrument, split, stored, known, late)
+        group = _Group(instrument, split.fragments)
+        await self._keep([group])
+        self._count(instrument, split)
         failpoints.reach_soon("after_ack")
-        return _answer(split, late)
+        return _answer(split, group.late)
 
     def _close_submitted(self, trace: Submitted) -> None:
         if self._traces.knows(trace.trace_id):
@@ -149,21 +165,19 @@ class Intake:
         return "late: the trace was scored for good" if any(item.id not in decided.known for item in items) else ""
 
     async def _keep(
-        self, *groups: Sequence[Fragment], words: Mapping[bytes, Submitted] = NO_WORDS, endings: Sequence[str] = ()
-    ) -> list[tuple[int, int, int]]:
-        """Stores groups of fragments in one commit, with what applications said of them; for each group, how many items
-        are stored, known and too late."""
+        self, groups: Sequence[_Group], words: Mapping[bytes, Submitted] = NO_WORDS, endings: Sequence[str] = ()
+    ) -> None:
+        """Stores groups of fragments in one commit, with what applications said of them, and counts their items."""
         try:
             self._store.require()
-            remembered = self._remembered([fragment for group in groups for fragment in group])
-            sorted_out = [self._sort_out(group, remembered) for group in groups]
-            chunks = [[self._chunk(each, words.get(each.trace_id)) for each in wanted] for wanted, _, _ in sorted_out]
-            if any(chunks) or endings:
-                await asyncio.wrap_future(self._store.append([chunk for group in chunks for chunk in group], endings))
-            kept = []
-            for (wanted, known, late), group in zip(sorted_out, chunks, strict=True):
-                stored, repeated, too_late = self._assemble(wanted, group, remembered)
-                kept.append((stored, known + repeated, late + too_late))
+            remembered: dict[bytes, Decided] = {}
+            for group in groups:
+                await self._sort_out(group, remembered, words)
+            chunks = [chunk for group in groups for _, chunk in group.wanted]
+            if chunks or endings:
+                await asyncio.wrap_future(self._store.append(chunks, endings))
+            for group in groups:
+                await self._assemble(group, remembered)
         except StoreFullError as error:
             raise Overloaded(str(error)) from error
         except StoreGoneError as error:
@@ -173,30 +187,26 @@ class Intake:
             _log.error("a request could not be stored (%s); its sender is asked to come back", error)
             self._telemetry.add("pandaeval.store.errors", "refused")
             raise Overloaded("the store cannot be written to just now") from error
-        return kept
 
     def _remembered(self, fragments: Sequence[Fragment]) -> dict[bytes, Decided]:
         unknown = [fragment.trace_id for fragment in fragments if not self._traces.knows(fragment.trace_id)]
         return self._store.decided(unknown) if unknown else {}
 
-    def _sort_out(
-        self, fragments: Sequence[Fragment], remembered: dict[bytes, Decided]
-    ) -> tuple[list[Fragment], int, int]:
-        """Which fragments have to be stored; how many items are known already, and how many come too late."""
-        wanted: list[Fragment] = []
-        known = late = 0
-        for fragment in fragments:
-            decided = remembered.get(fragment.trace_id)
-            if decided is None:
-                wanted.append(fragment)
-                continue
-            new = sum(1 for item in fragment.items if item.id not in decided.known)
-            if new and not self._traces.is_final(decided):
-                wanted.append(fragment)
-            else:
-                known += len(fragment.items) - new
-                late += new
-        return wanted, known, late
+    async def _sort_out(
+        self, group: _Group, remembered: dict[bytes, Decided], words: Mapping[bytes, Submitted]
+    ) -> None:
+        """Which fragments have to be stored. Adds to ``remembered`` what is known of traces that were decided."""
+        async for some in _slices(group.fragments):
+            remembered.update(self._remembered(some))
+            for fragment in some:
+                decided = remembered.get(fragment.trace_id)
+                if decided is not None:
+                    new = sum(1 for item in fragment.items if item.id not in decided.known)
+                    if not new or self._traces.is_final(decided):
+                        group.known += len(fragment.items) - new
+                        group.late += new
+                        continue
+                group.wanted.append((fragment, self._chunk(fragment, words.get(fragment.trace_id))))
 
     def _chunk(self, fragment: Fragment, word: Submitted | None) -> Chunk:
         return Chunk(
@@ -210,34 +220,62 @@ class Intake:
             closes=word is not None and not word.fragment,
         )
 
-    def _assemble(
-        self, fragments: Sequence[Fragment], chunks: Sequence[Chunk], remembered: dict[bytes, Decided]
-    ) -> tuple[int, int, int]:
+    async def _assemble(self, group: _Group, remembered: dict[bytes, Decided]) -> None:
         """Tells the assembler what is committed. A trace may have been decided while we waited for the commit."""
-        now = self._clock()
-        stored = known = late = 0
+        self._count_kept(group.instrument, 0, group.known, group.late)
         useless: list[int] = []
-        for fragment, chunk in zip(fragments, chunks, strict=True):
-            decided = remembered.get(fragment.trace_id)
-            if fragment.trace_id in self._just_decided and not self._traces.knows(fragment.trace_id):
-                decided = self._store.decided([fragment.trace_id]).get(fragment.trace_id)
-            added = self._traces.add(fragment.trace_id, fragment.items, chunk.id, len(chunk.data), now, decided)
-            stored, known, late = stored + added.stored, known + added.duplicate, late + added.late
-            if added.late or (not added.stored and fragment.trace_id not in self._traces):
-                useless.append(chunk.id)
+        async for some in _slices(group.wanted):
+            now = self._clock()
+            stored = known = late = 0
+            for fragment, chunk in some:
+                decided = remembered.get(fragment.trace_id)
+                if fragment.trace_id in self._just_decided and not self._traces.knows(fragment.trace_id):
+                    decided = self._store.decided([fragment.trace_id]).get(fragment.trace_id)
+                added = self._traces.add(fragment.trace_id, fragment.items, chunk.id, len(chunk.data), now, decided)
+                stored, known, late = stored + added.stored, known + added.duplicate, late + added.late
+                if added.late or (not added.stored and fragment.trace_id not in self._traces):
+                    useless.append(chunk.id)
+            # At once: whoever asks while the loop has its turn finds books that balance.
+            self._count_kept(group.instrument, stored, known, late)
+            group.late += late
         if useless:
             self._store.discard(useless)
-        return stored, known, late
 
-    def _count(self, instrument: str, split: Split, stored: int, duplicate: int, late: int) -> None:
+    def _count_kept(self, instrument: str, stored: int, duplicate: int, late: int) -> None:
         add = self._telemetry.add
-        add(instrument, "decoded", split.decoded)
+        add(instrument, "decoded", stored + duplicate + late)
         add(instrument, "stored", stored)
         add(instrument, "duplicate", duplicate)
+        add(instrument, "rejected", late, "late")
+
+    def _count(self, instrument: str, split: Split) -> None:
+        """What of a request is in no fragment."""
+        add = self._telemetry.add
+        add(instrument, "decoded", split.own_output + split.rejected + split.ignored)
         add(instrument, "own_output", split.own_output)
         add(instrument, "rejected", split.rejected, "invalid")
-        add(instrument, "rejected", late, "late")
         add(instrument, "ignored", split.ignored, "no_trace")
+
+
+@dataclass(slots=True)
+class _Group:
+    """Fragments of one signal; which of them have to be stored, and how many items are known or came too late."""
+
+    instrument: str
+    fragments: Sequence[Fragment]
+    wanted: list[tuple[Fragment, Chunk]] = field(default_factory=list)
+    known: int = 0
+    late: int = 0
+
+
+async def _slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
+    """All of them; some at a time, with a turn for others in between, if they are many."""
+    if len(items) <= _AT_ONCE:
+        yield items
+        return
+    for start in range(0, len(items), _AT_ONCE):
+        yield items[start : start + _AT_ONCE]
+        await asyncio.sleep(0)
 
 
 def _items(chunk: Chunk) -> list[Item]:

@@ -109,18 +109,18 @@ class Pipeline:
 
     # -- in ------------------------------------------------------------------------------------------------------
 
-    async def traces(self, request: bytes) -> Accepted:
+    async def traces(self, request: bytes, large: bool = False) -> Accepted:
         """Stores the spans of an OTLP request; returns after the commit. Raises a ``Refusal``."""
-        return await self._intake.traces(request)
+        return await self._intake.traces(request, large)
 
-    async def logs(self, request: bytes) -> Accepted:
+    async def logs(self, request: bytes, large: bool = False) -> Accepted:
         """Stores the log records of an OTLP request that belong to traces; returns after the commit."""
-        return await self._intake.logs(request)
+        return await self._intake.logs(request, large)
 
-    async def submit(self, traces: Sequence[Submitted]) -> list[str]:
+    async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
         """Stores completed traces in one commit, and closes those that are no fragments; see
         :class:`pandaeval_collector.receivers.SubmissionIngest`."""
-        return await self._intake.submit(traces)
+        return await self._intake.submit(traces, large)
 
     # -- out -----------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.receivers import Submitted
@@ -27,6 +27,11 @@ def take_apart(submitted: Submitted) -> TakenApart:
     except MalformedOtlpError as error:
         return TakenApart(submitted, Split([]), Split([]), f"malformed: {error}")
     return TakenApart(submitted, spans, logs, _problem(submitted, spans, logs))
+
+
+def take_all_apart(submitted: Sequence[Submitted]) -> list[TakenApart]:
+    """Each of them; see :func:`take_apart`. On any thread."""
+    return [take_apart(each) for each in submitted]
 
 
 def _problem(submitted: Submitted, spans: Split, logs: Split) -> str:

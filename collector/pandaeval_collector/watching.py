@@ -50,8 +50,9 @@ class Watching:
         is_open = await asyncio.to_thread(self._store.session_is_open, session_id)
         if is_open is None:
             return None
-        traces = await asyncio.to_thread(self._store.session_traces, session_id)
+        counted = await asyncio.to_thread(self._store.newest_traces, [session_id], 1)
+        traces, _ = counted[session_id]
         if is_open:
-            return SessionState(False, len(traces), await self._pipeline.session_now(session_id))
+            return SessionState(False, traces, await self._pipeline.session_now(session_id))
         standing = await asyncio.to_thread(self._store.newest_results, [session_id])
-        return SessionState(True, len(traces), [row.body for row in standing.values()])
+        return SessionState(True, traces, [row.body for row in standing.values()])

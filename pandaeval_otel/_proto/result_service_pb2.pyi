@@ -28,19 +28,25 @@ class WatchResultsResponse(_message.Message):
     def __init__(self, cursor: _Optional[int] = ..., result_json: _Optional[str] = ...) -> None: ...
 
 class GetSessionRequest(_message.Message):
-    __slots__ = ("session_id",)
+    __slots__ = ("session_id", "page_size", "page_token")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     session_id: str
-    def __init__(self, session_id: _Optional[str] = ...) -> None: ...
+    page_size: int
+    page_token: str
+    def __init__(self, session_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class GetSessionResponse(_message.Message):
-    __slots__ = ("found", "closed", "traces", "result_json")
+    __slots__ = ("found", "closed", "traces", "result_json", "next_page_token")
     FOUND_FIELD_NUMBER: _ClassVar[int]
     CLOSED_FIELD_NUMBER: _ClassVar[int]
     TRACES_FIELD_NUMBER: _ClassVar[int]
     RESULT_JSON_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     found: bool
     closed: bool
     traces: int
     result_json: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, found: bool = ..., closed: bool = ..., traces: _Optional[int] = ..., result_json: _Optional[_Iterable[str]] = ...) -> None: ...
+    next_page_token: str
+    def __init__(self, found: bool = ..., closed: bool = ..., traces: _Optional[int] = ..., result_json: _Optional[_Iterable[str]] = ..., next_page_token: _Optional[str] = ...) -> None: ...

@@ -35,10 +35,10 @@ class RecordingIngest:
         self.calls = 0
         self.gate: asyncio.Event | None = None
 
-    async def traces(self, request: bytes) -> Accepted:
+    async def traces(self, request: bytes, large: bool = False) -> Accepted:
         return await self._take(ExportTraceServiceRequest, request)
 
-    async def logs(self, request: bytes) -> Accepted:
+    async def logs(self, request: bytes, large: bool = False) -> Accepted:
         return await self._take(ExportLogsServiceRequest, request)
 
     async def _take(self, message: Any, request: bytes) -> Accepted:
@@ -80,11 +80,16 @@ async def grpc_door(
 
 @contextlib.asynccontextmanager
 async def http_door(
-    ingest: RecordingIngest, *, admission: Admission | None = None, tls: Tls | None = None, **options: Any
+    ingest: RecordingIngest,
+    *,
+    admission: Admission | None = None,
+    tls: Tls | None = None,
+    connections: int | None = None,
+    **options: Any,
 ) -> AsyncIterator[Address]:
     """An HTTP door likewise."""
     app = otlp_http_app(ingest, admission or Admission(256 << 20), **options)
-    server = HttpServer(app, LOOPBACK, setting="server.http", tls=tls)
+    server = HttpServer(app, LOOPBACK, setting="server.http", tls=tls, connections=connections)
     where = await server.start()
     try:
         yield where

@@ -13,6 +13,7 @@ from typing import Any
 import pandaeval_collector.evaluator.evaluator as evaluator_module
 import pandaeval_collector.pipeline as pipeline_module
 import pytest
+from pandaeval_collector.accounting import residual
 from pandaeval_collector.metric import registry
 from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded
 from pandaeval_collector.timing import Timing
@@ -22,6 +23,7 @@ from support.doors import until
 from support.embedder import WordEmbedder
 from support.line import RunningLine, as_file, cut, in_session
 from support.made_traces import Composer, MadeTrace
+from support.wire_bytes import tiny_spans
 
 from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.wire import OWN_SCOPE
@@ -462,6 +464,28 @@ class TestTakingIn:
         async with RunningLine(tmp_path) as line:
             with pytest.raises(Malformed):
                 await line.pipeline.traces(b"\xff" * 20)
+
+    async def test_a_large_request_gives_what_small_ones_give_and_others_their_turn(self, tmp_path: Path) -> None:
+        """More traces than are filed at once: the event loop goes on in between, and the books balance then, too."""
+        spans = tiny_spans(6_000, traces=3_000)
+        open_items, residuals = set(), set()
+
+        async def look(line: RunningLine) -> None:
+            while True:
+                open_items.add(line.pipeline.open_items)
+                residuals.add(residual(line.telemetry, line.pipeline.open_items))
+                await asyncio.sleep(0)
+
+        async with RunningLine(tmp_path) as line:
+            looking = asyncio.create_task(look(line))
+            assert await line.pipeline.traces(spans, large=True) == Accepted()
+            looking.cancel()
+            assert open_items >= {0, 2_000, 4_000}
+            assert (line.pipeline.open_traces, line.pipeline.open_items) == (3_000, 6_000)
+            assert await line.pipeline.traces(spans) == Accepted()
+            assert line.telemetry.total("pandaeval.spans", "stored") == 6_000
+            assert line.telemetry.total("pandaeval.spans", "duplicate") == 6_000
+        assert residuals == {0}
 
     async def test_own_output_is_counted_and_ignored(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)

@@ -68,13 +68,14 @@ async def _serve(config: Config) -> None:
     from pandaeval_collector.app import Collector
     from pandaeval_collector.cli._release import release
     from pandaeval_collector.errors import UserError
-    from pandaeval_collector.garbage import spare_the_garbage_collector
+    from pandaeval_collector.garbage import give_memory_back, spare_the_garbage_collector
 
     log = logging.getLogger("pandaeval_collector")
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    give_memory_back()  # before there are threads
     running = Collector(config, os.environ, on_failure=stop.set)
     try:
         listening = await running.start()

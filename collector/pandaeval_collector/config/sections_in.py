@@ -51,7 +51,12 @@ class Server(Section):
         default=None, description="Name of the environment variable with the bearer token that senders must present."
     )
     max_request_bytes: Size = Field(
-        default=64 << 20, description="Largest request that is accepted, in bytes after decompression."
+        default=16 << 20, description="Largest request that is accepted, in bytes after decompression."
+    )
+    max_request_items: Count = Field(
+        default=200_000,
+        description="Largest number of items in a request: spans, log records, resources and scopes are one each, ten "
+        "attributes, values, events or links are one, and a submitted trace is twenty.",
     )
     max_inflight_bytes: Size = Field(
         default=256 << 20,

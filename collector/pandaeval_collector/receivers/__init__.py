@@ -9,6 +9,7 @@ from pandaeval_collector.receivers._protocol import (
     Refusal,
     Submitted,
     TooLarge,
+    TooMany,
 )
 
-__all__ = ["Accepted", "Draining", "Ingest", "Malformed", "Overloaded", "Refusal", "Submitted", "TooLarge"]
+__all__ = ["Accepted", "Draining", "Ingest", "Malformed", "Overloaded", "Refusal", "Submitted", "TooLarge", "TooMany"]

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 
 import grpc
 
-from pandaeval_collector.receivers._protocol import Accepted, Draining, Malformed, Overloaded, Refusal, TooLarge
+from pandaeval_collector.receivers._protocol import (
+    Accepted,
+    Draining,
+    Malformed,
+    Overloaded,
+    Refusal,
+    TooLarge,
+    TooMany,
+)
 from pandaeval_collector.receivers.telemetry import ReceiverTelemetry
 
 _log = logging.getLogger(__name__)
@@ -60,6 +68,9 @@ def answer_to(error: Exception) -> Answer:
             return Answer("draining", grpc.StatusCode.UNAVAILABLE, 503, message)
         case TooLarge():
             return Answer("too_large", grpc.StatusCode.RESOURCE_EXHAUSTED, 413, message)
+        case TooMany():
+            # Unlike RESOURCE_EXHAUSTED, which some senders try again whatever it says.
+            return Answer("too_large", grpc.StatusCode.INVALID_ARGUMENT, 413, message)
         case Malformed():
             return Answer("malformed", grpc.StatusCode.INVALID_ARGUMENT, 400, message)
         case UnsupportedMedia():

@@ -45,14 +45,15 @@ async def read_body(request: Request, reservation: Reservation, limits: BodyLimi
     arrived = size = 0
     try:
         async with asyncio.timeout(limits.timeout_s):
-            async for chunk in request.stream():
-                arrived += len(chunk)
-                _check_length(arrived, limits)
-                for piece in inflater.feed(chunk):
-                    size += len(piece)
-                    _check_length(size, limits)
-                    reservation.grow(len(piece))
-                    pieces.append(piece)
+            with reservation.arrives():
+                async for chunk in request.stream():
+                    arrived += len(chunk)
+                    _check_length(arrived, limits)
+                    for piece in inflater.feed(chunk):
+                        size += len(piece)
+                        _check_length(size, limits)
+                        reservation.grow(len(piece))
+                        pieces.append(piece)
     except TimeoutError:
         raise TooSlow(f"the body did not arrive within {limits.timeout_s:g} s") from None
     except ClientDisconnect:

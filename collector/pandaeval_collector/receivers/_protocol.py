@@ -35,19 +35,24 @@ class TooLarge(Refusal):
     """Larger than this collector ever accepts; do not send it again."""
 
 
+class TooMany(Refusal):
+    """Would be more objects than this collector ever makes of one request; do not send it again."""
+
+
 class Malformed(Refusal):
     """Not what it claims to be; do not send it again."""
 
 
 class Ingest(Protocol):
-    """Where receivers put what they got. Called on the event loop."""
+    """Where receivers put what they got. Called on the event loop. ``large``: a request that would hold up the loop,
+    so that it is taken apart on a thread."""
 
-    async def traces(self, request: bytes) -> Accepted:
+    async def traces(self, request: bytes, large: bool = False) -> Accepted:
         """Store an ``ExportTraceServiceRequest`` (protobuf bytes, decompressed). Returns after the commit.
         Raises a :class:`Refusal`."""
         ...
 
-    async def logs(self, request: bytes) -> Accepted:
+    async def logs(self, request: bytes, large: bool = False) -> Accepted:
         """Store an ``ExportLogsServiceRequest`` likewise."""
         ...
 
@@ -66,9 +71,9 @@ class Submitted:
 
 
 class SubmissionIngest(Protocol):
-    """Where completed traces go. Called on the event loop."""
+    """Where completed traces go. Called on the event loop. ``large`` as for :class:`Ingest`."""
 
-    async def submit(self, traces: Sequence[Submitted]) -> list[str]:
+    async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
         """Store them, all in one commit; returns after it. For each an empty string, or why it was not accepted.
         Raises a :class:`Refusal`."""
         ...

@@ -14,17 +14,20 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from pandaeval_collector.receivers._protocol import Accepted, Ingest
+from pandaeval_otel import weight
 from pandaeval_otel.otlp_json import logs_from_json, traces_from_json
+from pandaeval_otel.weight import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """``store`` hands a protobuf request to an ingest, ``from_json`` makes that request from an OTLP/JSON document,
-    ``respond`` makes the protobuf response."""
+    """``kind``: what a request consists of. ``store`` hands a protobuf request, and whether it is large, to an ingest,
+    ``from_json`` makes that request from an OTLP/JSON document, ``respond`` makes the protobuf response."""
 
     grpc_service: str
     http_path: str
-    store: Callable[[Ingest, bytes], Awaitable[Accepted]]
+    kind: Kind
+    store: Callable[[Ingest, bytes, bool], Awaitable[Accepted]]
     from_json: Callable[[Mapping[str, Any]], Message]
     respond: Callable[[Accepted], Message]
 
@@ -50,14 +53,16 @@ def _is_partial(accepted: Accepted) -> bool:
 TRACES = Signal(
     grpc_service="opentelemetry.proto.collector.trace.v1.TraceService",
     http_path="/v1/traces",
-    store=lambda ingest, request: ingest.traces(request),
+    kind=weight.TRACES,
+    store=lambda ingest, request, large: ingest.traces(request, large),
     from_json=traces_from_json,
     respond=_trace_response,
 )
 LOGS = Signal(
     grpc_service="opentelemetry.proto.collector.logs.v1.LogsService",
     http_path="/v1/logs",
-    store=lambda ingest, request: ingest.logs(request),
+    kind=weight.LOGS,
+    store=lambda ingest, request, large: ingest.logs(request, large),
     from_json=logs_from_json,
     respond=_logs_response,
 )

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from pandaeval_collector.receivers._protocol import Draining, Overloaded, TooLarge
 
+_PATIENCE_S, _PACE = 1.0, 256 * 1024
+"""Where there is no room, a body loses its place that brought fewer bytes a second since this was last looked at."""
 RETRY_AFTER_S = 1.0  # the SDKs give up after 10 s in total, so a longer hint would make them drop the spans
 
 
@@ -25,6 +32,14 @@ class Admission:
         self.in_flight = 0
         self.peak = 0
         self.refused = 0
+        self._arriving: dict[asyncio.Task[Any], _Body] = {}
+        self._pushed_out: set[asyncio.Task[Any]] = set()
+
+    @classmethod
+    def beside_reading(cls, max_bytes: int, read_bytes: int) -> Admission:
+        """What is left of ``max_bytes`` for requests that are in, where ``read_bytes`` may be on their way in over
+        gRPC; at least half. It begins with ``draining``."""
+        return cls(max(max_bytes - read_bytes, max_bytes // 2), draining=True)
 
     def reserve(self, size: int = 0) -> Reservation:
         """``async with admission.reserve(n) as reservation:`` holds ``n`` bytes until the end of the block. Entering
@@ -40,12 +55,38 @@ class Admission:
             raise TooLarge(f"needs more than the {self.max_bytes} bytes set aside for requests")
         if self.in_flight + size > self.max_bytes:
             self.refused += 1
+            self._make_room(size)
             raise Overloaded(f"{self.in_flight} of {self.max_bytes} bytes for requests are in use", RETRY_AFTER_S)
         self.in_flight += size
         self.peak = max(self.peak, self.in_flight)
 
     def _give_back(self, size: int) -> None:
         self.in_flight -= size
+
+    def _make_room(self, size: int) -> None:
+        """Ends bodies that come too slowly, the oldest first, until there is room for who comes back."""
+        now = asyncio.get_running_loop().time()
+        for task, body in self._arriving.items():
+            if size > 0 and task not in self._pushed_out and body.is_slow(now):
+                self._pushed_out.add(task)
+                task.cancel()
+                size -= body.reservation.size
+
+    @contextlib.contextmanager
+    def _arrives(self, reservation: Reservation) -> Iterator[None]:
+        task = asyncio.current_task()
+        assert task is not None
+        self._arriving[task] = _Body(reservation, asyncio.get_running_loop().time())
+        try:
+            yield
+        except asyncio.CancelledError:
+            if task not in self._pushed_out:
+                raise
+            task.uncancel()
+            raise Overloaded("the body comes slowly, and others need its room", RETRY_AFTER_S) from None
+        finally:
+            self._pushed_out.discard(task)
+            del self._arriving[task]
 
 
 class Reservation:
@@ -63,6 +104,11 @@ class Reservation:
         self._admission._take(size, self.size + size)
         self.size += size
 
+    def arrives(self) -> contextlib.AbstractContextManager[None]:
+        """While the body of the request is arriving; it may end with :class:`Overloaded` if it comes too slowly. In a
+        task."""
+        return self._admission._arrives(self)
+
     async def __aenter__(self) -> Reservation:
         self._admission._take(self.size, self.size)
         return self
@@ -71,3 +117,21 @@ class Reservation:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._admission._give_back(self.size)
+
+
+@dataclass(slots=True)
+class _Body:
+    """A body that arrives. ``seen_at``: when ``seen`` bytes of it were there."""
+
+    reservation: Reservation
+    seen_at: float
+    seen: int = 0
+
+    def is_slow(self, now: float) -> bool:
+        """Whether it came too slowly since this was last asked; no, where that is less than a second ago."""
+        took = now - self.seen_at
+        if took < _PATIENCE_S:
+            return False
+        came = self.reservation.size - self.seen
+        self.seen_at, self.seen = now, self.reservation.size
+        return came < took * _PACE

@@ -6,21 +6,24 @@ import asyncio
 import functools
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from pandaeval_collector.receivers._answers import Outcomes, Unauthenticated
+from pandaeval_collector.receivers._answers import Answer, Outcomes, Unauthenticated
 from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised, require_token
+from pandaeval_collector.receivers._connections import door_connections
 from pandaeval_collector.receivers._protocol import Accepted, Ingest
+from pandaeval_collector.receivers._reading import MAX_WAITING, Reading
+from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers._signals import SIGNALS, Signal
 from pandaeval_collector.receivers._status import trailers_of
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, BindError, Tls, listening_socket
 from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
 
-DEFAULT_MAX_REQUEST_BYTES = 64 * 1024 * 1024
-_MAX_WAITING = 20_000  # from 1,000 on gRPC would cancel calls at random: no answer to a sender, and counted nowhere
+DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
+_UNREAD_BYTES = 65_535
 _MESSAGE_CHARS = 500  # the status text travels in a header, and clients cap those at 8 KiB
 
 if TYPE_CHECKING:  # grpc's classes take type arguments in their stubs only
@@ -49,6 +52,8 @@ class OtlpGrpcServer:
         address: Address,
         *,
         max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES,
+        max_request_items: int = DEFAULT_MAX_ITEMS,
+        reading: Reading | None = None,
         token: str | None = None,
         tls: Tls | None = None,
         handlers: Sequence[_Handler] = (),
@@ -60,6 +65,8 @@ class OtlpGrpcServer:
         self._admission = admission
         self._address = address
         self._max_request_bytes = max_request_bytes
+        self._scales = Scales(max_request_items)
+        self._reading = reading or Reading.of_messages(max_request_bytes)
         self._token = token
         self._tls = tls
         self._handlers = handlers
@@ -75,8 +82,13 @@ class OtlpGrpcServer:
             interceptors=interceptors,
             options=(
                 ("grpc.max_receive_message_length", self._max_request_bytes),
-                ("grpc.server.max_pending_requests", _MAX_WAITING),
-                ("grpc.server.max_pending_requests_hard_limit", _MAX_WAITING),
+                # From 1,000 on gRPC would cancel calls at random: no answer to a sender, and counted nowhere.
+                ("grpc.server.max_pending_requests", MAX_WAITING),
+                ("grpc.server.max_pending_requests_hard_limit", MAX_WAITING),
+                # What a sender may send of a message that nobody reads yet; else gRPC raises it to megabytes by itself.
+                ("grpc.http2.bdp_probe", 0),
+                ("grpc.http2.lookahead_bytes", _UNREAD_BYTES),
+                ("grpc.max_allowed_incoming_connections", door_connections()),  # gRPC before 1.66 ignores it
                 ("grpc.so_reuseport", 0),  # else a second collector would silently take half of the connections
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # keep-alive pings of the Collector
                 ("grpc.keepalive_time_ms", 60_000),  # a watcher whose machine is gone gives its place back
@@ -114,15 +126,15 @@ class OtlpGrpcServer:
         return port
 
     def _handler(self, signal: Signal) -> _Handler:
-        export: Callable[[bytes, _Context], Awaitable[bytes]] = functools.partial(self._export, signal)
-        method = grpc.unary_unary_rpc_method_handler(export)
+        export: Callable[[object, _Context], Awaitable[bytes]] = functools.partial(self._export, signal)
+        method = grpc.stream_unary_rpc_method_handler(export)
         return grpc.method_handlers_generic_handler(signal.grpc_service, {"Export": method})
 
-    async def _export(self, signal: Signal, request: bytes, context: _Context) -> bytes:
+    async def _export(self, signal: Signal, _: object, context: _Context) -> bytes:
         try:
-            accepted = await self._stored(signal, request)
+            accepted = await self._stored(signal, await self._reading.read(context))
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            await abort(context, self._outcomes, error)
+            return refuse(context, self._outcomes.refused(error))
         self._outcomes.accepted(accepted)
         return signal.respond(accepted).SerializeToString()
 
@@ -131,11 +143,15 @@ class OtlpGrpcServer:
         task = asyncio.create_task(self._store(signal, request))
         self._storing.add(task)
         task.add_done_callback(self._storing.discard)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        finally:
+            del task  # its error knows this frame: together they would keep the request until the garbage is collected
 
     async def _store(self, signal: Signal, request: bytes) -> Accepted:
-        async with self._admission.reserve(len(request)):
-            return await signal.store(self._ingest, request)
+        async with self._admission.reserve(len(request)) as reservation:
+            large = await self._scales.weigh(signal.kind, request, reservation)
+            return await signal.store(self._ingest, request, large)
 
 
 class _BearerAuth(_Interceptor):
@@ -155,13 +171,18 @@ class _BearerAuth(_Interceptor):
         return self._refusal
 
     async def _refuse(self, _: object, context: _Context) -> None:
-        await abort(context, self._outcomes, Unauthenticated(UNAUTHENTICATED_MESSAGE))
+        refuse(context, self._outcomes.refused(Unauthenticated(UNAUTHENTICATED_MESSAGE)))
 
 
-async def abort(context: _Context, outcomes: Outcomes, error: Exception) -> NoReturn:
-    """Ends a call with the answer to ``error``, counted."""
-    answer = outcomes.refused(error)
-    await context.abort(answer.grpc, answer.message[:_MESSAGE_CHARS], trailers_of(answer))
+def refuse(context: _Context, answer: Answer) -> bytes:
+    """Has a call end with an answer when its handler returns; gRPC does not send the response then, which is empty.
+
+    ``context.abort`` would raise: gRPC keeps that error, and its traceback keeps the call and whatever came of its
+    message, until the garbage is collected."""
+    context.set_code(answer.grpc)
+    context.set_details(answer.message[:_MESSAGE_CHARS])
+    context.set_trailing_metadata(trailers_of(answer))
+    return b""
 
 
 def _credentials(tls: Tls) -> grpc.ServerCredentials:

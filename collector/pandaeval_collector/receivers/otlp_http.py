@@ -27,12 +27,13 @@ from pandaeval_collector.receivers._http_body import (
 )
 from pandaeval_collector.receivers._misdirected import wrong_path
 from pandaeval_collector.receivers._protocol import Accepted, Ingest
+from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers._signals import SIGNALS, Signal
 from pandaeval_collector.receivers._status import status_of
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
 
-DEFAULT_MAX_REQUEST_BYTES = 64 * 1024 * 1024
+DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
 
 
 def otlp_http_app(
@@ -40,6 +41,7 @@ def otlp_http_app(
     admission: Admission,
     *,
     max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES,
+    max_request_items: int = DEFAULT_MAX_ITEMS,
     body_timeout_s: float = 30.0,
     token: str | None = None,
     routes: Sequence[BaseRoute] = (),
@@ -52,7 +54,7 @@ def otlp_http_app(
     """
     require_token(token)
     outcomes = Outcomes("http", telemetry or NoTelemetry())
-    door = _Door(ingest, admission, BodyLimits(max_request_bytes, body_timeout_s), outcomes)
+    door = _Door(ingest, admission, BodyLimits(max_request_bytes, body_timeout_s), Scales(max_request_items), outcomes)
     exports = [
         Route(signal.http_path, functools.partial(door.export, signal), methods=["POST"], name=signal.http_path)
         for signal in SIGNALS
@@ -62,8 +64,11 @@ def otlp_http_app(
 
 
 class _Door:
-    def __init__(self, ingest: Ingest, admission: Admission, limits: BodyLimits, outcomes: Outcomes) -> None:
+    def __init__(
+        self, ingest: Ingest, admission: Admission, limits: BodyLimits, scales: Scales, outcomes: Outcomes
+    ) -> None:
         self._ingest = ingest
+        self._scales = scales
         self._admission = admission
         self._limits = limits
         self._outcomes = outcomes
@@ -82,7 +87,8 @@ class _Door:
             body = await read_body(request, reservation, self._limits)
             if media == JSON:
                 body = await protobuf_from_json(signal, body, reservation)
-            return await signal.store(self._ingest, body)
+            large = await self._scales.weigh(signal.kind, body, reservation)
+            return await signal.store(self._ingest, body, large)
 
 
 class _BearerAuth:

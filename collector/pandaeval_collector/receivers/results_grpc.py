@@ -12,7 +12,8 @@ from google.protobuf.message import DecodeError
 
 from pandaeval_collector.receivers._answers import Outcomes
 from pandaeval_collector.receivers._protocol import Accepted, Draining, Malformed, Overloaded
-from pandaeval_collector.receivers.otlp_grpc import abort
+from pandaeval_collector.receivers._reading import Reading
+from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, refuse
 from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
 from pandaeval_otel._proto.result_service_pb2 import (
     GetSessionRequest,
@@ -25,13 +26,14 @@ if TYPE_CHECKING:
     _Context = grpc.aio.ServicerContext[bytes, bytes]
 
 MAX_WATCHERS = 256
+_PAGE_BYTES = 3 << 20  # gRPC clients take 4 MiB unless told otherwise
 _PAGE = 100
 """Results that are held for a watcher that does not read: with all watchers and 2 KB each, some 50 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """``results``: JSON objects, final where ``closed``."""
+    """``results``: JSON objects, final where ``closed``; in an order that stays as long as they do."""
 
     closed: bool
     traces: int
@@ -66,22 +68,25 @@ class ResultSource(Protocol):
 class ResultsHandler:
     """Serves ``WatchResults`` and ``GetSession``. ``handler`` goes to the server's ``handlers``."""
 
-    def __init__(self, source: ResultSource, telemetry: ReceiverTelemetry | None = None) -> None:
+    def __init__(
+        self, source: ResultSource, telemetry: ReceiverTelemetry | None = None, reading: Reading | None = None
+    ) -> None:
         self._source = source
+        self._reading = reading or Reading.of_messages(DEFAULT_MAX_REQUEST_BYTES)
         self._outcomes = Outcomes("results", telemetry or NoTelemetry())
         self._watchers = 0
         self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
             "pandaeval.v1.ResultService",
             {
-                "WatchResults": grpc.unary_stream_rpc_method_handler(self._watch),
-                "GetSession": grpc.unary_unary_rpc_method_handler(self._session),
+                "WatchResults": grpc.stream_stream_rpc_method_handler(self._watch),
+                "GetSession": grpc.stream_unary_rpc_method_handler(self._session),
             },
         )
 
-    async def _watch(self, request: bytes, context: _Context) -> AsyncIterator[bytes]:
+    async def _watch(self, _: object, context: _Context) -> AsyncIterator[bytes]:
         self._watchers += 1
         try:
-            wanted = _parsed(WatchResultsRequest, request)
+            wanted = _parsed(WatchResultsRequest, await self._reading.read(context))
             if self._watchers > MAX_WATCHERS:
                 raise Overloaded(f"there are {MAX_WATCHERS} watchers already: share one, or end some")
             self._outcomes.accepted(Accepted())
@@ -89,7 +94,7 @@ class ResultsHandler:
                 yield found.SerializeToString()
             raise Draining("the collector is shutting down")
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            await abort(context, self._outcomes, error)
+            refuse(context, self._outcomes.refused(error))
         finally:
             self._watchers -= 1
 
@@ -103,18 +108,41 @@ class ResultsHandler:
                 if self._source.closing:
                     return
 
-    async def _session(self, request: bytes, context: _Context) -> bytes:
+    async def _session(self, _: object, context: _Context) -> bytes:
         try:
-            found = await self._source.session(_parsed(GetSessionRequest, request).session_id)
+            wanted = _parsed(GetSessionRequest, await self._reading.read(context))
+            response = _page(await self._source.session(wanted.session_id), wanted)
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            await abort(context, self._outcomes, error)
+            return refuse(context, self._outcomes.refused(error))
         self._outcomes.accepted(Accepted())
-        if found is None:
-            return GetSessionResponse().SerializeToString()
-        texts = [body.decode() for body in found.results]
-        return GetSessionResponse(
-            found=True, closed=found.closed, traces=found.traces, result_json=texts
-        ).SerializeToString()
+        return response.SerializeToString()
+
+
+def _page(found: SessionState | None, wanted: GetSessionRequest) -> GetSessionResponse:
+    """A page of a session's results: at most so many, and no more bytes than clients take, but always one."""
+    begin = _place(wanted.page_token)
+    if found is None:
+        return GetSessionResponse()
+    page = GetSessionResponse(found=True, closed=found.closed, traces=found.traces)
+    most = min(wanted.page_size, _PAGE) if wanted.page_size > 0 else _PAGE
+    size = 0
+    for body in found.results[begin : begin + most]:
+        size += len(body)
+        if size > _PAGE_BYTES and page.result_json:
+            break
+        page.result_json.append(body.decode())
+    end = begin + len(page.result_json)
+    if end < len(found.results):
+        page.next_page_token = str(end)
+    return page
+
+
+def _place(token: str) -> int:
+    if not token:
+        return 0
+    if not (token.isascii() and token.isdigit() and len(token) < 10):
+        raise Malformed("page_token is not one that this collector gave")
+    return int(token)
 
 
 def _parsed(kind: Any, request: bytes) -> Any:

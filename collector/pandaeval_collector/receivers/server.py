@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Iterator
+from functools import partial
 from socket import socket
 from typing import Any
 
@@ -13,17 +14,31 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from pandaeval_collector.receivers._connections import Crowd, door_connections
 from pandaeval_collector.receivers._misdirected import GRPC_PREFACE, grpc_on_http
 from pandaeval_collector.receivers.bind import Address, Tls, listening_socket
 
 _KEEP_ALIVE_S = 30
+_HEAD_S = 10.0
 _MAX_HEAD_BYTES = 32 * 1024
 
 
 class HttpServer:
-    """One listener. ``setting`` is the configuration key of its address, which errors name."""
+    """One listener. ``setting`` is the configuration key of its address, which errors name. ``connections``: how many
+    it has at most (see :class:`Crowd`). ``head_s``: how long a request may take until its headers are there."""
 
-    def __init__(self, app: ASGIApp, address: Address, *, setting: str, tls: Tls | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        address: Address,
+        *,
+        setting: str,
+        tls: Tls | None = None,
+        connections: int | None = None,
+        head_s: float = _HEAD_S,
+    ) -> None:
+        crowd = Crowd(connections or door_connections())
+        self._protocol = partial(_LimitedHeadProtocol, crowd=crowd, head_s=head_s)
         self._app = app
         self._address = address
         self._setting = setting
@@ -35,7 +50,7 @@ class HttpServer:
         """Listen and serve; returns the address with the real port. Raises ``BindError``, among them ``PortInUse``."""
         listener = listening_socket(self._address, self._setting)
         try:
-            self._server = _Embedded(_config(self._app, self._tls))
+            self._server = _Embedded(_config(self._app, self._tls, self._protocol))
         except BaseException:
             listener.close()
             raise
@@ -76,10 +91,47 @@ class _Embedded(uvicorn.Server):
 
 
 class _LimitedHeadProtocol(HttpToolsProtocol):
-    """httptools sets no limit to request line and headers: a client could fill the memory with one header."""
+    """Neither httptools nor uvicorn limits request line and headers: a client could fill the memory with one header, or
+    take for ever over it."""
 
     _head_bytes = 0
     _unheard_bytes = 0
+    _deadline: asyncio.TimerHandle | None = None
+
+    def __init__(self, *args: Any, crowd: Crowd, head_s: float, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._crowd, self._head_s = crowd, head_s
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait(self._head_s)
+        self._crowd.came(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait(None)
+        self._crowd.went(self)
+        super().connection_lost(exc)
+
+    def on_headers_complete(self) -> None:
+        self._wait(None)
+        self._crowd.busy(self)
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete:  # else one that came meanwhile is being answered
+            self._wait(_KEEP_ALIVE_S)
+            self._crowd.waits(self)
+
+    def drop(self) -> None:
+        """See :class:`Connection`."""
+        self.transport.abort()
+
+    def _wait(self, seconds: float | None) -> None:
+        """Ends the connection after so many seconds, unless it is called again before."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.drop)
 
     def data_received(self, data: bytes) -> None:
         if data.startswith(GRPC_PREFACE):
@@ -91,6 +143,8 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._head_bytes = 0
+        if self.cycle is None or self.cycle.response_complete:
+            self._wait(self._head_s)
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -112,10 +166,10 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
             raise ValueError("request header too large")  # the parser turns it into a 400
 
 
-def _config(app: ASGIApp, tls: Tls | None) -> uvicorn.Config:
+def _config(app: ASGIApp, tls: Tls | None, protocol: Any) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
-        http=_LimitedHeadProtocol,
+        http=protocol,
         ws="none",
         lifespan="off",
         log_config=None,

@@ -10,8 +10,10 @@ from google.protobuf.message import DecodeError
 
 from pandaeval_collector.receivers._answers import Outcomes
 from pandaeval_collector.receivers._protocol import Accepted, Malformed, SubmissionIngest, Submitted
+from pandaeval_collector.receivers._reading import Reading
+from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.otlp_grpc import abort
+from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, refuse
 from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
 from pandaeval_otel._proto.trace_service_pb2 import Rejection, SubmitTracesRequest, SubmitTracesResponse
 
@@ -25,40 +27,52 @@ class SubmitHandler:
     """Takes ``SubmitTraces``. ``handler`` goes to the server's ``handlers``; all of it on the running event loop."""
 
     def __init__(
-        self, ingest: SubmissionIngest, admission: Admission, telemetry: ReceiverTelemetry | None = None
+        self,
+        ingest: SubmissionIngest,
+        admission: Admission,
+        telemetry: ReceiverTelemetry | None = None,
+        max_request_items: int = DEFAULT_MAX_ITEMS,
+        reading: Reading | None = None,
     ) -> None:
+        self._reading = reading or Reading.of_messages(DEFAULT_MAX_REQUEST_BYTES)
+        self._scales = Scales(max_request_items)
         self._ingest, self._admission = ingest, admission
         self._outcomes = Outcomes("submit", telemetry or NoTelemetry())
         self._storing: set[asyncio.Task[SubmitTracesResponse]] = set()
-        method = grpc.unary_unary_rpc_method_handler(self._submit)
+        method = grpc.stream_unary_rpc_method_handler(self._submit)
         self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
             "pandaeval.v1.TraceService", {"SubmitTraces": method}
         )
 
-    async def _submit(self, request: bytes, context: _Context) -> bytes:
+    async def _submit(self, _: object, context: _Context) -> bytes:
+        try:
+            response = await self._stored(await self._reading.read(context))
+        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
+            return refuse(context, self._outcomes.refused(error))
+        self._outcomes.accepted(Accepted(len(response.rejected)))
+        return response.SerializeToString()
+
+    async def _stored(self, request: bytes) -> SubmitTracesResponse:
         # A task of its own: a sender that hangs up must neither cut a commit short nor free its bytes before.
         task = asyncio.create_task(self._store(request))
         self._storing.add(task)
         task.add_done_callback(self._storing.discard)
         try:
-            response = await asyncio.shield(task)
-        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            await abort(context, self._outcomes, error)
-        self._outcomes.accepted(Accepted(len(response.rejected)))
-        return response.SerializeToString()
+            return await asyncio.shield(task)
+        finally:
+            del task  # its error knows this frame: together they would keep the request until the garbage is collected
 
     async def _store(self, request: bytes) -> SubmitTracesResponse:
-        async with self._admission.reserve(len(request)):
+        async with self._admission.reserve(len(request)) as reservation:
+            large = await self._scales.weigh_submission(request, reservation)
             try:
                 traces = SubmitTracesRequest.FromString(request).traces
             except DecodeError as error:
                 raise Malformed(f"not a protobuf SubmitTracesRequest: {error}") from error
-            reasons = await self._ingest.submit(
-                [
-                    Submitted(t.trace_id, t.spans, t.logs, t.fragment, t.session_id, t.session_end)
-                    for t in traces
-                ]
-            )  # fmt: skip
+            submitted = [
+                Submitted(t.trace_id, t.spans, t.logs, t.fragment, t.session_id, t.session_end) for t in traces
+            ]
+            reasons = await self._ingest.submit(submitted, large)
             rejected = [
                 Rejection(trace_id=trace.trace_id, reason=reason[:_REASON_CHARS])
                 for trace, reason in zip(traces, reasons, strict=True)

@@ -1,0 +1,79 @@
+"""How many connections each listener may have, out of the files that the process may open."""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from typing import Protocol
+
+_WANTED_FILES = 65_536
+_DOOR_SHARE, _HEALTH_CONNECTIONS = 0.35, 64
+_FEWEST = 16
+
+
+def door_connections() -> int:
+    """For OTLP over gRPC, and as many for HTTP: 35 % of the files that this process may open each, so that health
+    checks, the store and exporters always find some."""
+    return max(_FEWEST, int(_files() * _DOOR_SHARE))
+
+
+def health_connections() -> int:
+    """For the listener of health checks."""
+    return min(_HEALTH_CONNECTIONS, max(_FEWEST, _files() // 16))
+
+
+def _files() -> int:
+    """How many files the process may open, after it has asked for more if it may have more."""
+    if sys.platform == "win32":
+        return _WANTED_FILES  # there is no such limit
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _WANTED_FILES if hard == resource.RLIM_INFINITY else min(_WANTED_FILES, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return _WANTED_FILES if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):  # what may not be had is done without
+        return soft
+    return wanted
+
+
+class Connection(Protocol):
+    """One connection of a listener."""
+
+    def drop(self) -> None:
+        """Ends it at once."""
+        ...
+
+
+class Crowd:
+    """The connections of one listener. Beyond ``limit`` the one that has been without a request for longest goes; a new
+    one is dropped only where all others are being answered."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._count = 0
+        self._waiting: OrderedDict[Connection, None] = OrderedDict()
+
+    def came(self, connection: Connection) -> None:
+        """A connection was made. It may be dropped before this returns."""
+        self._count += 1
+        self._waiting[connection] = None
+        if self._count > self._limit:
+            longest, _ = self._waiting.popitem(last=False)
+            longest.drop()
+
+    def busy(self, connection: Connection) -> None:
+        """It has a request."""
+        self._waiting.pop(connection, None)
+
+    def waits(self, connection: Connection) -> None:
+        """It was answered."""
+        self._waiting[connection] = None
+        self._waiting.move_to_end(connection)
+
+    def went(self, connection: Connection) -> None:
+        """It is closed."""
+        self._count -= 1
+        self._waiting.pop(connection, None)

@@ -1,0 +1,150 @@
+"""Messages of gRPC calls are read a few at a time: until a call has its turn, no more of its message comes in than
+HTTP/2 lets a sender send unasked.
+
+gRPC reads the message of a unary call whole before its handler is called, as many of them as senders care to begin.
+So our methods are declared as streams, which a handler reads itself; to senders of one message that is the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from pandaeval_collector.receivers._answers import TooSlow
+from pandaeval_collector.receivers._protocol import Malformed, Overloaded
+
+if TYPE_CHECKING:
+    _Context = grpc.aio.ServicerContext[bytes, bytes]
+
+MAX_WAITING = 20_000
+_TOGETHER_BYTES, _FEWEST, _MOST = 48 << 20, 3, 64
+_LOOK_S = 0.05
+_REMEMBERED = 1_000
+
+
+class Reading:
+    """At most ``at_once`` messages are on their way in. One event loop.
+
+    A message has ``timeout_s`` to arrive, and ``patience_s`` where another call waits for its turn: an ordinary one is
+    there at once, and one that stalls must not keep the others out. Connections take turns, and those of which a
+    message stalled come after the others.
+    """
+
+    def __init__(self, at_once: int, *, timeout_s: float = 30.0, patience_s: float = 0.25) -> None:
+        self._free = self.at_once = at_once
+        self._timeout_s, self._patience_s = timeout_s, patience_s
+        self._begun: dict[asyncio.Task[Any], tuple[float, str]] = {}
+        self._evicted: dict[asyncio.Task[Any], Exception] = {}
+        self._queue = _Queue()
+        self._look_at: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def of_messages(cls, max_bytes: int) -> Reading:
+        """So many at a time that they take 48 MiB at most, or three of the largest."""
+        return cls(min(_MOST, max(_FEWEST, _TOGETHER_BYTES // max_bytes)))
+
+    async def read(self, context: _Context) -> bytes:
+        """The message of a call. Raises :class:`TooSlow`, :class:`Overloaded`, or :class:`Malformed` if none."""
+        if self._free:
+            self._free -= 1
+        else:
+            await self._turn(context.peer())
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+        self._begun[task] = loop.time(), context.peer()
+        if self._look_at is None:
+            self._look_at = loop.call_later(_LOOK_S, self._look)
+        try:
+            message: Any = await context.read()
+        except asyncio.CancelledError:
+            reason = self._evicted.pop(task, None)
+            if reason is None:
+                raise
+            task.uncancel()
+            raise reason from None
+        finally:
+            del self._begun[task]
+            self._pass_on()
+        if not isinstance(message, bytes):  # it is gRPC's mark of an end
+            raise Malformed("the call ended before its message did")
+        return message
+
+    async def _turn(self, peer: str) -> None:
+        if self._queue.waiting >= MAX_WAITING:
+            raise Overloaded(f"{MAX_WAITING} calls wait to be read already")
+        mine = asyncio.get_running_loop().create_future()
+        self._queue.put(peer, mine)
+        try:
+            await mine
+        except asyncio.CancelledError:
+            if mine.done() and not mine.cancelled():
+                self._pass_on()
+            raise
+
+    def _pass_on(self) -> None:
+        while (next_one := self._queue.take()) is not None:
+            if not next_one.done():
+                next_one.set_result(None)
+                return
+        self._free += 1
+
+    def _look(self) -> None:
+        """Ends what takes too long, the oldest first, and no more than others wait for."""
+        loop = asyncio.get_running_loop()
+        now, wanted = loop.time(), self._queue.waiting
+        for task, (begun, peer) in self._begun.items():
+            took = now - begun
+            if took > self._timeout_s:
+                self._evict(task, peer, TooSlow(f"the message did not arrive within {self._timeout_s:g} s"))
+            elif wanted and took > self._patience_s:
+                self._evict(task, peer, Overloaded("the message comes slowly, and others wait to be read"))
+            else:
+                break  # all others began later
+            wanted = max(0, wanted - 1)
+        self._look_at = loop.call_later(_LOOK_S, self._look) if self._begun else None
+
+    def _evict(self, task: asyncio.Task[Any], peer: str, reason: Exception) -> None:
+        if task not in self._evicted:
+            self._evicted[task] = reason
+            self._queue.put_last(peer)
+            task.cancel()
+
+
+class _Queue:
+    """Calls that wait to be read, by connection."""
+
+    def __init__(self) -> None:
+        self._ordinary: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self._last: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self._slow: OrderedDict[str, None] = OrderedDict()
+        self.waiting = 0
+
+    def put(self, peer: str, call: asyncio.Future[None]) -> None:
+        queue = self._last if peer in self._slow else self._ordinary
+        queue.setdefault(peer, deque()).append(call)
+        self.waiting += 1
+
+    def take(self) -> asyncio.Future[None] | None:
+        """The call whose turn it is."""
+        queue = self._ordinary or self._last
+        if not queue:
+            return None
+        peer, calls = queue.popitem(last=False)
+        call = calls.popleft()
+        if calls:
+            queue[peer] = calls
+        self.waiting -= 1
+        return call
+
+    def put_last(self, peer: str) -> None:
+        """A message of this connection stalled."""
+        self._slow[peer] = None
+        self._slow.move_to_end(peer)
+        if len(self._slow) > _REMEMBERED:
+            self._slow.popitem(last=False)
+        if (calls := self._ordinary.pop(peer, None)) is not None:
+            self._last.setdefault(peer, deque()).extend(calls)

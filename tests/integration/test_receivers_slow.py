@@ -1,0 +1,221 @@
+"""Senders that send half of a request, or nothing, keep neither memory nor room from the others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+from pandaeval_collector.receivers import admission as admission_module
+from pandaeval_collector.receivers._connections import Crowd, door_connections, health_connections
+from pandaeval_collector.receivers._reading import Reading
+from pandaeval_collector.receivers.admission import Admission
+from pandaeval_collector.receivers.bind import Address
+from pandaeval_collector.receivers.health import health_app
+from pandaeval_collector.receivers.results_grpc import ResultsHandler
+from pandaeval_collector.receivers.server import HttpServer
+from support.doors import (
+    LOOPBACK,
+    CountingTelemetry,
+    RecordingIngest,
+    grpc_client,
+    grpc_door,
+    http_client,
+    http_door,
+    trace_request,
+    until,
+)
+from support.half_sent import HalfSender
+
+EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+PROTOBUF = {"content-type": "application/x-protobuf"}
+MIB, UNREAD = 1 << 20, 65_535
+
+
+class TestHalfSentOverGrpc:
+    @pytest.mark.parametrize("method", [EXPORT, "/pandaeval.v1.ResultService/GetSession"])
+    async def test_only_what_is_being_read_comes_in(self, method: str) -> None:
+        reading = Reading(2)
+        handlers = [ResultsHandler(None, reading=reading).handler]  # type: ignore[arg-type]
+        async with (
+            grpc_door(RecordingIngest(), reading=reading, handlers=handlers) as where,
+            HalfSender(where.host, where.port) as sender,
+        ):
+            calls = [asyncio.create_task(sender.call(method, 4 * MIB, 3 * MIB)) for _ in range(20)]
+            await until(lambda: sum(call.done() for call in calls) == 2)
+            await until(lambda: sum(sender.sent.values()) > 2 * 3 * MIB + 10 * 16_384)
+            assert sum(sender.sent.values()) < 2 * 3 * MIB + 20 * (UNREAD + 16_384)
+            for call in calls:
+                call.cancel()
+
+    async def test_the_others_get_through(self) -> None:
+        ingest, telemetry = RecordingIngest(), CountingTelemetry()
+        reading = Reading(2, patience_s=0.05)
+        async with (
+            grpc_door(ingest, reading=reading, telemetry=telemetry) as where,
+            HalfSender(where.host, where.port) as sender,
+            grpc_client(where) as (traces, _),
+        ):
+            calls = [asyncio.create_task(sender.call(EXPORT, MIB, MIB // 2)) for _ in range(20)]
+            await until(lambda: any(call.done() for call in calls))
+            for _ in range(10):
+                await traces.Export(trace_request())
+            await until(lambda: telemetry.counts["grpc", "overloaded"] > 0)
+            for call in calls:
+                call.cancel()
+        assert len(ingest.stored) == 10
+
+    async def test_a_message_that_never_ends(self) -> None:
+        telemetry = CountingTelemetry()
+        reading = Reading(2, timeout_s=0.2)
+        async with (
+            grpc_door(RecordingIngest(), reading=reading, telemetry=telemetry) as where,
+            HalfSender(where.host, where.port) as sender,
+        ):
+            stream = await sender.call(EXPORT, MIB, MIB // 2)
+            await until(lambda: stream in sender.ended)
+        assert telemetry.counts == {("grpc", "malformed"): 1}
+
+
+@contextlib.asynccontextmanager
+async def begun(where: Address, head: bytes) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection on which this much was sent."""
+    reader, writer = await asyncio.open_connection(*where)
+    writer.write(head)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+POST = b"POST /v1/traces HTTP/1.1\r\nhost: a\r\ncontent-type: application/x-protobuf\r\n"
+
+
+class TestHttp:
+    @pytest.mark.parametrize("head", [b"", POST, POST + b"x: "], ids=["nothing", "no end", "half a header"])
+    async def test_a_head_has_to_be_there_in_time(self, head: bytes) -> None:
+        server = HttpServer(health_app(dict, None), LOOPBACK, setting="server.health", head_s=0.2)
+        where = await server.start()
+        async with begun(where, head) as (reader, _), http_client(where) as client:
+            for _ in range(3):  # what is finished in time is answered as ever, on one connection
+                assert (await client.get("/healthz")).status_code == 200
+            assert await reader.read() == b""
+        await server.stop(1)
+
+    async def test_slowly_sent_headers_do_not_buy_time(self) -> None:
+        server = HttpServer(health_app(dict, None), LOOPBACK, setting="server.health", head_s=0.3)
+        where = await server.start()
+        async with begun(where, b"GET /healthz HTTP/1.1\r\n") as (reader, writer):
+            ended = asyncio.create_task(reader.read())
+            with contextlib.suppress(ConnectionError):
+                while not ended.done():
+                    writer.write(b"x: y\r\n")
+                    await asyncio.sleep(0.02)
+            assert await ended == b""
+        await server.stop(1)
+
+    async def test_a_full_listener_drops_who_has_waited_longest(self) -> None:
+        server = HttpServer(health_app(dict, None), LOOPBACK, setting="server.health", connections=4)
+        where = await server.start()
+        async with contextlib.AsyncExitStack() as stack:
+            idle = [await stack.enter_async_context(begun(where, b"GET /")) for _ in range(12)]
+            async with http_client(where) as client:
+                assert (await client.get("/healthz")).status_code == 200
+            ended = [await reader.read() for reader, _ in idle[:9]]
+            assert ended == [b""] * 9
+        await server.stop(1)
+
+    async def test_who_is_being_answered_is_not_dropped(self) -> None:
+        ingest = RecordingIngest()
+        ingest.gate = asyncio.Event()
+        body = trace_request().SerializeToString()
+        async with http_door(ingest, connections=2) as where, http_client(where) as client:
+            first = asyncio.create_task(client.post("/v1/traces", content=body, headers=PROTOBUF))
+            await until(lambda: ingest.calls == 1)
+            async with contextlib.AsyncExitStack() as stack:
+                for _ in range(5):
+                    await stack.enter_async_context(begun(where, b"GET /"))
+                ingest.gate.set()
+                assert (await first).status_code == 200
+
+    async def test_stalled_bodies_make_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(admission_module, "_PATIENCE_S", 0.05)
+        admission = Admission(4 * MIB)
+        head = POST + b"content-length: 2000000\r\n\r\n" + bytes(1_900_000)
+        whole = trace_request(text="a" * MIB).SerializeToString()
+        async with (
+            http_door(RecordingIngest(), admission=admission, body_timeout_s=60) as where,
+            http_client(where) as client,
+            begun(where, head) as (first, _),
+            begun(where, head) as (second, _),
+        ):
+            await until(lambda: admission.in_flight == 3_800_000)
+
+            async def accepted() -> bool:
+                answer = await client.post("/v1/traces", content=whole, headers=PROTOBUF)
+                assert answer.status_code in (200, 503)
+                await asyncio.sleep(0.06)
+                return answer.status_code == 200
+
+            async with asyncio.timeout(10):
+                while not await accepted():
+                    pass
+            assert b"503" in await first.readline()
+            assert admission.in_flight < 2_000_000
+            del second
+
+    async def test_bodies_that_keep_coming_keep_their_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(admission_module, "_PATIENCE_S", 0.05)
+        monkeypatch.setattr(admission_module, "_PACE", 1_000)
+        admission = Admission(MIB)
+        head = POST + b"content-length: 1000000\r\n\r\n" + bytes(900_000)
+        async with (
+            http_door(RecordingIngest(), admission=admission) as where,
+            http_client(where) as client,
+            begun(where, head) as (reader, writer),
+        ):
+            await until(lambda: admission.in_flight == 900_000)
+            for _ in range(10):
+                answer = await client.post("/v1/traces", content=bytes(400_000), headers=PROTOBUF)
+                assert answer.status_code == 503
+                writer.write(bytes(10_000))
+                await asyncio.sleep(0.06)
+            assert b"400" in await reader.readline()  # it is no request, but it was read to its end
+
+
+class TestConnections:
+    def test_shares(self) -> None:
+        assert 2 * door_connections() + health_connections() < 10 * door_connections()
+        assert 16 <= health_connections() <= 64
+
+    def test_all_are_busy(self) -> None:
+        class One:
+            dropped = False
+
+            def drop(self) -> None:
+                self.dropped = True
+
+        crowd, connections = Crowd(2), [One() for _ in range(4)]
+        for connection in connections[:2]:
+            crowd.came(connection)
+            crowd.busy(connection)
+        crowd.came(connections[2])
+        assert [each.dropped for each in connections] == [False, False, True, False]
+        crowd.went(connections[2])
+        crowd.waits(connections[0])
+        crowd.came(connections[3])
+        assert [each.dropped for each in connections] == [True, False, True, False]
+
+
+async def test_too_many_connections_over_grpc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pandaeval_collector.receivers.otlp_grpc.door_connections", lambda: 3)
+    async with grpc_door(RecordingIngest()) as where, contextlib.AsyncExitStack() as stack:
+        senders = [await stack.enter_async_context(HalfSender(where.host, where.port)) for _ in range(3)]
+        for sender in senders:
+            await asyncio.wait_for(sender.settled.wait(), 5)
+        refused = HalfSender(where.host, where.port)
+        with contextlib.suppress(OSError):
+            await stack.enter_async_context(refused)
+            await asyncio.wait([refused._listening], timeout=5)
+        assert not refused.settled.is_set()

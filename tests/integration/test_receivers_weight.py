@@ -1,0 +1,148 @@
+"""Requests of many objects in few bytes are refused at every door before they are parsed, and large ones told apart."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import tracemalloc
+from collections.abc import Sequence
+
+import grpc
+import pytest
+from pandaeval_collector.receivers import Accepted, Submitted
+from pandaeval_collector.receivers.admission import Admission
+from pandaeval_collector.receivers.submit_grpc import SubmitHandler
+from support.doors import CountingTelemetry, RecordingIngest, grpc_door, http_client, http_door
+from support.wire_bytes import in_item, in_scope, in_value, nested_value, part, tiny_spans
+
+PROTOBUF, JSON = {"content-type": "application/x-protobuf"}, {"content-type": "application/json"}
+SERVICES = "/opentelemetry.proto.collector."
+TRACES, LOGS = f"{SERVICES}trace.v1.TraceService/Export", f"{SERVICES}logs.v1.LogsService/Export"
+SUBMIT = "/pandaeval.v1.TraceService/SubmitTraces"
+MANY = 1_000_000
+ITEMS = {
+    "resources": b"\x0a\0" * MANY,
+    "scopes": part(1, b"\x12\0" * MANY),
+    "items": in_scope(b"\x12\0" * MANY),
+}
+PARTS = {
+    "attributes": in_item(b"\x4a\0" * 2 * MANY + b"\x4a\0"),
+    "pairs of one value": in_value(part(6, b"\x0a\0" * 2 * MANY)),
+    "attributes of a resource": part(1, part(1, b"\x0a\0" * 2 * MANY)),
+}
+
+
+class Weighing(RecordingIngest):
+    """Says which requests were called large, and stores nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.large: list[bool] = []
+
+    async def traces(self, request: bytes, large: bool = False) -> Accepted:
+        self.large.append(large)
+        return Accepted()
+
+    logs = traces
+
+    async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
+        self.large.append(large)
+        return [""] * len(traces)
+
+
+@pytest.mark.parametrize("body", [*ITEMS.values(), *PARTS.values()], ids=[*ITEMS, *PARTS])
+async def test_over_http(body: bytes) -> None:
+    ingest, telemetry, admission = Weighing(), CountingTelemetry(), Admission(64 << 20)
+    async with http_door(ingest, telemetry=telemetry, admission=admission) as where, http_client(where) as client:
+        headers = {**PROTOBUF, "content-encoding": "gzip"}
+        answer = await client.post("/v1/traces", content=gzip.compress(body, 1), headers=headers)
+        assert answer.status_code == 413
+        assert f"{len(body)} bytes hold more than 200000 items" in answer.text
+    assert (ingest.large, telemetry.counts) == ([], {("http", "too_large"): 1})
+    assert (admission.in_flight, admission.peak) == (0, 3 * len(body))
+
+
+@pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
+@pytest.mark.parametrize("method", [TRACES, LOGS])
+async def test_over_grpc(method: str, compression: grpc.Compression) -> None:
+    ingest = Weighing()
+    async with grpc_door(ingest) as where, grpc.aio.insecure_channel(str(where)) as channel:
+        for body in ITEMS.values():
+            call = channel.unary_unary(method)(body, compression=compression)
+            assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert "server.max_request_items" in await call.details()
+            assert not await call.trailing_metadata()  # nothing that asks to come back
+    assert not ingest.large
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x0a\0" * MANY,
+        b"\x0a\0" * 12_000,
+        part(1, part(2, ITEMS["items"])),
+        part(1, part(3, in_item(b"\x32\0" * 2 * MANY))),
+    ],
+    ids=["traces", "traces in a small request", "spans", "attributes of a record"],
+)
+async def test_submitted_traces(body: bytes) -> None:
+    ingest, admission = Weighing(), Admission(64 << 20)
+    handler = SubmitHandler(ingest, admission).handler
+    async with grpc_door(ingest, handlers=[handler]) as where, grpc.aio.insecure_channel(str(where)) as channel:
+        call = channel.unary_unary(SUBMIT)(body)
+        assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert "server.max_request_items" in await call.details()
+    assert (ingest.large, admission.in_flight) == ([], 0)
+
+
+async def test_json() -> None:
+    body = b'{"resourceSpans":[' + b"{}," * 20_000 + b"{}]}"
+    ingest = Weighing()
+    async with http_door(ingest, max_request_items=10_000) as where, http_client(where) as client:
+        answer = await client.post("/v1/traces", content=body, headers=JSON)
+    assert (answer.status_code, ingest.large) == (413, [])
+    assert "more than 10000 items" in answer.json()["message"]
+
+
+async def test_what_is_large_is_said_to_be_and_charged_for() -> None:
+    ingest, admission = Weighing(), Admission(256 << 20)
+    async with (
+        http_door(ingest, admission=admission) as where,
+        http_client(where) as client,
+    ):
+        for body in (tiny_spans(100), tiny_spans(4_000), tiny_spans(6_000), tiny_spans(50_000)):
+            assert (await client.post("/v1/traces", content=body, headers=PROTOBUF)).status_code == 200
+            if len(body) > 100_000:
+                assert admission.peak > 13 * len(body)
+        assert (await client.post("/v1/traces", content=in_item(b"\x4a\0" * 300_000), headers=PROTOBUF)).is_success
+    assert ingest.large == [False, False, True, True, True]
+    assert admission.in_flight == 0
+
+
+@pytest.mark.parametrize("depth", [10, 60, 1_000, 20_000])
+async def test_deep_values(depth: int) -> None:
+    async with http_door(RecordingIngest()) as where, http_client(where) as client:
+        answer = await client.post("/v1/traces", content=nested_value(depth), headers=PROTOBUF)
+    assert answer.status_code == (200 if depth == 10 else 400)
+
+
+async def test_refused_requests_are_let_go_at_once() -> None:
+    """They must not wait for the garbage collector, which seldom comes: gRPC would keep a hundred of them meanwhile."""
+    body = b"\xff" * 3_000_000
+    async with (
+        grpc_door(RecordingIngest(), admission=Admission(1_000)) as where,
+        grpc.aio.insecure_channel(str(where)) as channel,
+    ):
+        export = channel.unary_unary(TRACES)
+        await export(b"")
+        gc.disable()
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            codes = {await export(body).code() for _ in range(10)}
+            kept = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+            gc.enable()
+    assert codes == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+    assert kept < len(body)

@@ -1,0 +1,129 @@
+"""Messages of calls are read a few at a time; what stalls gives way, and every connection has its turn."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+from pandaeval_collector.receivers import Malformed, Overloaded, _reading
+from pandaeval_collector.receivers._answers import TooSlow
+from pandaeval_collector.receivers._reading import Reading
+
+
+class Call:
+    """A call whose message is there when ``arrived`` is set. ``read``: its message was asked for."""
+
+    def __init__(self, peer: str = "a", message: Any = b"whole") -> None:
+        self._peer, self._message = peer, message
+        self.arrived, self.read_begun = asyncio.Event(), asyncio.Event()
+
+    def peer(self) -> str:
+        return self._peer
+
+    async def read(self) -> Any:
+        self.read_begun.set()
+        await self.arrived.wait()
+        return self._message
+
+    def begin(self, reading: Reading) -> asyncio.Task[bytes]:
+        return asyncio.create_task(reading.read(self))  # type: ignore[arg-type]
+
+
+async def turns(number: int = 5) -> None:
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+def begun(calls: list[Call]) -> list[bool]:
+    return [call.read_begun.is_set() for call in calls]
+
+
+async def test_so_many_at_a_time() -> None:
+    reading, calls = Reading(2), [Call() for _ in range(4)]
+    tasks = [call.begin(reading) for call in calls]
+    await turns()
+    assert begun(calls) == [True, True, False, False]
+    calls[1].arrived.set()
+    await turns()
+    assert begun(calls) == [True, True, True, False]
+    for call in calls:
+        call.arrived.set()
+    assert await asyncio.gather(*tasks) == [b"whole"] * 4
+
+
+async def test_the_largest_messages_decide_how_many() -> None:
+    assert [Reading.of_messages(size).at_once for size in (1, 1 << 20, 8 << 20, 16 << 20, 1 << 30)] == [64, 48, 6, 3, 3]
+
+
+async def test_a_call_without_a_message() -> None:
+    call = Call(message=grpc.aio.EOF)
+    call.arrived.set()
+    with pytest.raises(Malformed, match="before its message"):
+        await call.begin(Reading(1))
+
+
+async def test_what_stalls_gives_way_to_who_waits() -> None:
+    reading = Reading(1, patience_s=0.05)
+    stalled, ordinary = Call("slow"), Call("other")
+    first = stalled.begin(reading)
+    await stalled.read_begun.wait()
+    ordinary.arrived.set()
+    assert await ordinary.begin(reading) == b"whole"
+    with pytest.raises(Overloaded, match="slowly"):
+        await first
+    assert not first.cancelled()
+
+
+async def test_what_stalls_alone_may_take_its_time_but_not_for_ever() -> None:
+    reading = Reading(1, timeout_s=0.2, patience_s=0.01)
+    with pytest.raises(TooSlow, match=r"within 0\.2 s"):
+        await Call().begin(reading)
+    after = Call()
+    after.arrived.set()
+    assert await after.begin(reading) == b"whole"
+
+
+async def test_connections_take_turns_and_slow_ones_come_last() -> None:
+    reading = Reading(1, patience_s=0.05)
+    many, one = [Call("slow") for _ in range(20)], Call("other")
+    tasks = [call.begin(reading) for call in many]
+    await turns()
+    one.arrived.set()
+    assert await one.begin(reading) == b"whole"
+    assert not any(begun(many[2:]))  # one had its turn before it, and one has it since
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    last = Call("new")
+    last.arrived.set()
+    assert await last.begin(reading) == b"whole"
+
+
+async def test_who_goes_while_waiting_costs_nobody_a_turn() -> None:
+    reading, calls = Reading(1), [Call(str(number)) for number in range(4)]
+    tasks = [call.begin(reading) for call in calls]
+    await turns()
+    tasks[1].cancel()
+    calls[0].arrived.set()
+    await turns()
+    assert begun(calls) == [True, False, True, False]
+    tasks[2].cancel()  # while it is read
+    await turns()
+    assert calls[3].read_begun.is_set()
+    calls[3].arrived.set()
+    assert await tasks[3] == b"whole"
+    assert [task.cancelled() for task in tasks] == [False, True, True, False]
+
+
+async def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_reading, "MAX_WAITING", 2)
+    reading, calls = Reading(1), [Call() for _ in range(4)]
+    tasks = [call.begin(reading) for call in calls]
+    await turns()
+    with pytest.raises(Overloaded, match="wait to be read"):
+        await tasks[3]
+    for call in calls:
+        call.arrived.set()
+    assert await asyncio.gather(*tasks[:3]) == [b"whole"] * 3
