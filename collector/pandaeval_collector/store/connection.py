@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import Literal
 
-from pandaeval_collector.store.damage import look_through, put_aside
+from pandaeval_collector.store.damage import compare_size, look_through, put_aside
 from pandaeval_collector.store.log import put_foreign_log_aside
 from pandaeval_collector.store.schema import migrate
 
@@ -69,7 +69,9 @@ def _prepare(file: Path, durability: Durability) -> None:
     connection = connect(file, durability)
     try:
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        compare_size(connection, file)  # before anything is written
+        if not connection.execute("PRAGMA auto_vacuum").fetchone()[0]:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         migrate(connection)
         look_through(connection, file)

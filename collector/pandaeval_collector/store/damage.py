@@ -35,7 +35,6 @@ def note_damage(file: Path, error: BaseException) -> bool:
 
 def look_through(connection: sqlite3.Connection, file: Path) -> None:
     """All of a file that is small or suspected. Raises :class:`DamagedFileError`."""
-    _compare_size(connection, file)
     is_suspected = _note(file).exists()
     if not is_suspected and file.stat().st_size > _SMALL_BYTES:
         return
@@ -47,9 +46,9 @@ def look_through(connection: sqlite3.Connection, file: Path) -> None:
     _note(file).unlink(missing_ok=True)
 
 
-def _compare_size(connection: sqlite3.Connection, file: Path) -> None:
-    """SQLite takes half a page at the end for a whole one with zeros behind. While there is a log it may be so: the
-    page is in there too."""
+def compare_size(connection: sqlite3.Connection, file: Path) -> None:
+    """Raises :class:`DamagedFileError` for a file that ends within a page. SQLite takes half a page at the end for a
+    whole one with zeros behind. While there is a log it may be so: the page is in there too."""
     (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     log = file.with_name(f"{file.name}-wal")
     if file.stat().st_size % page_bytes and not (log.exists() and log.stat().st_size):
