@@ -17,7 +17,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from pandaeval_otel.skeleton import Request
+from pandaeval_otel.bounds import LOG, Room, outline, within
+from pandaeval_otel.skeleton import Head, Request
 
 OWN_SCOPE = "pandaeval.evaluation"
 """Scope of everything that the collector emits; coming back in, it is counted and ignored."""
@@ -197,6 +198,8 @@ class _Builder:
         split = self._split
         split.fragments = [fragment for fragment in self._fragments.values() if fragment.items]
         whole = len(split.fragments) == 1 and len(split.fragments[0].items) == split.decoded
+        if whole:  # and hardly anything but what they stand in
+            whole = sum(1 + len(resourced.scoped) for resourced in skeleton.resourced) <= 2 * split.decoded
         for fragment in split.fragments:
             fragment.chunk = request if whole else self._chunk(self._kept[fragment.trace_id], skeleton)
         return split
@@ -215,7 +218,24 @@ class _Builder:
 
 
 def read_chunk(chunk: bytes, logs: bool) -> Iterator[Item]:
-    """The items of a stored chunk, to rebuild the index of open traces after a restart."""
-    split = split_logs(chunk) if logs else split_traces(chunk)
-    for fragment in split.fragments:
-        yield from fragment.items
+    """The items of a stored chunk, to rebuild the index of open traces after a restart. One item is parsed at a time:
+    whatever was stored, a start must not end over it. Raises :class:`MalformedOtlpError`."""
+    room = Room()
+    try:
+        for resourced in outline(chunk).resourced:
+            for scoped in resourced.scoped:
+                for raw in scoped.items:
+                    yield _log_item(within(raw, LOG, room)) if logs else _span_item(raw)
+    except (ValueError, DecodeError) as error:
+        raise MalformedOtlpError(str(error)) from error
+
+
+def _span_item(raw: bytes) -> Item:
+    head = Head.FromString(raw)
+    parent = head.parent_span_id
+    return Item(head.span_id, b"" if parent == _NO_SPAN else parent, head.flags & _KNOWN_REMOTE == _KNOWN_REMOTE)
+
+
+def _log_item(raw: bytes) -> Item:
+    record = LogRecord.FromString(raw)
+    return Item(b"L" + hash_and_strip(record)[:8], record.span_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pandaeval_otel.bounds import NOTE
 from pandaeval_otel.model import Kind, Reasoning, Span, ToolDefinition, Trace, Trigger, Usage
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.evidence import Evidence
@@ -40,11 +41,11 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
     for log in evidence.logs:
         by_span.setdefault(log.span_id, []).append(log)
     spans = [normalize(raw, by_span.get(raw.span_id, ())) for raw in evidence.spans]
-    return trace_of(spans, evidence.digest, closing or Closing())
+    return trace_of(spans, evidence.digest, closing or Closing(), evidence.notes)
 
 
-def trace_of(spans: Sequence[Span], digest: str, closing: Closing) -> Trace:
-    """The trace that ``spans`` (normal, at least one, ids unique, in any order) make up."""
+def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[str, ...] = ()) -> Trace:
+    """The trace that ``spans`` (normal, at least one, ids unique, in any order) make up; ``notes`` on them."""
     whole = Tree(spans)
     complete = any(not top.parent_id for top in whole.tops)
     missing = [top for top in whole.tops if top.parent_id]
@@ -83,7 +84,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing) -> Trace:
         usage=_usage(models, roots),
         dialects=_dialects(facts.dialects),
         dropped_attributes=sum([span.dropped_attributes for span in spans]),
-        notes=_notes(facts, said.notes, folded),
+        notes=_notes(facts, (*notes, *said.notes), folded),
         digest=digest,
         revision=closing.revision,
         late_spans=closing.late_spans,
@@ -236,7 +237,8 @@ def _notes(facts: _Facts, notes: Iterable[str], folded: int) -> tuple[str, ...]:
     if folded:
         said.append(f"{folded} duplicate span{'s' if folded > 1 else ''} of the same call folded")
     if facts.dropped:
-        said.append(f"{facts.dropped} attributes were dropped by the SDK's limit (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)")
+        by = "by a limit" if NOTE in said else "by the SDK's limit (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)"
+        said.append(f"{facts.dropped} attributes were dropped {by}")
     return _distinct(said)
 
 
