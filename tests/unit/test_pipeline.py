@@ -247,7 +247,7 @@ class TestTrouble:
             damage(line, bad)
             await line.settle()
             assert line.telemetry.total("pandaeval.traces", "failed") == 1
-            assert not line.of(bad, "coherence")
+            assert {(each["outcome"], each["why"]) for each in line.results_of(bad)} == {("unscored", "metric_error")}
             assert line.of(good, "coherence")
             await line.restart()
             assert not line.pipeline.open_traces
