@@ -25,15 +25,12 @@ from pandaeval_otel.bounds import (
     outline,
     within,
 )
-from pandaeval_otel.raw import RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
+from pandaeval_otel.raw import MAX_TIME, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
 from pandaeval_otel.skeleton import Fields, Spans
 from pandaeval_otel.wire import hash_and_strip
 
 MAX_VALUE_CHARS = 1 << 20
 """Longer strings are cut here, with the length that they had: nothing that we compute needs more."""
-
-MAX_TIME = (1 << 63) - 1
-"""Later times, in nanoseconds, are taken for this one (in the year 2262): no store has more bits for them."""
 
 _ROOMY = 2 * MAX_ATTRIBUTES
 """A message of so many bytes cannot hold more of anything than its cap."""

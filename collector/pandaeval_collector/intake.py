@@ -231,6 +231,7 @@ class Intake:
         add(instrument, "stored", stored)
         add(instrument, "duplicate", duplicate)
         add(instrument, "own_output", split.own_output)
+        add("pandaeval.claims", "own_output", split.claimed, instrument.removeprefix("pandaeval."))
         add(instrument, "rejected", split.rejected, "invalid")
         add(instrument, "rejected", late, "late")
         add(instrument, "ignored", split.ignored, "no_trace")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pandaeval_otel.bounds import NOTE
-from pandaeval_otel.model import Kind, Reasoning, Span, ToolDefinition, Trace, Trigger, Usage
+from pandaeval_otel.model import Kind, Reasoning, Span, ToolDefinition, ToolRequest, Trace, Trigger, Usage
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.evidence import Evidence
 from pandaeval_otel.normal.responses import exchanged
@@ -21,6 +21,7 @@ from pandaeval_otel.raw import RawLog
 # To look up a member of an enum costs several times what these cost, and it is done for every span.
 _AGENT, _EVALUATION, _LLM, _STEP = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP
 _RUN_OR_CALL = RUNS | {Kind.LLM}
+_JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
 
@@ -49,7 +50,8 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     whole = Tree(spans)
     complete = any(not top.parent_id for top in whole.tops)
     missing = [top for top in whole.tops if top.parent_id]
-    tree, folded = merge_duplicates(_without_evaluations(whole))
+    judged = _evaluations(whole)
+    tree, folded = merge_duplicates(_without(whole, judged))
     roots = tree.roots
     root = roots[0] if roots else _outermost(tree)
     said = turns(tree)
@@ -84,7 +86,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         usage=_usage(models, roots),
         dialects=_dialects(facts.dialects),
         dropped_attributes=sum([span.dropped_attributes for span in spans]),
-        notes=_notes(facts, (*notes, *said.notes), folded),
+        notes=_notes(facts, (*notes, *_on_evaluations(judged), *said.notes), folded),
         digest=digest,
         revision=closing.revision,
         late_spans=closing.late_spans,
@@ -134,15 +136,31 @@ def is_genai(trace: Trace) -> bool:
     return any(span.kind in _GENAI or (span.kind is _STEP and (span.input or span.output)) for span in trace.spans)
 
 
-def _without_evaluations(tree: Tree) -> Tree:
-    """Scores of somebody else, and the judges' own model calls below them, are no part of what the agent did."""
-    dropped: set[str] = set()
+def _evaluations(tree: Tree) -> set[str]:
+    """Ids of scores of somebody else and of the judges' own model calls below them, which are no part of what the agent
+    did. What holds anything else (a tool call, an agent) is none of these: naming a span a score hides nothing."""
+    found: set[str] = set()
     for span in tree.spans:
-        if span.kind is _EVALUATION and span.span_id not in dropped:
-            dropped.update(inner.span_id for inner in (span, *tree.below(span)))
-    if not 0 < len(dropped) < len(tree.spans):
-        return tree
-    return Tree(span for span in tree.spans if span.span_id not in dropped)
+        if span.kind is _EVALUATION and span.span_id not in found:
+            whole = (span, *tree.below(span))
+            if not any(_acts(inner) for inner in whole):
+                found.update(inner.span_id for inner in whole)
+    return found if len(found) < len(tree.spans) else set()
+
+
+def _acts(span: Span) -> bool:
+    """Whether somebody did more here than to judge."""
+    if span.kind not in _JUDGING:
+        return True
+    return any(type(part) is ToolRequest for message in span.output or () for part in message.parts)
+
+
+def _without(tree: Tree, left_out: set[str]) -> Tree:
+    return Tree(span for span in tree.spans if span.span_id not in left_out) if left_out else tree
+
+
+def _on_evaluations(left_out: set[str]) -> tuple[str, ...]:
+    return (f"{len(left_out)} spans of evaluations are not the agent's: left out",) if left_out else ()
 
 
 def _outermost(tree: Tree) -> Span:

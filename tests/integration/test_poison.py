@@ -19,6 +19,8 @@ from support.made_traces import Composer, MadeTrace
 from support.senders import GrpcDoor
 from typer.testing import CliRunner
 
+from pandaeval_otel.normal.evidence import Evidence, gather
+
 EMPTY_EVENT = b"\x5a\x00"
 PEAK = 400 << 20
 """Bytes of memory that a collector has in RAM at most while it decides such a trace; ten times as many are in it."""
@@ -124,7 +126,7 @@ def test_a_trace_that_ends_every_process_ends_the_collector_once_at_most(tmp_pat
             collector.until(lambda: not children_of(collector, b"workers.main"), "without a process beside it")
         assert collector.stop() == 0
         kept = spans_of(collector, deadly, tmp_path / "deadly.pb")
-        assert {span.span_id for span in kept.spans} == {span.span_id for span in deadly.spans}
+        assert {span.span_id for span in kept.spans} == {span.span_id.hex() for span in deadly.spans}
         del collector.settings["PANDAEVAL_FAIL_POINT"]
         collector.start()
         assert (collector.data / "underway").read_text() == ""

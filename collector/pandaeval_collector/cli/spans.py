@@ -20,7 +20,7 @@ def spans(
     output: Annotated[Path | None, typer.Option(help="Write here; if not given, to standard output.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")] = None,
 ) -> None:
-    """Write what is stored of a trace as length-delimited OTLP: for inspect and evaluate, also while a collector runs."""
+    """Write what is stored of a trace as length-delimited OTLP, for inspect and evaluate."""
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.errors import UserError
     from pandaeval_collector.store.shelf import stored_spans
