@@ -38,6 +38,10 @@ _MAX_COUNT = 0xFFFFFFFF
 _RUN = 1024
 
 
+class AboveCapError(Exception):
+    """A small span holds more of something than its cap."""
+
+
 class TooMuchError(ValueError):
     """So much in one trace that it is not made into objects."""
 

@@ -19,6 +19,7 @@ from pandaeval_otel.bounds import (
     SCOPE,
     SMALL,
     SPAN,
+    AboveCapError,
     Room,
     cut,
     inside,
@@ -50,7 +51,7 @@ def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, 
         left = room.left
         try:
             return _decode_small(chunk, room)
-        except _AboveCapError:
+        except AboveCapError:
             room.left = left
     found: list[tuple[RawSpan, bytes]] = []
     ids: dict[bytes, str] = {}
@@ -64,7 +65,7 @@ def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, 
                 left = room.left
                 try:
                     raw = _span(span, resource, scope, ids, room)
-                except _AboveCapError:
+                except AboveCapError:
                     room.left = left
                     span = parse(cut(encoded, SPAN, room))
                     raw = _span(span, resource, scope, ids, room)
@@ -73,7 +74,7 @@ def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, 
 
 
 def _decode_small(chunk: bytes, room: Room) -> list[tuple[RawSpan, bytes]]:
-    """The same, of a request that is parsed at once, which takes less time. Raises :class:`_AboveCapError`."""
+    """The same, of a request that is parsed at once, which takes less time. Raises :class:`AboveCapError`."""
     found: list[tuple[RawSpan, bytes]] = []
     ids: dict[bytes, str] = {}
     for resourced in Spans.FromString(chunk).resourced:
@@ -84,10 +85,6 @@ def _decode_small(chunk: bytes, room: Room) -> list[tuple[RawSpan, bytes]]:
                 raw = _span(span, resource, scope, ids, room)
                 found.append((raw, hash_and_strip(span)))
     return found
-
-
-class _AboveCapError(Exception):
-    """A span holds more of something than its cap."""
 
 
 def _resource(encoded: bytes, room: Room) -> Resource:
@@ -154,15 +151,15 @@ def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str], ro
     if events:
         objects += len(events)
         if len(events) > MAX_EVENTS:
-            raise _AboveCapError
+            raise AboveCapError
         told = tuple([_event(event, room) for event in events])
     if links:
         objects += len(links)
         if len(links) > MAX_LINKS:
-            raise _AboveCapError
+            raise AboveCapError
         pointed = tuple([RawLink(link.trace_id.hex(), link.span_id.hex()) for link in links])
     if objects > MAX_ATTRIBUTES and len(decoded) > MAX_ATTRIBUTES:
-        raise _AboveCapError
+        raise AboveCapError
     room.take(objects)
     # By position, in the order of the fields: as keywords they would take several times as long.
     return RawSpan(
@@ -188,7 +185,7 @@ def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str], ro
 def _event(event: Any, room: Room) -> RawEvent:
     decoded = _values(event.attributes, room)
     if len(decoded) > MAX_ATTRIBUTES:
-        raise _AboveCapError
+        raise AboveCapError
     room.take(len(decoded))
     return RawEvent(event.name, min(event.time_unix_nano, MAX_TIME), decoded)
 
