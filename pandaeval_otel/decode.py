@@ -6,17 +6,35 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 
-from pandaeval_otel.raw import RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
-from pandaeval_otel.skeleton import Spans
+from pandaeval_otel.bounds import (
+    LOG,
+    MAX_ATTRIBUTES,
+    MAX_EVENTS,
+    MAX_LINKS,
+    RESOURCE,
+    SCOPE,
+    SMALL,
+    SPAN,
+    AboveCapError,
+    Room,
+    cut,
+    inside,
+    outline,
+    within,
+)
+from pandaeval_otel.raw import MAX_TIME, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
+from pandaeval_otel.skeleton import Fields, Spans
 from pandaeval_otel.wire import hash_and_strip
 
 MAX_VALUE_CHARS = 1 << 20
 """Longer strings are cut here, with the length that they had: nothing that we compute needs more."""
 
+_ROOMY = 2 * MAX_ATTRIBUTES
+"""A message of so many bytes cannot hold more of anything than its cap."""
 _STRING = 0x0A
 """First byte of an ``AnyValue`` that is a string: field number and wire type."""
 _SHORT = 40
@@ -25,42 +43,94 @@ _KNOWN: dict[bytes, str | int | float] = {}
 _KNOWN_LIMIT = 4096
 
 
-def decode_spans(chunk: bytes) -> list[tuple[RawSpan, bytes]]:
-    """Each span of an OTLP trace request, with the hash of its content."""
+def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, bytes]]:
+    """Each span of an OTLP trace request, with the hash of its content; ``room``: what may be made of it. Raises
+    :class:`pandaeval_otel.bounds.TooMuchError`."""
+    room = room or Room()
+    if len(chunk) <= SMALL:
+        left = room.left
+        try:
+            return _decode_small(chunk, room)
+        except AboveCapError:
+            room.left = left
     found: list[tuple[RawSpan, bytes]] = []
     ids: dict[bytes, str] = {}
-    for resourced in Spans.FromString(chunk).resourced:
-        resource = _resource(resourced.resource)
+    parse = Fields.FromString
+    for resourced in outline(chunk).resourced:
+        resource = _resource(resourced.resource, room)
         for scoped in resourced.scoped:
-            scope = _scope(scoped.scope)
-            for span in scoped.spans:
-                raw = _span(span, resource, scope, ids)
+            scope = _scope(scoped.scope, room)
+            for encoded in scoped.items:
+                span = parse(within(encoded, SPAN, room))
+                left = room.left
+                try:
+                    raw = _span(span, resource, scope, ids, room)
+                except AboveCapError:
+                    room.left = left
+                    span = parse(cut(encoded, SPAN, room))
+                    raw = _span(span, resource, scope, ids, room)
                 found.append((raw, hash_and_strip(span)))
     return found
 
 
-@lru_cache(maxsize=64)  # spans of one process come with the same one, again and again
-def _resource(encoded: bytes) -> Resource:
-    return Resource(attributes(ResourceMessage.FromString(encoded).attributes))
+def _decode_small(chunk: bytes, room: Room) -> list[tuple[RawSpan, bytes]]:
+    """The same, of a request that is parsed at once, which takes less time. Raises :class:`AboveCapError`."""
+    found: list[tuple[RawSpan, bytes]] = []
+    ids: dict[bytes, str] = {}
+    for resourced in Spans.FromString(chunk).resourced:
+        resource = _resource(resourced.resource, room)
+        for scoped in resourced.scoped:
+            scope = _scope(scoped.scope, room)
+            for span in scoped.spans:
+                raw = _span(span, resource, scope, ids, room)
+                found.append((raw, hash_and_strip(span)))
+    return found
 
 
-@lru_cache(maxsize=256)
-def _scope(encoded: bytes) -> Scope:
-    message = InstrumentationScope.FromString(encoded)
+def _resource(encoded: bytes, room: Room) -> Resource:
+    return _small_resource(encoded) if len(encoded) <= _ROOMY else _any_resource(encoded, room)
+
+
+def _scope(encoded: bytes, room: Room) -> Scope:
+    return _small_scope(encoded) if len(encoded) <= _ROOMY else _any_scope(encoded, room)
+
+
+def _any_resource(encoded: bytes, room: Room) -> Resource:
+    decoded = attributes(ResourceMessage.FromString(cut(encoded, RESOURCE, room)).attributes)
+    room.take(len(decoded) + inside(decoded.values()))
+    return Resource(decoded)
+
+
+def _any_scope(encoded: bytes, room: Room) -> Scope:
+    message = InstrumentationScope.FromString(cut(encoded, SCOPE, room))
     return Scope(message.name, message.version)
 
 
-def decode_logs(chunk: bytes) -> Iterator[tuple[RawLog, bytes]]:
-    """Each log record of an OTLP logs request, with the hash of its content."""
-    for resource_logs in ExportLogsServiceRequest.FromString(chunk).resource_logs:
-        resource = Resource(attributes(resource_logs.resource.attributes))
-        for scope_logs in resource_logs.scope_logs:
-            scope = Scope(scope_logs.scope.name, scope_logs.scope.version)
-            for record in scope_logs.log_records:
-                yield _log(record, resource, scope), hash_and_strip(record)
+@lru_cache(maxsize=64)  # spans of one process come with the same one, again and again
+def _small_resource(encoded: bytes) -> Resource:
+    return _any_resource(encoded, Room())
 
 
-def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str]) -> RawSpan:
+@lru_cache(maxsize=256)
+def _small_scope(encoded: bytes) -> Scope:
+    return _any_scope(encoded, Room())
+
+
+def decode_logs(chunk: bytes, room: Room | None = None) -> Iterator[tuple[RawLog, bytes]]:
+    """Each log record of an OTLP logs request, with the hash of its content; ``room`` as in :func:`decode_spans`."""
+    room = room or Room()
+    for resourced in outline(chunk).resourced:
+        resource = _resource(resourced.resource, room)
+        for scoped in resourced.scoped:
+            scope = _scope(scoped.scope, room)
+            for encoded in scoped.items:
+                record = LogRecord.FromString(within(encoded, LOG, room))
+                if len(record.attributes) > MAX_ATTRIBUTES:
+                    record = LogRecord.FromString(cut(encoded, LOG, room))
+                yield _log(record, resource, scope, room), hash_and_strip(record)
+
+
+def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str], room: Room) -> RawSpan:
     """``ids``: hex of the ids that neighbours share, the trace's and their parent's."""
     trace, parent = span.trace_id, span.parent_span_id
     trace_id, parent_id = ids.get(trace), ids.get(parent)
@@ -73,6 +143,24 @@ def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str]) ->
         status = span.status
         code, message = status.code, status.message
     events, links = span.events, span.links
+    began, ended = span.start_time_unix_nano, span.end_time_unix_nano
+    decoded = _values(span.attributes, room)
+    objects = 1 + len(decoded)
+    told: tuple[RawEvent, ...] = ()
+    pointed: tuple[RawLink, ...] = ()
+    if events:
+        objects += len(events)
+        if len(events) > MAX_EVENTS:
+            raise AboveCapError
+        told = tuple([_event(event, room) for event in events])
+    if links:
+        objects += len(links)
+        if len(links) > MAX_LINKS:
+            raise AboveCapError
+        pointed = tuple([RawLink(link.trace_id.hex(), link.span_id.hex()) for link in links])
+    if objects > MAX_ATTRIBUTES and len(decoded) > MAX_ATTRIBUTES:
+        raise AboveCapError
+    room.take(objects)
     # By position, in the order of the fields: as keywords they would take several times as long.
     return RawSpan(
         trace_id,
@@ -80,13 +168,13 @@ def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str]) ->
         parent_id,
         span.name,
         span.kind,
-        span.start_time_unix_nano,
-        span.end_time_unix_nano,
+        began if began < MAX_TIME else MAX_TIME,
+        ended if ended < MAX_TIME else MAX_TIME,
         code,
         message,
-        _values(span.attributes),
-        tuple([RawEvent(e.name, e.time_unix_nano, _values(e.attributes)) for e in events]) if events else (),
-        tuple([RawLink(link.trace_id.hex(), link.span_id.hex()) for link in links]) if links else (),
+        decoded,
+        told,
+        pointed,
         resource,
         scope,
         span.flags,
@@ -94,14 +182,23 @@ def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str]) ->
     )
 
 
-def _log(record: Any, resource: Resource, scope: Scope) -> RawLog:
-    decoded = attributes(record.attributes)
+def _event(event: Any, room: Room) -> RawEvent:
+    decoded = _values(event.attributes, room)
+    if len(decoded) > MAX_ATTRIBUTES:
+        raise AboveCapError
+    room.take(len(decoded))
+    return RawEvent(event.name, min(event.time_unix_nano, MAX_TIME), decoded)
+
+
+def _log(record: Any, resource: Resource, scope: Scope, room: Room) -> RawLog:
+    decoded, body = attributes(record.attributes), value(record.body)
+    room.take(1 + len(decoded) + inside((*decoded.values(), body)))
     return RawLog(
         trace_id=record.trace_id.hex(),
         span_id=record.span_id.hex() if any(record.span_id) else "",
         event_name=record.event_name or str(decoded.get("event.name") or ""),
-        time_ns=record.time_unix_nano or record.observed_time_unix_nano,
-        body=value(record.body),
+        time_ns=min(record.time_unix_nano or record.observed_time_unix_nano, MAX_TIME),
+        body=body,
         attributes=decoded,
         severity=record.severity_number,
         resource=resource,
@@ -109,7 +206,7 @@ def _log(record: Any, resource: Resource, scope: Scope) -> RawLog:
     )
 
 
-def _values(encoded: Mapping[str, bytes]) -> dict[str, Any]:
+def _values(encoded: Mapping[str, bytes], room: Room) -> dict[str, Any]:
     """Attributes from a map of encoded values."""
     decoded: dict[str, Any] = {}
     known = _KNOWN.get
@@ -117,22 +214,23 @@ def _values(encoded: Mapping[str, bytes]) -> dict[str, Any]:
         data = encoded[key]
         if len(data) <= _SHORT:
             found = known(data)
-            decoded[key] = _short(data) if found is None else found
+            decoded[key] = _short(data, room) if found is None else found
         elif data[0] == _STRING and data[1] >= 0x80 > data[2] and len(data) == (data[1] & 0x7F | data[2] << 7) + 3:
             # One string and nothing else, as nearly all are: its length in two bytes (a varint), then itself.
             decoded[key] = data[3:].decode()
         else:
-            decoded[key] = _long(data)
+            decoded[key] = _long(data, room)
     return decoded
 
 
-def _short(data: bytes) -> Any:
+def _short(data: bytes, room: Room) -> Any:
     """One encoded value, remembered where it is a scalar."""
     if len(data) > 3 and data[0] == _STRING and len(data) == data[1] + 2:
         found: Any = data[2:].decode()
     else:
         found = value(AnyValue.FromString(data))
         if type(found) not in _SCALARS:
+            room.take(inside((found,)))
             return found
     if len(_KNOWN) >= _KNOWN_LIMIT:
         _KNOWN.clear()
@@ -140,11 +238,14 @@ def _short(data: bytes) -> Any:
     return found
 
 
-def _long(data: bytes) -> Any:
+def _long(data: bytes, room: Room) -> Any:
     """One encoded value; a string without a message where its length takes one byte, too."""
     if data[0] == _STRING and data[1] < 0x80 and len(data) == data[1] + 2:
         return data[2:].decode()
-    return value(AnyValue.FromString(data))
+    found = value(AnyValue.FromString(data))
+    if type(found) is not str:
+        room.take(inside((found,)))
+    return found
 
 
 _SCALARS = frozenset({str, int, float, bool})

@@ -11,6 +11,8 @@ from typing import Any
 
 from pandaeval_otel import semconv
 
+MAX_TIME = (1 << 63) - 1
+"""Later times, in nanoseconds, are taken for this one (in the year 2262): no store has more bits for them."""
 STATUS_UNSET, STATUS_OK, STATUS_ERROR = 0, 1, 2
 
 

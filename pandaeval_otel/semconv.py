@@ -112,7 +112,6 @@ PANDAEVAL_CASE_ID = "pandaeval.case.id"
 PANDAEVAL_TRIAL = "pandaeval.trial"
 PANDAEVAL_SAMPLED = "pandaeval.sampled"
 """``False`` on spans that the application records but does not sample: encoders leave that flag out."""
-EVALUATION_SCOPE = "pandaeval.evaluation"
 
 # --- Which session does a span belong to? ----------------------------------------------------------------------------
 RANK_OVERRIDE = 1

@@ -34,6 +34,15 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "SpansScoped": {"scope": (1, "bytes"), "spans": (2, "+Fields")},
     "SpansResourced": {"resource": (1, "bytes"), "scoped": (2, "+SpansScoped")},
     "Spans": {"resourced": (1, "+SpansResourced")},
+    # What assembly wants of a span. What may stand there many times is taken for one field, of which the last is kept.
+    "Head": {
+        "span_id": (2, "bytes"),
+        "parent_span_id": (4, "bytes"),
+        "attributes": (9, "bytes"),
+        "events": (11, "bytes"),
+        "links": (13, "bytes"),
+        "flags": (16, "fixed32"),
+    },
     "Status": {"message": (2, "string"), "code": (3, "int32")},
     "Event": {
         "time_unix_nano": (1, "fixed64"),
@@ -102,4 +111,4 @@ def _add_field(message: Any, name: str, number: int, kind: str) -> None:
 
 
 _classes = _build()
-Request, Spans = _classes["Request"], _classes["Spans"]
+Request, Spans, Fields, Head = (_classes[name] for name in ("Request", "Spans", "Fields", "Head"))

@@ -8,7 +8,7 @@ again a valid OTLP message) for about a microsecond a span. The real schema is p
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
@@ -18,11 +18,16 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from pandaeval_otel.skeleton import Request
+from pandaeval_otel.bounds import LOG, Room, outline, within
+from pandaeval_otel.own_output import is_own_record, is_own_span
+from pandaeval_otel.raw import MAX_TIME
+from pandaeval_otel.sifting import sifted
+from pandaeval_otel.skeleton import Head, Request
 
 OWN_SCOPE = "pandaeval.evaluation"
-"""Scope of everything that the collector emits; coming back in, it is counted and ignored."""
+"""Scope of everything that the collector emits; coming back in, it is counted and ignored (:mod:`own_output`)."""
 
 _KNOWN_REMOTE = 0x300  # "has is_remote" and "is_remote"
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
@@ -73,6 +78,8 @@ class Split:
     ignored: int = 0
     rejected: int = 0
     message: str = ""
+    claimed: int = 0
+    """Items in the collector's own scope that are not its output; they are among the others."""
 
 
 def split_traces(request: bytes, max_span_bytes: int = 1 << 25) -> Split:
@@ -80,21 +87,20 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25) -> Split:
 
     Spans without valid ids, or larger than ``max_span_bytes``, are rejected singly. Raises :class:`MalformedOtlpError`.
     """
-    full = _parse(ExportTraceServiceRequest, request)
-    skeleton = Request.FromString(request)
     split = Split([])
+    full, request = _parse(ExportTraceServiceRequest, Span, request, split)
+    skeleton = Request.FromString(request)
     builder = _Builder(split, logs=False)
     for resource_index, resource in enumerate(full.resource_spans):
         raw_resource = skeleton.resourced[resource_index]
         for scope_index, scope in enumerate(resource.scope_spans):
-            raw_spans = raw_resource.scoped[scope_index].items
+            spans, raw_spans = scope.spans, raw_resource.scoped[scope_index].items
             split.decoded += len(raw_spans)
             if scope.scope.name == OWN_SCOPE:
-                split.own_output += len(raw_spans)
-                continue
+                spans, raw_spans = _not_own(spans, raw_spans, is_own_span, split)
             # Straight-line code, and what neighbours share is looked up once: most of what a span costs at the door.
             trace_id, is_trace = b"", False
-            for span, raw in _in_turns(scope.spans, raw_spans):
+            for span, raw in _in_turns(spans, raw_spans):
                 started, own_trace = span.start_time_unix_nano, span.trace_id
                 if own_trace != trace_id or not trace_id:
                     trace_id = own_trace
@@ -121,19 +127,18 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25) -> Split:
     Only records that can belong to an agent's trace are kept: they name a trace, and carry an event name or a
     structured body. Ordinary log lines are counted as ``ignored``. Raises :class:`MalformedOtlpError`.
     """
-    full = _parse(ExportLogsServiceRequest, request)
-    skeleton = Request.FromString(request)
     split = Split([])
+    full, request = _parse(ExportLogsServiceRequest, LogRecord, request, split)
+    skeleton = Request.FromString(request)
     builder = _Builder(split, logs=True)
     for resource_index, resource in enumerate(full.resource_logs):
         raw_resource = skeleton.resourced[resource_index]
         for scope_index, scope in enumerate(resource.scope_logs):
-            raw_records = raw_resource.scoped[scope_index].items
+            records, raw_records = scope.log_records, raw_resource.scoped[scope_index].items
             split.decoded += len(raw_records)
             if scope.scope.name == OWN_SCOPE:
-                split.own_output += len(raw_records)
-                continue
-            for record, raw in _in_turns(scope.log_records, raw_records):
+                records, raw_records = _not_own(records, raw_records, is_own_record, split)
+            for record, raw in _in_turns(records, raw_records):
                 if len(record.trace_id) != 16 or record.trace_id == _NO_TRACE or not _is_event(record):
                     split.ignored += 1
                 elif len(raw) > max_record_bytes:
@@ -161,9 +166,18 @@ def hash_and_strip(message: Any) -> bytes:
     return sha256(message.SerializeToString(deterministic=True)).digest()[:16]
 
 
-def _parse(kind: Any, request: bytes) -> Any:
+def _parse(kind: Any, item: Any, request: bytes, split: Split) -> tuple[Any, bytes]:
+    """The request, and its bytes without the items that were rejected because they are none."""
     try:
-        return kind.FromString(request)
+        try:
+            return kind.FromString(request), request
+        except DecodeError:
+            request, bad, why = sifted(request, item)
+            if not bad:
+                raise
+            split.decoded = split.rejected = bad
+            split.message = f"{bad} of a kind that is no {item.DESCRIPTOR.full_name}: {why}"
+            return kind.FromString(request), request
     except DecodeError as error:
         raise MalformedOtlpError(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
 
@@ -178,6 +192,14 @@ def _with_turns(pairs: Iterator[tuple[Any, bytes]]) -> Iterator[tuple[Any, bytes
     while some := list(islice(pairs, _AT_ONCE)):
         yield from some
         time.sleep(0)
+
+
+def _not_own(items: Any, raw: Any, is_own: Callable[[Any], bool], split: Split) -> tuple[list[Any], list[bytes]]:
+    """Those in our scope that are not our own output, whatever they claim: they are taken like all others."""
+    kept = [pair for pair in zip(items, raw, strict=True) if not is_own(pair[0])]
+    split.own_output += len(items) - len(kept)
+    split.claimed += len(kept)
+    return [item for item, _ in kept], [data for _, data in kept]
 
 
 def _is_event(record: Any) -> bool:
@@ -214,9 +236,12 @@ class _Builder:
         split = self._split
         split.fragments = [fragment for fragment in self._fragments.values() if fragment.items]
         whole = len(split.fragments) == 1 and len(split.fragments[0].items) == split.decoded
+        if whole:  # and hardly anything but what they stand in
+            whole = sum(1 + len(resourced.scoped) for resourced in skeleton.resourced) <= 2 * split.decoded
         for number, fragment in enumerate(split.fragments, 1):
             if not number % _AT_ONCE:
                 time.sleep(0)
+            fragment.start_ns = min(fragment.start_ns, MAX_TIME)
             fragment.chunk = request if whole else self._chunk(self._kept[fragment.trace_id], skeleton)
         return split
 
@@ -234,7 +259,24 @@ class _Builder:
 
 
 def read_chunk(chunk: bytes, logs: bool) -> Iterator[Item]:
-    """The items of a stored chunk, to rebuild the index of open traces after a restart."""
-    split = split_logs(chunk) if logs else split_traces(chunk)
-    for fragment in split.fragments:
-        yield from fragment.items
+    """The items of a stored chunk, to rebuild the index of open traces after a restart. One item is parsed at a time:
+    whatever was stored, a start must not end over it. Raises :class:`MalformedOtlpError`."""
+    room = Room()
+    try:
+        for resourced in outline(chunk).resourced:
+            for scoped in resourced.scoped:
+                for raw in scoped.items:
+                    yield _log_item(within(raw, LOG, room)) if logs else _span_item(raw)
+    except (ValueError, DecodeError) as error:
+        raise MalformedOtlpError(str(error)) from error
+
+
+def _span_item(raw: bytes) -> Item:
+    head = Head.FromString(raw)
+    parent = head.parent_span_id
+    return Item(head.span_id, b"" if parent == _NO_SPAN else parent, head.flags & _KNOWN_REMOTE == _KNOWN_REMOTE)
+
+
+def _log_item(raw: bytes) -> Item:
+    record = LogRecord.FromString(raw)
+    return Item(b"L" + hash_and_strip(record)[:8], record.span_id)

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.understanding import Ready, Understanding, Understands
+from pandaeval_collector.underway import UnderWay
 from pandaeval_otel.assembly import DueTrace
 
 
@@ -43,9 +44,10 @@ class Ahead:
         self,
         understands: Understands,
         patiently: Callable[[Callable[[], Awaitable[Ready]]], Awaitable[Ready]],
+        under_way: UnderWay,
     ) -> None:
-        """``patiently`` does something again while the store fails."""
-        self._understands, self._patiently = understands, patiently
+        """``patiently`` does something again while the store fails; ``under_way`` is told what begins."""
+        self._understands, self._patiently, self._under_way = understands, patiently, under_way
         self._batches: deque[Batch] = deque()
 
     def fill(self, take: Callable[[], Sequence[DueTrace]]) -> None:
@@ -59,6 +61,7 @@ class Ahead:
 
     def begin(self, due: Sequence[DueTrace]) -> Batch:
         """A batch out of turn."""
+        self._under_way.begin(each.trace_id for each in due)
         return Batch(due, asyncio.ensure_future(self._understand(due)))
 
     def stop(self) -> None:

@@ -145,7 +145,14 @@ class Collector:
 
         understands = await self._start_workers(scorer)
         pipeline = Pipeline(
-            store, line, timing(config), self.telemetry, lambda _: wake(), on_runs=look, understands=understands
+            store,
+            line,
+            timing(config),
+            self.telemetry,
+            lambda _: wake(),
+            on_runs=look,
+            understands=understands,
+            trial=None if understands is not None else partial(self._workers, 1, scorer),
         )
         watching = Watching(store, pipeline)
 
@@ -210,15 +217,18 @@ class Collector:
         return Emitter(signals, labels, lambda results: self.telemetry.add("pandaeval.series.folded", "", results))
 
     async def _start_workers(self, scorer: Evaluator) -> Workers | None:
-        number, config = workers(self._config), self._config
+        number = workers(self._config)
         if not number:
             return None
-        level = logging.getLogger().getEffectiveLevel()
-        setup = Setup(Path(config.store.path), config.embedding.model, scorer.settings, level)
-        pool = Workers(number, setup, self._environ, self.telemetry)
+        pool = self._workers(number, scorer)
         self._parts.push_async_callback(pool.close)
         await pool.start()
         return pool
+
+    def _workers(self, number: int, scorer: Evaluator) -> Workers:
+        config, level = self._config, logging.getLogger().getEffectiveLevel()
+        setup = Setup(Path(config.store.path), config.embedding.model, scorer.settings, level)
+        return Workers(number, setup, self._environ, self.telemetry)
 
     async def _start_judge(self, store: Store, line: Line, scorer: Evaluator, pipeline: Pipeline) -> None:
         configured = judge(self._config)

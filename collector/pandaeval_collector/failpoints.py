@@ -7,6 +7,8 @@ seconds. Several are separated by commas. Not set, a fail point costs one look a
 The points, in the order in which a span meets them: ``after_decode`` ``before_commit`` ``after_commit`` ``after_ack``
 ``before_decide`` ``after_decide`` ``after_decision_commit`` ``before_export`` ``after_export``; ``during_resume`` at
 each chunk that a start takes up again; ``in_worker`` when a process of the line has understood a batch, and kills that.
+``over_trace=4BF9…:1`` is met whenever the trace whose id begins so is understood, in every process, those that are
+started again too.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ POINTS = (
     "after_export",
     "during_resume",
     "in_worker",
+    "over_trace",
 )
 _HANDED_OVER_S = 0.005
 
@@ -48,6 +51,7 @@ class _Point:
     left: int
     mode: str
     seconds: float
+    about: str = ""
 
 
 def arm(environ: Mapping[str, str]) -> None:
@@ -56,11 +60,12 @@ def arm(environ: Mapping[str, str]) -> None:
     _armed.clear()
     for entry in filter(None, environ.get(VARIABLE, "").split(",")):
         name, _, rest = entry.strip().partition(":")
+        name, _, about = name.partition("=")
         count, _, mode = rest.partition(":")
         mode, _, seconds = mode.partition("=")
         if name not in POINTS or not count.isdecimal() or mode not in ("", "kill", "raise", "delay"):
             raise ValueError(f"{VARIABLE}: {entry!r} is not POINT:COUNT[:kill|raise|delay=SECONDS]")
-        _armed[name] = _Point(int(count), mode or "kill", float(seconds or 0))
+        _armed[name] = _Point(int(count), mode or "kill", float(seconds or 0), about.lower())
     if _armed:
         _log.warning("fail points are armed: %s", environ[VARIABLE])
 
@@ -69,6 +74,18 @@ def reach(name: str) -> None:
     """The fail point itself. Any thread."""
     if _armed:
         _reached(name)
+
+
+def reach_over(name: str, about: str) -> None:
+    """The same, at one thing of many: ``about`` says which. Any thread."""
+    point = _armed.get(name)
+    if point is not None and point.about and about.startswith(point.about):
+        _reached(name)
+
+
+def lasting(value: str) -> str:
+    """What of :data:`VARIABLE` is still to be armed in the process that follows one which may have died of it."""
+    return ",".join(entry for entry in value.split(",") if entry.strip().startswith("over_trace"))
 
 
 def reach_soon(name: str) -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from google.protobuf.message import DecodeError
+
 from pandaeval_collector.chains import Forward
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.files import BadLine, Request
@@ -206,7 +208,11 @@ class FileRun:
     def _built(self, due: Iterable[DueTrace]) -> Iterator[Trace]:
         """The traces in normal form."""
         for each in due:
-            trace = build_trace(gather(self._store.read_chunks(each.chunks)), Closing(each.trigger))
+            try:
+                trace = build_trace(gather(self._store.read_chunks(each.chunks)), Closing(each.trigger))
+            except (ValueError, DecodeError) as error:
+                self.read.problem(f"trace {each.trace_id.hex()}: {error}")
+                continue
             if trace is not None:
                 yield trace
 
@@ -229,7 +235,10 @@ class FileRun:
         for index, chunk in enumerate(chunks):
             [(logs, data)] = self._store.read_chunks([chunk])
             total += len(data)
-            known.update(item.id for item in read_chunk(data, logs) if not item.is_log)
+            try:
+                known.update(item.id for item in read_chunk(data, logs) if not item.is_log)
+            except MalformedOtlpError:  # there is no end to what it holds: whoever decodes it will say so
+                return chunks[: index + 1], Trigger.MEMORY
             if len(known) >= self._rules.max_spans:
                 return chunks[: index + 1], Trigger.SPAN_LIMIT
             if total >= self._rules.max_bytes:

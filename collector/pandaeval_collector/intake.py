@@ -253,6 +253,7 @@ class Intake:
         add = self._telemetry.add
         add(instrument, "decoded", split.own_output + split.rejected + split.ignored)
         add(instrument, "own_output", split.own_output)
+        add("pandaeval.claims", "own_output", split.claimed, instrument.removeprefix("pandaeval."))
         add(instrument, "rejected", split.rejected, "invalid")
         add(instrument, "ignored", split.ignored, "no_trace")
 

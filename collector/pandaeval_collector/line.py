@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from pandaeval_collector.chains import Chains
 from pandaeval_collector.emission import Emitter
-from pandaeval_collector.evaluator import Evaluator
+from pandaeval_collector.evaluator import Evaluator, unread
 from pandaeval_collector.members import speak
 from pandaeval_collector.result import Result
 from pandaeval_collector.score import Why
@@ -33,6 +33,8 @@ class Decision:
     changes: WriteSet = field(default_factory=WriteSet)
     results: list[Result] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
+    failed: dict[bytes, str] = field(default_factory=dict)
+    """Traces that are set aside, and the kind of error."""
 
     @property
     def traces(self) -> list[Trace]:
@@ -42,7 +44,7 @@ class Decision:
     @property
     def not_genai(self) -> int:
         """Decided traces without an agent."""
-        return len(self.changes.traces) - len(self.runs)
+        return len(self.changes.traces) - len(self.runs) - len(self.failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,17 @@ class Line:
             changes.jobs = [job for run in decision.runs for job in run.jobs]
             speak([run.member for run in decision.runs if run.member.body["embedder"] is not None])
             results = self._sessions.file(decision.runs, places, changes)
+            for each, one in zip(due, understood, strict=True):
+                if one.failed is not None:
+                    results = [*results, *self._aside(each, *one.failed, decision)]
             first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
             self._add_results(results, decision, first_time)
+        return decision
+
+    def set_aside(self, due: DueTrace, kind: str, why: str) -> Decision:
+        """Gives up a trace that cannot be understood or filed: it must not be tried forever."""
+        decision = Decision(WriteSet(traces=[_row(due, Understood("", failed=(kind, why)))]))
+        self._add_results(self._aside(due, kind, why, decision), decision)
         return decision
 
     def close_sessions(self, session_ids: Iterable[str], trigger: Callable[[str], Trigger]) -> Decision:
@@ -119,6 +130,10 @@ class Line:
         self._add_results(decision.results, decision)
         return decision
 
+    def _aside(self, due: DueTrace, kind: str, why: str, decision: Decision) -> list[Result]:
+        decision.failed[due.trace_id] = kind
+        return self._evaluator.set_aside(unread(due), f"set aside: {kind}: {why}"[:500])
+
     # -- results -------------------------------------------------------------------------------------------------
 
     def _add_results(
@@ -151,4 +166,7 @@ class Line:
 
 
 def _row(due: DueTrace, understood: Understood) -> TraceRow:
-    return TraceRow(due.trace_id, due.revision, due.capped, understood.digest, due.known, due.chunks, due.size)
+    """One that is set aside has no digest, and that is final."""
+    failed = understood.failed is not None
+    digest, final = ("", True) if failed else (understood.digest, due.capped)
+    return TraceRow(due.trace_id, due.revision, final, digest, due.known, due.chunks, due.size)

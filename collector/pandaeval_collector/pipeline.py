@@ -22,11 +22,14 @@ from pandaeval_collector.intake import Intake
 from pandaeval_collector.line import Decision, Line
 from pandaeval_collector.receivers import Accepted, Submitted
 from pandaeval_collector.settling import Settling, Turns
-from pandaeval_collector.store import ResultRow, Store, TraceRow, WriteSet
+from pandaeval_collector.store import ResultRow, Store, WriteSet
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_collector.timing import Timing
+from pandaeval_collector.trial import Trial
 from pandaeval_collector.understanding import NotUnderstoodError, Run, Understands
+from pandaeval_collector.underway import HOPELESS, TOGETHER, UnderWay
 from pandaeval_collector.upkeep import Upkeep
+from pandaeval_collector.workers import Workers
 from pandaeval_otel.assembly import DueTrace, SessionAssembler, TraceAssembler
 from pandaeval_otel.model import Trigger
 
@@ -46,7 +49,7 @@ T = TypeVar("T")
 class Pipeline:
     """Implements :class:`pandaeval_collector.receivers.Ingest`. ``on_results`` is called on the event loop with the
     new rows of every commit, in order; ``on_runs`` with the agents' runs that were decided. ``understands``: ``None``
-    has the line itself do it."""
+    has the line itself do it; ``trial`` makes the process for traces that another one died over."""
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class Pipeline:
         clock: Callable[[], float] = time.monotonic,
         on_runs: Callable[[Sequence[Run]], None] | None = None,
         understands: Understands | None = None,
+        trial: Callable[[], Workers] | None = None,
     ) -> None:
         self.timing = timing or Timing()
         self.telemetry = telemetry or Telemetry()
@@ -74,7 +78,11 @@ class Pipeline:
         self._upkeep = Upkeep(store, timing.late_window, timing.retention, self.telemetry, self._traces.reopened)
         self._settling = Settling(store, line, self._patiently, self._settled)
         self._turns = Turns()
-        self._ahead = Ahead(understands or Here(line.understanding), self._patiently)
+        self._under_way = UnderWay(store.path)
+        self._trial = Trial(understands or Here(line.understanding), self._under_way.suspects, trial)
+        self._ahead = Ahead(self._trial, self._patiently, self._under_way)
+        self._held: list[DueTrace] = []
+        """Suspects that are due, each to be decided alone."""
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
         self._closing = 0
@@ -142,6 +150,8 @@ class Pipeline:
             await self.close_all(Trigger.SHUTDOWN)
         await self._ahead.drop()
         await self._settling.close()
+        await self._trial.close()
+        self._under_way.close()
         await self._upkeep.stop()
 
     async def close_all(self, trigger: Trigger) -> None:
@@ -153,11 +163,14 @@ class Pipeline:
     async def decide_all(self, trigger: Trigger) -> None:
         """Decides every open trace."""
         while True:
-            self._ahead.fill(partial(self._traces.take_all, trigger, _BATCH))
+            self._ahead.fill(partial(self._taken, partial(self._traces.take_all, trigger, _BATCH)))
             batch = self._ahead.next()
-            if batch is None:
+            if batch is not None:
+                await self._begin(batch)
+            elif self._held:
+                await self._next_alone()
+            else:
                 break
-            await self._begin(batch)
         await self._turns.rest()
 
     async def session_now(self, session_id: str) -> list[bytes]:
@@ -178,6 +191,7 @@ class Pipeline:
         for session_id in self._store.open_sessions():
             self._sessions.touch(session_id, now)
         self._intake.resume()
+        self._under_way.resume(self._traces.knows)
         if len(self._traces):
             _log.info("resumed %d open traces and %d open sessions", len(self._traces), len(self._sessions))
 
@@ -187,10 +201,12 @@ class Pipeline:
         try:
             while not self._stopping:
                 now = self._clock()
-                self._ahead.fill(partial(self._traces.take_due, now, _BATCH))
+                self._ahead.fill(partial(self._taken, partial(self._traces.take_due, now, _BATCH)))
                 batch = self._ahead.next()
                 if batch is not None:
                     await self._begin(batch)
+                elif self._held:
+                    await self._next_alone()
                 if batch is None or now >= look_at:
                     look_at = now + _LOOK_S
                     await self._turns.rest()
@@ -203,6 +219,28 @@ class Pipeline:
                     await asyncio.sleep(_TICK_S if batch is None else _GATHER_S)
         finally:
             await self._turns.rest()
+
+    def _taken(self, take: Callable[[], Sequence[DueTrace]]) -> Sequence[DueTrace]:
+        """What is due, but for suspects that have to be alone: nothing else is begun until they are decided."""
+        if self._held:
+            return ()
+        due = take()
+        deaths = self._under_way.deaths
+        self._held = sorted(
+            (each for each in due if deaths(each.trace_id) >= TOGETHER), key=lambda d: deaths(d.trace_id)
+        )
+        return [each for each in due if deaths(each.trace_id) < TOGETHER] if self._held else due
+
+    async def _next_alone(self) -> None:
+        """Decides the next suspect that has to be alone: those that most processes died over come last."""
+        await self._turns.rest()
+        due = self._held.pop(0)
+        if self._under_way.deaths(due.trace_id) >= HOPELESS:
+            why = "the collector ended each time while it was being decided"
+            await self._or_left(self._set_aside(due, "process_ended", why), "a trace")
+        else:
+            await self._begin(self._ahead.begin([due]))
+        await self._turns.rest()
 
     async def _begin(self, batch: Batch) -> None:
         """Returns when those before it are committed and the batch is decided. Any sooner, and the next one would be
@@ -230,10 +268,14 @@ class Pipeline:
             await self._close_sessions({session.session_id: session.trigger for session in sessions})
 
     async def _decide(self, batch: Batch, decided: asyncio.Event) -> None:
+        done = False
         try:
             await self._decide_or_give_up(batch, decided)
+            done = True
         finally:
             decided.set()
+            self._under_way.end([each.trace_id for each in batch.due], done)
+            await self._trial.rest()
 
     async def _decide_or_give_up(self, batch: Batch, decided: asyncio.Event) -> None:
         failpoints.reach("before_decide")
@@ -249,9 +291,18 @@ class Pipeline:
                     await self._decide_or_give_up(self._ahead.begin([each]), decided)
                 return
             _log.exception("trace %s could not be decided", due[0].trace_id.hex())
-            await self.settle(lambda: _given_up(due[0]))
             kind = error.kind if isinstance(error, NotUnderstoodError) else type(error).__name__
-            self.telemetry.add("pandaeval.traces", "failed", 1, kind)
+            await self._set_aside(due[0], kind, str(error).partition("\n")[0])
+            return
+        self._decided(due)
+
+    async def _set_aside(self, due: DueTrace, kind: str, why: str) -> None:
+        """Decides a trace without looking at it; its spans stay in the store as long as results do."""
+        await self.settle(lambda: self._line.set_aside(due, kind, why))
+        self._under_way.end([due.trace_id])
+        self._decided([due])
+
+    def _decided(self, due: Sequence[DueTrace]) -> None:
         for each in due:
             self._intake.decided(each)
         for trigger, number in Counter(each.trigger.value for each in due).items():
@@ -291,6 +342,9 @@ class Pipeline:
                 self._awaited.goes_on(session_id)
             if session_id not in self._awaited:
                 self._sessions.touch(session_id, now)
+        for trace_id, kind in decision.failed.items():
+            _log.error("trace %s is set aside (%s): its results are unscored", trace_id.hex(), kind)
+            self.telemetry.add("pandaeval.traces", "failed", 1, kind)
         try:
             if rows:
                 self._on_results(rows)
@@ -309,9 +363,3 @@ class Pipeline:
                 if self._stopping:
                     raise
                 await asyncio.sleep(_RETRY_S)
-
-
-def _given_up(due: DueTrace) -> Decision:
-    """A trace that we cannot read must not be tried forever; its spans stay in the store until they expire."""
-    row = TraceRow(due.trace_id, due.revision, True, "", due.known, due.chunks, due.size)
-    return Decision(WriteSet(traces=[row]))

@@ -52,6 +52,7 @@ def added_up(splits: Iterable[Split]) -> Split:
     for split in splits:
         whole.decoded += split.decoded
         whole.own_output += split.own_output
+        whole.claimed += split.claimed
         whole.ignored += split.ignored
     return whole
 

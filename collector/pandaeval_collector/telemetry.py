@@ -18,6 +18,12 @@ INSTRUMENTS: Mapping[str, Instrument] = {
     for each in (
         Instrument("pandaeval.spans", "counter", "{span}", "Spans decoded, by what became of them"),
         Instrument("pandaeval.logs", "counter", "{record}", "Log records decoded, by what became of them"),
+        Instrument(
+            "pandaeval.claims",
+            "counter",
+            "{item}",
+            "Spans and log records that claim to be the collector's own output and are not: taken like all others",
+        ),
         Instrument("pandaeval.items", "counter", "{item}", "Spans and log records taken up again or decided"),
         Instrument("pandaeval.traces", "counter", "{trace}", "Traces decided, by why they were closed"),
         Instrument("pandaeval.sessions", "counter", "{session}", "Sessions that could not be scored"),

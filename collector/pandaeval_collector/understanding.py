@@ -5,6 +5,8 @@ Nothing here depends on other traces or on what was decided before, so it may be
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -12,6 +14,7 @@ from typing import Protocol
 
 import orjson
 
+from pandaeval_collector import failpoints
 from pandaeval_collector.evaluator import Evaluator, trace_unit
 from pandaeval_collector.hints import Lacking, lacking
 from pandaeval_collector.members import CHAINED, Lost, Member, new_member
@@ -22,6 +25,8 @@ from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import Closing, build_trace, is_genai
+
+_log = logging.getLogger(__name__)
 
 _READ_BYTES = 4 << 20
 _CHAINED = "session told from the responses that its traces go on from: no span names one"
@@ -97,10 +102,12 @@ def with_session(trace: Trace, session_id: str) -> Trace:
 
 @dataclass(slots=True)
 class Understood:
-    """What became of one due trace. ``digest``: of its evidence; ``run``: ``None`` for a trace without an agent."""
+    """What became of one due trace. ``digest``: of its evidence; ``run``: ``None`` for a trace without an agent;
+    ``failed``: the kind of error and what it said, of one that could not be understood."""
 
     digest: str
     run: Run | None = None
+    failed: tuple[str, str] | None = None
 
     def without_spans(self) -> Understood:
         """As it goes to another process."""
@@ -135,29 +142,63 @@ class Understanding:
         self._chunks, self._evaluator = chunks, evaluator
 
     def of(self, due: Sequence[DueTrace]) -> list[Understood]:
-        """What became of each, in the same order. Raises for those that cannot be read."""
+        """What became of each, in the same order: one that cannot be read or understood costs no other. Raises where
+        the store fails."""
         with self._chunks.snapshot():
             built = [self._build(each, parts) for each, parts in self._read(due)]
         texts = self._evaluator.embed([one.trace for one in built if one.trace is not None])
         return [
-            Understood(one.digest, None if one.trace is None else self._run(one.trace, one.is_judged, texts))
+            Understood(one.digest, failed=one.failed)
+            if one.trace is None
+            else self._scored(one.trace, one.digest, one.is_judged, texts)
             for one in built
         ]
 
-    def _read(self, due: Sequence[DueTrace]) -> Iterator[tuple[DueTrace, Parts]]:
+    def _read(self, due: Sequence[DueTrace]) -> Iterator[tuple[DueTrace, Parts | Exception]]:
         """What is stored of each trace, read for as many at a time as memory is spared for."""
         for group in _groups(due):
-            chunks = self._chunks.chunks([id_ for each in group for id_ in each.chunks])
+            chunks = self._contents([id_ for each in group for id_ in each.chunks])
             for each in group:
-                yield each, [chunks.pop(id_) for id_ in sorted(set(each.chunks))]
+                found = self._contents(each.chunks) if isinstance(chunks, Exception) else chunks
+                if isinstance(found, Exception):
+                    yield each, found
+                else:
+                    yield each, [found.pop(id_) for id_ in sorted(set(each.chunks))]
 
-    def _build(self, due: DueTrace, parts: Parts) -> _Built:
+    def _contents(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]] | Exception:
+        try:
+            return self._chunks.chunks(ids)
+        except (sqlite3.Error, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - what is damaged in whichever way must not cost those beside it
+            return error
+
+    def _build(self, due: DueTrace, parts: Parts | Exception) -> _Built:
+        failpoints.reach_over("over_trace", due.trace_id.hex())
+        if isinstance(parts, Exception):
+            return _Built("", failed=_failed(due.trace_id.hex(), parts))
+        try:
+            return self._built(due, parts)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever spans hold that nobody thought of, it costs their trace alone
+            return _Built("", failed=_failed(due.trace_id.hex(), error))
+
+    def _built(self, due: DueTrace, parts: Parts) -> _Built:
         evidence = gather(parts)
         trace = build_trace(evidence, Closing(due.trigger, due.revision, due.late_spans))
         if trace is None or not is_genai(trace):
             return _Built(evidence.digest)
         attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
         return _Built(evidence.digest, trace, self._evaluator.judges(trace, attributes))
+
+    def _scored(self, trace: Trace, digest: str, is_judged: bool, texts: Texts) -> Understood:
+        try:
+            return Understood(digest, self._run(trace, is_judged, texts))
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            return Understood(digest, failed=_failed(trace.trace_id, error))
 
     def _run(self, trace: Trace, is_judged: bool, texts: Texts) -> Run:
         results = self._evaluator.trace(trace, texts)
@@ -188,11 +229,17 @@ class Understanding:
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """A trace that was read; ``trace``: ``None`` without an agent."""
+    """A trace that was read; ``trace``: ``None`` without an agent, or where it ``failed``."""
 
     digest: str
     trace: Trace | None = None
     is_judged: bool = False
+    failed: tuple[str, str] | None = None
+
+
+def _failed(trace_id: str, error: Exception) -> tuple[str, str]:
+    _log.error("trace %s cannot be understood", trace_id, exc_info=error)
+    return type(error).__name__, str(error)[:300]
 
 
 def _groups(due: Iterable[DueTrace]) -> Iterator[list[DueTrace]]:

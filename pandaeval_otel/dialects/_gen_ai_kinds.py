@@ -39,23 +39,28 @@ _KINDS = {
 _MERGED_TOOLS = "(merged tools)"
 """ADK closes parallel calls with a span of this tool name. No tool was called."""
 # Looked up here and not in another module: this is asked of every span.
-_OPERATION, _TOOL_NAME, _EVALUATION_SCOPE = semconv.OPERATION, semconv.TOOL_NAME, semconv.EVALUATION_SCOPE
+_OPERATION, _TOOL_NAME, _TOOL_CALL_ID = semconv.OPERATION, semconv.TOOL_NAME, semconv.TOOL_CALL_ID
 _EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
 
 
 def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
     """The span's kind; ``None`` where nothing on it tells."""
-    if span.scope.name == _EVALUATION_SCOPE:
-        return Kind.EVALUATION
     operation = attributes.get(_OPERATION)
     kind = _KINDS.get(operation) if type(operation) is str else None
     if kind is not None:
         return Kind.STEP if attributes.get(_TOOL_NAME) == _MERGED_TOOLS else kind
-    if any(key in attributes for key in _EVALUATION_KEYS):
+    if any(key in attributes for key in _EVALUATION_KEYS) and not _names_tool(span, attributes):
         return Kind.EVALUATION
     if operation and identifier(operation):
         return Kind.STEP
     return _kind_without_operation(span, attributes) or (Kind.STEP if operation else None)
+
+
+def _names_tool(span: RawSpan, attributes: Mapping[str, Any]) -> bool:
+    """Whether a span is a tool's, whatever score stands on it: nothing that an agent did is taken for a score."""
+    if _TOOL_NAME in attributes or _TOOL_CALL_ID in attributes or semconv.MCP_METHOD in attributes:
+        return True
+    return kind_by_name(span.name)[0] is Kind.TOOL
 
 
 def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:

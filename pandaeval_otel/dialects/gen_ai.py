@@ -55,7 +55,7 @@ class GenAI:
     name = "gen_ai"
     priority = 40
     roots = frozenset({"gen_ai", "mcp"})
-    scopes = (semconv.EVALUATION_SCOPE,)
+    scopes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
+from pandaeval_otel.bounds import NOTE, Room
 from pandaeval_otel.decode import decode_logs, decode_spans
 from pandaeval_otel.raw import RawLog, RawSpan
 
@@ -18,25 +19,29 @@ _EARLIEST = attrgetter("start_ns", "span_id")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Spans by (start, id) and log records by (time, content), without copies. ``digest``: 32 hex digits."""
+    """Spans by (start, id) and log records by (time, content), without copies. ``digest``: 32 hex digits; ``notes``: on
+    what is missing."""
 
     spans: tuple[RawSpan, ...]
     logs: tuple[RawLog, ...]
     digest: str
+    notes: tuple[str, ...] = ()
 
 
 def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
     """Decodes stored chunks, ``(is_logs, bytes)`` each, of one trace.
 
-    Of differing copies of a span the one with most attributes, then most content, then the larger hash is kept.
+    Of differing copies of a span the one with most attributes, then most content, then the larger hash is kept. Raises
+    :class:`pandaeval_otel.bounds.TooMuchError` where they would take too much memory.
     """
+    room = Room()
     spans: dict[str, tuple[RawSpan, bytes]] = {}
     logs: dict[bytes, RawLog] = {}
     for is_logs, chunk in chunks:
         if is_logs:
-            logs.update((digest, log) for log, digest in decode_logs(chunk))
+            logs.update((digest, log) for log, digest in decode_logs(chunk, room))
             continue
-        for pair in decode_spans(chunk):
+        for pair in decode_spans(chunk, room):
             span_id = pair[0].span_id
             kept = spans.get(span_id)
             if kept is None or (kept[1] != pair[1] and _rank(*pair) > _rank(*kept)):
@@ -47,6 +52,7 @@ def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
         tuple(sorted([span for span, _ in spans.values()], key=_EARLIEST)),
         tuple([log for _, log in sorted(logs.items(), key=lambda item: (item[1].time_ns, item[0]))]) if logs else (),
         hashlib.blake2b(b"".join(hashed), digest_size=16).hexdigest(),
+        (NOTE,) if room.cut else (),
     )
 
 

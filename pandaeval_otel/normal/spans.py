@@ -27,7 +27,7 @@ _CACHE_LIMIT = 1_000
 _EVENT_ROOTS = 16
 """Events of a span whose keys are looked at for roots: they repeat themselves."""
 _PLAIN = "plain"
-_OTHER = Kind.OTHER
+_EVALUATION, _OTHER, _TOOL = Kind.EVALUATION, Kind.OTHER, Kind.TOOL
 _NOTHING_SAID = Reading()
 _NO_MARKS: frozenset[str] = frozenset()
 
@@ -205,13 +205,16 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
     sessions = said.session_ids
     flags = raw.flags
     own = _own(raw.attributes) if has_own else {}
+    kind = said.kind or _OTHER
+    if kind is _EVALUATION and said.tool_name:
+        kind = _TOOL  # which tool was called is no score, whatever else the span says of itself
     # By position, in the order of the fields: as keywords they would take five times as long.
     return Span(
         raw.trace_id,
         raw.span_id,
         raw.parent_id,
         raw.name,
-        said.kind or _OTHER,
+        kind,
         raw.start_ns,
         raw.end_ns,
         said.error,

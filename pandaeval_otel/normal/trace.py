@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_otel.model import Kind, Reasoning, Span, ToolDefinition, Trace, Trigger, Usage
+from pandaeval_otel.bounds import NOTE
+from pandaeval_otel.model import Kind, Reasoning, Span, ToolDefinition, ToolRequest, Trace, Trigger, Usage
 from pandaeval_otel.names import bounded
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.evidence import Evidence
@@ -21,6 +22,7 @@ from pandaeval_otel.raw import RawLog
 # To look up a member of an enum costs several times what these cost, and it is done for every span.
 _AGENT, _EVALUATION, _LLM, _STEP = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP
 _RUN_OR_CALL = RUNS | {Kind.LLM}
+_JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
 
@@ -41,15 +43,16 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
     for log in evidence.logs:
         by_span.setdefault(log.span_id, []).append(log)
     spans = [normalize(raw, by_span.get(raw.span_id, ())) for raw in evidence.spans]
-    return trace_of(spans, evidence.digest, closing or Closing())
+    return trace_of(spans, evidence.digest, closing or Closing(), evidence.notes)
 
 
-def trace_of(spans: Sequence[Span], digest: str, closing: Closing) -> Trace:
-    """The trace that ``spans`` (normal, at least one, ids unique, in any order) make up."""
+def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[str, ...] = ()) -> Trace:
+    """The trace that ``spans`` (normal, at least one, ids unique, in any order) make up; ``notes`` on them."""
     whole = Tree(spans)
     complete = any(not top.parent_id for top in whole.tops)
     missing = [top for top in whole.tops if top.parent_id]
-    tree, folded = merge_duplicates(_without_evaluations(whole))
+    judged = _evaluations(whole)
+    tree, folded = merge_duplicates(_without(whole, judged))
     roots = tree.roots
     root = roots[0] if roots else _outermost(tree)
     said = turns(tree)
@@ -84,7 +87,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing) -> Trace:
         usage=_usage(models, roots),
         dialects=_dialects(facts.dialects),
         dropped_attributes=sum([span.dropped_attributes for span in spans]),
-        notes=_notes(facts, said.notes, folded),
+        notes=_notes(facts, (*notes, *_on_evaluations(judged), *said.notes), folded),
         digest=digest,
         revision=closing.revision,
         late_spans=closing.late_spans,
@@ -134,15 +137,31 @@ def is_genai(trace: Trace) -> bool:
     return any(span.kind in _GENAI or (span.kind is _STEP and (span.input or span.output)) for span in trace.spans)
 
 
-def _without_evaluations(tree: Tree) -> Tree:
-    """Scores of somebody else, and the judges' own model calls below them, are no part of what the agent did."""
-    dropped: set[str] = set()
+def _evaluations(tree: Tree) -> set[str]:
+    """Ids of scores of somebody else and of the judges' own model calls below them, which are no part of what the agent
+    did. What holds anything else (a tool call, an agent) is none of these: naming a span a score hides nothing."""
+    found: set[str] = set()
     for span in tree.spans:
-        if span.kind is _EVALUATION and span.span_id not in dropped:
-            dropped.update(inner.span_id for inner in (span, *tree.below(span)))
-    if not 0 < len(dropped) < len(tree.spans):
-        return tree
-    return Tree(span for span in tree.spans if span.span_id not in dropped)
+        if span.kind is _EVALUATION and span.span_id not in found:
+            whole = (span, *tree.below(span))
+            if not any(_acts(inner) for inner in whole):
+                found.update(inner.span_id for inner in whole)
+    return found if len(found) < len(tree.spans) else set()
+
+
+def _acts(span: Span) -> bool:
+    """Whether somebody did more here than to judge."""
+    if span.kind not in _JUDGING:
+        return True
+    return any(type(part) is ToolRequest for message in span.output or () for part in message.parts)
+
+
+def _without(tree: Tree, left_out: set[str]) -> Tree:
+    return Tree(span for span in tree.spans if span.span_id not in left_out) if left_out else tree
+
+
+def _on_evaluations(left_out: set[str]) -> tuple[str, ...]:
+    return (f"{len(left_out)} spans of evaluations are not the agent's: left out",) if left_out else ()
 
 
 def _outermost(tree: Tree) -> Span:
@@ -241,7 +260,8 @@ def _notes(facts: _Facts, notes: Iterable[str], folded: int) -> tuple[str, ...]:
     if folded:
         said.append(f"{folded} duplicate span{'s' if folded > 1 else ''} of the same call folded")
     if facts.dropped:
-        said.append(f"{facts.dropped} attributes were dropped by the SDK's limit (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)")
+        by = "by a limit" if NOTE in said else "by the SDK's limit (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)"
+        said.append(f"{facts.dropped} attributes were dropped {by}")
     return _distinct(said)
 
 

@@ -14,7 +14,7 @@ from operator import attrgetter
 from pandaeval_otel.model import Kind, Span
 
 RUNS = frozenset({Kind.AGENT, Kind.WORKFLOW})
-ASIDES = frozenset({Kind.TOOL, Kind.RETRIEVAL, Kind.GUARDRAIL})
+ASIDES = frozenset({Kind.TOOL, Kind.RETRIEVAL, Kind.GUARDRAIL, Kind.EVALUATION})
 """Kinds that serve an agent: what models say inside of them is not said to the user."""
 WORK = RUNS | ASIDES | {Kind.LLM}
 """Kinds that do something of their own; all others only stand between them."""

@@ -124,6 +124,12 @@ class RunningLine:
             each for each in self.results() if each["trace_id"] == trace.trace_id.hex() and each["metric"] == metric
         ]
 
+    def results_of(self, trace: MadeTrace) -> list[dict[str, Any]]:
+        """All results about a trace, at least one."""
+        found = [each for each in self.results() if each["trace_id"] == trace.trace_id.hex()]
+        assert found
+        return [each for each in found if each["level"] == "trace"]
+
     def standing(self) -> Standing:
         """Id and score of each result that stands."""
         return ids_and_scores(self.results())

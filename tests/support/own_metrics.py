@@ -18,6 +18,7 @@ _JUDGED = "`gen_ai.evaluation.name`, `gen_ai.request.model`, `outcome`"
 ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.spans": "`outcome`: decoded = stored + duplicate + own_output + rejected + ignored; `reason`",
     "pandaeval.logs": "as spans",
+    "pandaeval.claims": "`outcome`: own_output; `reason`: spans, logs",
     "pandaeval.items": "`outcome`: resumed, decided",
     "pandaeval.traces": "`outcome`: decided, failed; `reason`: root_ended, explicit, idle, max_age, span_limit …",
     "pandaeval.sessions": "`outcome`: failed; `reason`",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandaeval_collector
 import pytest
-from pandaeval_collector.failpoints import POINTS, VARIABLE, FailPointError, arm, reach, reach_soon
+from pandaeval_collector.failpoints import POINTS, VARIABLE, FailPointError, arm, lasting, reach, reach_over, reach_soon
 
 
 @pytest.fixture(autouse=True)
@@ -78,4 +78,15 @@ def test_what_is_not_understood_is_an_error(wrong: str) -> None:
 def test_every_point_stands_in_the_code() -> None:
     files = Path(pandaeval_collector.__file__).parent.rglob("*.py")
     source = "".join(file.read_text() for file in files if file.name != "failpoints.py")
-    assert set(re.findall(r'failpoints\.reach(?:_soon)?\("(\w+)"\)', source)) == set(POINTS)
+    assert set(re.findall(r'failpoints\.reach(?:_soon|_over)?\("(\w+)"[,)]', source)) == set(POINTS)
+
+
+def test_one_about_a_trace_is_met_at_that_trace_alone_and_again_in_the_next_process() -> None:
+    value = "after_commit:3, over_trace=4BF9:2:raise"
+    arm({VARIABLE: value})
+    reach_over("over_trace", "4bf900")
+    reach_over("over_trace", "5bf900")
+    with pytest.raises(FailPointError, match="over_trace"):
+        reach_over("over_trace", "4bf901")
+    assert lasting(value).strip() == "over_trace=4BF9:2:raise"
+    assert lasting("after_commit:3") == lasting("") == ""

@@ -382,7 +382,9 @@ def test_provider_names_decide_nothing() -> None:
 
 def test_evaluation_carriers() -> None:
     assert read({"gen_ai.evaluation.name": "x", "gen_ai.evaluation.score.value": 1.0}).kind is Kind.EVALUATION
-    assert read({**CHAT}, scope=Scope("pandaeval.evaluation")).kind is Kind.EVALUATION
+    assert read({**CHAT}, scope=Scope("pandaeval.evaluation")).kind is Kind.LLM, "a scope is only a claim"
+    on_tool = {"gen_ai.evaluation.name": "x", "gen_ai.tool.name": "search"}
+    assert read(on_tool).kind is Kind.TOOL, "which tool was called is no score"
     scored = read({**CURRENT, "gen_ai.evaluation.score.value": 1.0})
     assert scored.kind is Kind.LLM, "a score on the evaluated span does not make it an evaluation"
     assert read(CHAT, events=(event("gen_ai.evaluation.result"),)).kind is Kind.LLM

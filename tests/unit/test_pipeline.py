@@ -23,10 +23,10 @@ from support.doors import until
 from support.embedder import WordEmbedder
 from support.line import RunningLine, as_file, cut, in_session
 from support.made_traces import Composer, MadeTrace
+from support.own_output import output_about
 from support.wire_bytes import tiny_spans
 
 from pandaeval_otel.assembly import CloseRules
-from pandaeval_otel.wire import OWN_SCOPE
 
 QUIET = 11.0
 REOPENED = 6.0
@@ -249,7 +249,7 @@ class TestTrouble:
             damage(line, bad)
             await line.settle()
             assert line.telemetry.total("pandaeval.traces", "failed") == 1
-            assert not line.of(bad, "coherence")
+            assert {(each["outcome"], each["why"]) for each in line.results_of(bad)} == {("unscored", "metric_error")}
             assert line.of(good, "coherence")
             await line.restart()
             assert not line.pipeline.open_traces
@@ -488,12 +488,11 @@ class TestTakingIn:
         assert residuals == {0}
 
     async def test_own_output_is_counted_and_ignored(self, tmp_path: Path) -> None:
-        [trace] = in_one_session(1)
-        request = trace.request()
-        request.resource_spans[0].scope_spans[0].scope.name = OWN_SCOPE
+        request = output_about(in_one_session(1)).traces
         async with RunningLine(tmp_path) as line:
             assert await line.pipeline.traces(request.SerializeToString()) == Accepted()
-            assert line.telemetry.total("pandaeval.spans", "own_output") == len(trace.spans)
+            sent = len(request.resource_spans[0].scope_spans[0].spans)
+            assert line.telemetry.total("pandaeval.spans", "own_output") == sent > 0
             assert not line.pipeline.open_traces
 
     async def test_a_span_without_ids_is_rejected_alone(self, tmp_path: Path) -> None:

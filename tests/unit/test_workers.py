@@ -175,7 +175,9 @@ class TestWhatDies:
             assert line.telemetry.total("pandaeval.traces", "decided") == len(traces)
             decided = {row[0] for row in line.store._access.reader().execute("SELECT trace_id FROM traces")}
             assert decided == {trace.trace_id for trace in traces}
-            assert not line.of(deadly, "tool_loop")
+            aside = line.results_of(deadly)
+            assert {(each["outcome"], each["why"]) for each in aside} == {("unscored", "metric_error")}
+            assert "worker_ended" in aside[0]["reason"]
             await line.restart()
             assert not line.pipeline.open_traces
 

@@ -156,6 +156,15 @@ def test_a_group_whose_commit_fails_is_tried_one_by_one(rig: Rig) -> None:
     assert rig.numbers() == [1, 2]
 
 
+def test_one_bad_job_among_many_costs_few_commits(rig: Rig) -> None:
+    rig.hold()
+    futures = [rig.insert(number) for number in (*range(100), 50, *range(100, 200))]
+    rig.gate.set()
+    assert [outcome(future) for future in futures].count(sqlite3.IntegrityError) == 1
+    assert rig.numbers() == [*range(200)]
+    assert rig.writer.commits < 20
+
+
 def test_it_outlives_a_rollback_that_fails(rig: Rig) -> None:
     rig.failures |= {"COMMIT": 1, "ROLLBACK": 1}
     assert outcome(rig.insert(1)) is sqlite3.OperationalError

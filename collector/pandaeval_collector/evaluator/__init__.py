@@ -3,6 +3,6 @@
 from pandaeval_collector.evaluator.evaluator import Evaluator
 from pandaeval_collector.evaluator.judged import PASSING, Question
 from pandaeval_collector.evaluator.settings import JudgeSettings, Settings
-from pandaeval_collector.evaluator.unit import trace_unit
+from pandaeval_collector.evaluator.unit import trace_unit, unread
 
-__all__ = ["PASSING", "Evaluator", "JudgeSettings", "Question", "Settings", "trace_unit"]
+__all__ = ["PASSING", "Evaluator", "JudgeSettings", "Question", "Settings", "trace_unit", "unread"]

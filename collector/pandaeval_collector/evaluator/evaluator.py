@@ -32,7 +32,7 @@ from pandaeval_collector.metric import (
     registry,
 )
 from pandaeval_collector.result import Result, Unit, now
-from pandaeval_collector.score import Finding, Unscored
+from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_otel.model import Trace
 
 
@@ -62,6 +62,11 @@ class Evaluator:
         """Results of the metrics that look at one trace alone."""
         unit = trace_unit(trace)
         return self._run(self._trace, trace, unit, lambda t: TraceContext(texts, t), self._refusal(trace))
+
+    def set_aside(self, unit: Unit, reason: str) -> list[Result]:
+        """Results of the same metrics where nobody can look at the trace."""
+        metrics = [self._preparation.of(metric) for metric in self._trace]
+        return [_result(each, unit, Unscored(Why.METRIC_ERROR, reason), 0.0, now()) for each in metrics]
 
     def in_session(self, trace: Trace, unit: Unit, texts: Texts, earlier: tuple[EarlierOutput, ...]) -> list[Result]:
         """Results of the metrics that compare a trace, which needs no spans for it, with its session; the evidence of

@@ -7,7 +7,6 @@ sampled flag; and most of what a result says many others say alike, so its parts
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +32,9 @@ from pandaeval_collector.exporters._fields import (
 )
 from pandaeval_collector.result import Result, nanoseconds, written
 from pandaeval_collector.score import Assumed, Score, Unscored
+from pandaeval_otel.own_output import EVENT as EVENT_NAME
+from pandaeval_otel.own_output import span_ids
 
-EVENT_NAME = "gen_ai.evaluation.result"
 _FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error"})
 """Whys that mean the evaluation itself failed: reported as ``error.type``."""
 _SAMPLED, _HAS_IS_REMOTE, _IS_REMOTE = 0x1, 0x100, 0x200
@@ -128,15 +128,15 @@ def _judged_span(each: Said) -> bytes:
 
 def _span(group: Sequence[Said], what: str, attributes: bytes) -> bytes:
     unit = group[0].result.unit
-    own = hashlib.blake2b(".".join([each.result.id for each in group]).encode(), digest_size=24).digest()
+    own_trace, own_id = span_ids([each.result.id for each in group])
     if unit.level == "session":
-        about = sized(1, own[:16]) + b"".join(_link(target) for target in unit.trace_ids)
+        about = sized(1, own_trace) + b"".join(_link(target) for target in unit.trace_ids)
     else:
         about = sized(1, bytes.fromhex(unit.trace_id)) + sized(4, bytes.fromhex(unit.span_id))
     began, ended = fixed64(unit.end_ns), fixed64(unit.end_ns + _SPAN_NS)
     events = [_event(ended, each) for each in group]
     alike = _span_alike(what, unit.level)
-    return b"".join((about, sized(2, own[16:]), b"\x39", began, b"\x41", ended, alike, attributes, *events))
+    return b"".join((about, sized(2, own_id), b"\x39", began, b"\x41", ended, alike, attributes, *events))
 
 
 def _event(time: bytes, each: Said) -> bytes:

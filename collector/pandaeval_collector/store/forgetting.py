@@ -1,4 +1,5 @@
-"""What the store forgets with age: raw spans after the late window, all else after the retention, some at a time."""
+"""What the store forgets with age, some at a time: raw spans after the late window, those of traces that are set aside
+(which have no digest) and all else after the retention."""
 
 from __future__ import annotations
 
@@ -40,10 +41,11 @@ def forget(
 ) -> int:
     """See :meth:`pandaeval_collector.store.Store.forget`."""
     rows = connection.execute(
-        """SELECT trace_id, chunks, no FROM traces WHERE decided_at < ? AND size > 0 AND NOT EXISTS
+        """SELECT trace_id, chunks, no FROM traces WHERE decided_at < ? AND size > 0
+           AND (digest != '' OR decided_at < ?) AND NOT EXISTS
            (SELECT 1 FROM jobs WHERE jobs.trace = traces.no AND jobs.state IN ('due', 'leased'))
            ORDER BY decided_at LIMIT ?""",
-        (now - late_window_s, limit),
+        (now - late_window_s, now - retention_s, limit),
     ).fetchall()
     rows = [row for row in rows if row[0] not in keep]
     if rows:

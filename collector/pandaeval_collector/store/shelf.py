@@ -25,6 +25,20 @@ def contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tupl
     return found
 
 
+def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
+    """The requests that the data directory ``path`` holds of a trace, oldest first; also while a collector has it open.
+    Raises ``FileNotFoundError``."""
+    file = path / FILE_NAME
+    if not file.is_file():
+        raise FileNotFoundError(str(file))
+    reader = connect(file, "off", read_only=True)
+    try:
+        rows = reader.execute("SELECT packed, data FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,)).fetchall()
+    finally:
+        reader.close()
+    return [unpack(packed, data) for packed, data in rows]
+
+
 class Shelf:
     """The chunks of a store that another process has open. It is read only; what was committed before a snapshot began
     is seen in it. One thread."""

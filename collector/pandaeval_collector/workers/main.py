@@ -7,12 +7,14 @@ it is ready or else says why it is not; then one batch of traces in, one answer 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import signal
 import sys
 import threading
 from collections.abc import Iterable
+from pathlib import Path
 from typing import BinaryIO
 
 from pandaeval_collector import failpoints
@@ -54,6 +56,7 @@ def main() -> None:
     """Serve until standard input ends."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # sent to all processes of a service at once: the collector decides
+    _go_first()
     frames = Frames()
     first = frames.read()
     if first is None:
@@ -71,6 +74,12 @@ def main() -> None:
         except Exception as error:  # noqa: BLE001 - the parent decides what becomes of a trace that cannot be read
             answer = wire.pack_error(error)
         frames.write(answer)
+
+
+def _go_first() -> None:
+    """Where memory runs out, this process may be started again; the collector would have to begin anew."""
+    with contextlib.suppress(OSError):  # no Linux, or not allowed
+        Path("/proc/self/oom_score_adj").write_text("500")
 
 
 def _open(setup: wire.Setup) -> Understanding:

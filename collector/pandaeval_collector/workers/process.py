@@ -170,7 +170,8 @@ class Worker:
             why = said.decode(errors="replace") if said else f"it ended at once with {code}; see above"
             raise WorkerStartError(f"a process of the line (line.workers) does not start: {why}")
         self._telemetry.add("pandaeval.workers", "started")
-        self._environ.pop(failpoints.VARIABLE, None)  # a point that killed one process is not armed in the next
+        # A point that killed one process is not armed in the next.
+        self._environ[failpoints.VARIABLE] = failpoints.lasting(self._environ.get(failpoints.VARIABLE, ""))
         self._process = process
         self._on_change()
         return process

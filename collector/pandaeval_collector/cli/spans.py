@@ -1,0 +1,46 @@
+"""``pandaeval spans``: the spans of a trace that a data directory still holds, as they came, for the other commands."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("spans")(spans)
+
+
+def spans(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="The trace's id, 32 hex digits.")],
+    output: Annotated[Path | None, typer.Option(help="Write here; if not given, to standard output.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")] = None,
+) -> None:
+    """Write what is stored of a trace as length-delimited OTLP, for inspect and evaluate."""
+    from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.store.shelf import stored_spans
+
+    try:
+        trace_id = bytes.fromhex(trace)
+    except ValueError:
+        raise UserError(f"{trace!r} is not the id of a trace (32 hex digits)") from None
+    folder = Path(resolve_config(config).config.store.path)
+    try:
+        found = stored_spans(folder, trace_id)
+    except (FileNotFoundError, sqlite3.OperationalError) as error:
+        raise UserError(f"there is no store to be read in {folder} (store.path or PANDAEVAL_DATA): {error}") from error
+    if not found:
+        raise UserError(
+            f"no spans of {trace} in {folder}: those of a scored trace are kept for late.window, those of one that was "
+            "set aside for store.retention"
+        )
+    written = b"".join(len(data).to_bytes(4, "big") + data for data in found)
+    if output is None:
+        sys.stdout.buffer.write(written)
+    else:
+        output.write_bytes(written)

@@ -1,0 +1,148 @@
+"""Traces that would end whoever reads them: what they hold, or a kill each time they are met."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from pandaeval_collector.cli._app import app
+from pandaeval_collector.files import Input
+from pandaeval_collector.store import Chunk, Store
+from support.collector import CollectorProcess, children_of
+from support.made_traces import Composer, MadeTrace
+from support.senders import GrpcDoor
+from typer.testing import CliRunner
+
+from pandaeval_otel.normal.evidence import Evidence, gather
+
+EMPTY_EVENT = b"\x5a\x00"
+PEAK = 400 << 20
+"""Bytes of memory that a collector has in RAM at most while it decides such a trace; ten times as many are in it."""
+
+
+def composed(number: int) -> list[MadeTrace]:
+    composer = Composer(1)
+    return [composer.trace(5) for _ in range(number)]
+
+
+def with_events(number: int) -> bytes:
+    """A request of one agent's span with so many events without content."""
+    head = Span(trace_id=b"p" * 16, span_id=b"poison__", name="invoke_agent x", start_time_unix_nano=10**18)
+    span = head.SerializeToString() + EMPTY_EVENT * number
+    for tag in (0x12, 0x12, 0x0A):
+        size, left = bytearray(), len(span)
+        while left > 0x7F:
+            size.append(left & 0x7F | 0x80)
+            left >>= 7
+        span = bytes((tag, *size, left)) + span
+    return span
+
+
+def send(collector: CollectorProcess, traces: list[MadeTrace]) -> None:
+    door = GrpcDoor(collector.grpc)
+    for trace in traces:
+        assert door.send(trace.request()).acknowledged
+    door.close()
+
+
+def peak(collector: CollectorProcess) -> int:
+    assert collector.process is not None
+    status = Path(f"/proc/{collector.process.pid}/status").read_text()
+    return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM"))
+
+
+def spans_of(collector: CollectorProcess, trace: MadeTrace, file: Path) -> Evidence:
+    """What the command gives back of a trace."""
+    done = CliRunner().invoke(
+        app, ["spans", trace.trace_id.hex(), "--output", str(file)], env={"PANDAEVAL_DATA": str(collector.data)}
+    )
+    assert done.exit_code == 0, done.output
+    return gather((request.logs, request.data) for request in Input(str(file)).requests())
+
+
+def scored(collector: CollectorProcess, trace: MadeTrace) -> bool:
+    found = [each for each in collector.results() if each["trace_id"] == trace.trace_id.hex()]
+    return any(each["outcome"] in ("scored", "assumed") for each in found)
+
+
+def test_a_span_of_twelve_million_events_in_the_store_is_decided(tmp_path: Path) -> None:
+    collector = CollectorProcess(tmp_path)
+    with collector:
+        store = Store(collector.data)
+        chunk = Chunk(store.next_chunk_id(), b"p" * 16, False, 1, 10**18, with_events(12_000_000))
+        store.append([chunk]).result()
+        store.close()
+        collector.start()
+        [neighbour] = composed(1)
+        send(collector, [neighbour])
+        collector.until(lambda: collector.at_rest() and scored(collector, neighbour), "at rest", 120)
+        assert any(each["trace_id"] == (b"p" * 16).hex() for each in collector.results())
+        assert peak(collector) < PEAK
+        assert collector.counts()["traces", "failed", "TooMuchError"] == 0
+
+
+def test_a_request_of_many_events_over_http_harms_nobody(tmp_path: Path) -> None:
+    """Whether it is taken or refused."""
+    with CollectorProcess(tmp_path).start() as collector:
+        request = urllib.request.Request(
+            f"{collector.http}/v1/traces",
+            gzip.compress(with_events(1_500_000)),
+            {"content-type": "application/x-protobuf", "content-encoding": "gzip"},
+        )
+        with contextlib.suppress(urllib.error.HTTPError):
+            urllib.request.urlopen(request, timeout=60).close()
+        assert not collector.counts()["requests", "internal_error", "http"]
+        [neighbour] = composed(1)
+        send(collector, [neighbour])
+        collector.until(lambda: collector.at_rest() and scored(collector, neighbour), "at rest", 120)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_trace_that_ends_every_process_ends_the_collector_once_at_most(tmp_path: Path, workers: int) -> None:
+    """The first one dies over it where there are no others; then others die in its place, and it is set aside."""
+    deadly, *neighbours = composed(6)
+    kill = f"over_trace={deadly.trace_id.hex()}:1"
+    collector = CollectorProcess(tmp_path, {"PANDAEVAL_LINE__WORKERS": str(workers), "PANDAEVAL_FAIL_POINT": kill})
+    with collector:
+        collector.start()
+        send(collector, [deadly, *neighbours])
+        if not workers:
+            assert collector.wait(60) == -9
+            collector.start()
+        collector.until(lambda: collector.at_rest() and scored(collector, neighbours[-1]), "at rest", 120)
+        assert all(scored(collector, each) for each in neighbours)
+        aside = [each for each in collector.results() if each["trace_id"] == deadly.trace_id.hex()]
+        assert {(each["outcome"], each["why"]) for each in aside} == {("unscored", "metric_error")}
+        assert "worker_ended" in aside[0]["reason"]
+        assert collector.counts()["traces", "failed", "worker_ended"] == 1
+        assert collector.gauge("accounting_residual") == 0
+        if not workers:
+            collector.until(lambda: not children_of(collector, b"workers.main"), "without a process beside it")
+        assert collector.stop() == 0
+        kept = spans_of(collector, deadly, tmp_path / "deadly.pb")
+        assert {span.span_id for span in kept.spans} == {span.span_id.hex() for span in deadly.spans}
+        del collector.settings["PANDAEVAL_FAIL_POINT"]
+        collector.start()
+        assert (collector.data / "underway").read_text() == ""
+        assert collector.stop() == 0
+
+
+def test_an_operator_who_kills_again_and_again_sets_nothing_aside(tmp_path: Path) -> None:
+    """Each time while the same trace is under way, before the other process has understood it."""
+    [trace] = composed(1)
+    with CollectorProcess(tmp_path) as collector:
+        collector.start()
+        send(collector, [trace])
+        collector.kill()
+        for point in ("before_decide:1", "after_decide:1", "before_decide:1"):
+            collector.launch(PANDAEVAL_FAIL_POINT=point)
+            assert collector.wait(60) == -9
+        collector.start()
+        collector.until(lambda: collector.at_rest() and scored(collector, trace), "at rest", 60)
+        assert os.path.getsize(collector.data / "underway") == 0

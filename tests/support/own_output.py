@@ -1,0 +1,38 @@
+"""What a collector sends about traces, as the requests that come back where a pipeline feeds it to itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from pandaeval_collector.evaluator import Evaluator, Settings
+from pandaeval_collector.exporters._otlp.envelope import Envelope
+from pandaeval_collector.exporters.encode import log_record, said, spans
+from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.files import Request
+from pandaeval_collector.result import Evaluator as By
+from support.embedder import WordEmbedder
+from support.made_traces import MadeTrace
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    traces: ExportTraceServiceRequest
+    logs: ExportLogsServiceRequest
+
+
+def output_about(traces: Iterable[MadeTrace], instance: str = "another") -> Output:
+    """Of traces, of their sessions, and of one judged metric."""
+    with FileRun(Evaluator(WordEmbedder(), Settings())) as run:
+        for trace in traces:
+            run.add(Request(False, trace.request().SerializeToString()))
+        results = list(run.results())
+    judged = replace(results[0], id="f" * 32, metric="plan_quality", evaluator=By("llm", "1", "m"))
+    encoded = [said(result) for result in [*results, judged]]
+    around = Envelope(instance)
+    return Output(
+        ExportTraceServiceRequest.FromString(around.request(spans(encoded))),
+        ExportLogsServiceRequest.FromString(around.request(log_record(each) for each in encoded)),
+    )
