@@ -32,7 +32,7 @@ _OURS = re.compile(rb"\x1b\[(?:[0-9;]*m|\?25[lh]|[0-9]*[ABCDGK])")
 _OBEYED = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 )
-_MARKUP = re.compile(r"(?<!\[red\])AFTER|AFTER(?!\[/red\])")
+_MARKUP = re.compile(r"(?<!\[red\])AFTER|AFTER(?!\[[/|]red\])")
 
 
 def _faults(shown: bytes) -> list[str]:
@@ -101,7 +101,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "trace": str(trace),
         "config": str(config),
         "good": str(good),
-        "missing": str(folder / NAME / NAME),
+        "missing": str(folder / NAME / "none" / NAME),
         "text": HOSTILE,
     }
 
@@ -118,6 +118,8 @@ def _dead_job(data: Path) -> None:
 
 
 COMMANDS = dict(commands(app))
+_BESIDE = {"--model": ("--metrics", "coherence")}
+"""So that no model is asked, which takes its time to fail."""
 _HOSTILE_OPTIONS = {"--config": ("config", "good", "missing"), "--trace": ("trace", "missing")}
 
 
@@ -132,7 +134,7 @@ def _invocations(path: tuple[str, ...], takes: Takes, files: dict[str, str]) -> 
             yield [*before, name, choice.value]
         for value in _HOSTILE_OPTIONS.get(name, ("missing", "text") if kind is Path else ("text",)):
             if path != ("collector",) or value != "good":  # it would run
-                yield [*before, name, files[value]]
+                yield [*before, name, files[value], *_BESIDE.get(name, ())]
 
 
 @pytest.mark.parametrize("name", [" ".join(path) for path in COMMANDS])
