@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
-INVISIBLE = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
-    "\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+HIDING = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff"
+    "\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""For a class of a pattern: characters without a shape of their own that join, reorder or tag others."""
+"""For a class of a pattern: characters without a shape of their own that separate, reorder or tag others."""
+INVISIBLE = f"\u200c\u200d{HIDING}"
+"""Those, and what joins letters and pictures to one."""
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{INVISIBLE}]")
 """Those, control characters (C0 but tabs and line feeds, DEL, C1), separators of lines and lone surrogates."""
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import logging
 import re
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import Any
 
 import pytest
 from pandaeval_collector.cli import app
+from pandaeval_collector.cli._terminal import LogFormatter
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from support.database import open_database
@@ -32,7 +36,7 @@ _OURS = re.compile(rb"\x1b\[(?:[0-9;]*m|\?25[lh]|[0-9]*[ABCDGK])")
 _OBEYED = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 )
-_MARKUP = re.compile(r"(?<!\[red\])AFTER|AFTER(?!\[/red\])")
+_MARKUP = re.compile(r"(?<!\[red\])AFTER|AFTER(?!\[[/|]red\])")
 
 
 def _faults(shown: bytes) -> list[str]:
@@ -101,7 +105,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "trace": str(trace),
         "config": str(config),
         "good": str(good),
-        "missing": str(folder / NAME / NAME),
+        "missing": str(folder / NAME / "none" / NAME),
         "text": HOSTILE,
     }
 
@@ -118,6 +122,8 @@ def _dead_job(data: Path) -> None:
 
 
 COMMANDS = dict(commands(app))
+_BESIDE = {"--model": ("--metrics", "coherence")}
+"""So that no model is asked, which takes its time to fail."""
 _HOSTILE_OPTIONS = {"--config": ("config", "good", "missing"), "--trace": ("trace", "missing")}
 
 
@@ -132,7 +138,7 @@ def _invocations(path: tuple[str, ...], takes: Takes, files: dict[str, str]) -> 
             yield [*before, name, choice.value]
         for value in _HOSTILE_OPTIONS.get(name, ("missing", "text") if kind is Path else ("text",)):
             if path != ("collector",) or value != "good":  # it would run
-                yield [*before, name, files[value]]
+                yield [*before, name, files[value], *_BESIDE.get(name, ())]
 
 
 @pytest.mark.parametrize("name", [" ".join(path) for path in COMMANDS])
@@ -177,6 +183,37 @@ def test_json_on_a_terminal_has_the_values_that_it_has_in_a_file(files: dict[str
     shown = run_on_terminal(*call).decode()
     line = next(line for line in _OURS.sub(b"", shown.encode()).decode().splitlines() if line.startswith("{"))
     assert json.loads(line) == json.loads(piped.stdout)
+
+
+def test_a_report_holds_nothing_that_hides_or_reorders(files: dict[str, str], tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    run_on_terminal("evaluate", files["trace"], "--format", "html", "--output", str(page))
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r'<script type="application/octet-stream" id="[^"]+">([^<]+)</script>', text)
+    data = [zlib.decompress(base64.b64decode(block)).decode() for block in blocks]
+    assert any(MARK in each for each in data)
+    assert [found for each in data for found in _obeyed_in(json.loads(each))] == []
+    assert _OBEYED.findall(re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)) == []
+
+
+def _obeyed_in(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield from (value[:80] for _ in _OBEYED.findall(value))
+        case dict():
+            for key, each in value.items():
+                yield from _obeyed_in(key)
+                yield from (f"{key}: {found}" for found in _obeyed_in(each))
+        case list():
+            for each in value:
+                yield from _obeyed_in(each)
+
+
+def test_no_text_passes_for_a_record_of_the_log() -> None:
+    record = logging.LogRecord("a", logging.INFO, "", 1, "said %s", (f"no\n2026-01-01 ERROR forged {HOSTILE}",), None)
+    line = LogFormatter("%(levelname)s %(message)s").format(record)
+    assert line.startswith("INFO said no\n    2026-01-01 ERROR forged")
+    assert _faults(line.encode()) == []
 
 
 def test_errors_in_pipes_are_harmless_too(files: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pandaeval_collector.report.text import Texts, clean, cut, excerpt, pruned, written
+from pandaeval_collector.report.text import Texts, clean, clean_json, cut, excerpt, pruned, written
 
 any_text = st.text(st.characters(codec=None, categories=None))
 any_value = st.recursive(
@@ -75,3 +75,11 @@ def test_texts_are_kept_once_and_within_their_room() -> None:
     assert sum(kept[:5]) <= 1200
     assert kept[-1] == 120
     assert texts.kept[-1]["n"] == 5003  # type: ignore[index]
+
+
+def test_json_is_clean_in_its_names_and_texts_and_says_the_same_otherwise() -> None:
+    said = {"a\u202eb": ["x\x1b[2J\x9b", "line\nnext\ttab", 'quote " and \\u001b as text', "\x7f\b\r\u200b"], "n": 1.5}
+    assert orjson.loads(clean_json(orjson.dumps(said))) == {
+        "a\\u202eb": ["x\\u001b[2J\\x9b", "line\nnext\ttab", 'quote " and \\u001b as text', "\\x7f\\b\\r\\u200b"],
+        "n": 1.5,
+    }

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import IO, NoReturn, TextIO, cast
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from pandaeval_collector.cli._terminal import unproxied
 from pandaeval_collector.printable import printable
 
 
 class PlainConsole(Console):
     """Every piece of text is made printable after markup, which is off, and before styles, which are ours."""
+
+    @property
+    def file(self) -> IO[str]:
+        """Where it writes: past the guards of the standard streams, which would write styles out too."""
+        return unproxied(cast(TextIO, Console.file.__get__(self)))
+
+    @file.setter
+    def file(self, file: IO[str]) -> None:
+        self._file = file
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """As rich's, with unsafe characters written out."""

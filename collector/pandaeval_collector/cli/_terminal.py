@@ -27,8 +27,8 @@ class _Guarded:
 
     @property
     def rich_proxied_file(self) -> TextIO:
-        """Where rich's consoles write, as it asks each stream."""
-        return cast(TextIO, getattr(self._stream, "rich_proxied_file", self._stream))
+        """Where rich's consoles write, as they ask each stream."""
+        return unproxied(self._stream)
 
     def write(self, text: str) -> int:
         self._stream.write(printable(text))
@@ -58,6 +58,13 @@ class _GuardedBytes(io.BufferedIOBase):
 
     def flush(self) -> None:
         self._text.flush()
+
+
+def unproxied(stream: TextIO) -> TextIO:
+    """The stream below all guards, and below the ones that rich puts there while it keeps a display."""
+    while (below := getattr(stream, "rich_proxied_file", None)) is not None:
+        stream = below
+    return stream
 
 
 @contextmanager

@@ -19,6 +19,8 @@ from typing import Any, TextIO
 
 import orjson
 
+from pandaeval_collector.report.text import clean_json
+
 _BLOCK = 256 * 1024
 """Bytes of JSON in a block."""
 
@@ -33,7 +35,7 @@ def write_page(out: TextIO, index: Mapping[str, Any], details: Iterable[tuple[in
         blocks.update(dict.fromkeys(members, number))
         size += _put(out, _embedded(f"block-{number}", data))
     traces = [{**trace, "block": blocks[at]} if at in blocks else trace for at, trace in enumerate(index["traces"])]
-    size += _put(out, _embedded("index", orjson.dumps({**index, "traces": traces}, option=_LENIENT)))
+    size += _put(out, _embedded("index", clean_json(orjson.dumps({**index, "traces": traces}, option=_LENIENT))))
     return size + _put(out, foot)
 
 
@@ -42,7 +44,7 @@ def _blocks(details: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterable[tuple[
     parts: list[bytes] = []
     size = 0
     for at, each in details:
-        part = b'"%d":%s' % (at, orjson.dumps(each, option=_LENIENT))
+        part = b'"%d":%s' % (at, clean_json(orjson.dumps(each, option=_LENIENT)))
         members.append(at)
         parts.append(part)
         size += len(part)

@@ -8,12 +8,13 @@ from typing import Any
 
 import orjson
 
+from pandaeval_collector.printable import HIDING
+
 # Control characters, characters that reorder or hide text (bidi marks, zero-width ones, tags), and lone surrogates,
 # which no file can hold. Line ends and tabs stay.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f"
-    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
-)
+_CLASS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{HIDING}]"
+_UNSAFE = re.compile(_CLASS)
+_UNSAFE_JSON = re.compile(rf"\\\\|\\(?:[bfr]|u00(?:[01][0-9a-f]|7f))|{_CLASS}")
 _DEEPEST = 6
 _LONGEST_LIST = 100
 
@@ -24,6 +25,18 @@ Cut = str | dict[str, Any]
 def clean(text: str) -> str:
     """``text`` with what is unsafe to show written out (``\\u202e``)."""
     return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)
+
+
+def clean_json(document: bytes) -> bytes:
+    """JSON whose texts and names are clean, whatever they were made from. ``document``: as orjson writes it."""
+    return _UNSAFE_JSON.sub(_written_out, document.decode()).encode()
+
+
+def _written_out(match: re.Match[str]) -> str:
+    found = match[0]
+    if found == "\\\\":
+        return found
+    return f"\\{found}" if found[0] == "\\" else f"\\{clean(found)}"
 
 
 def cut(text: str, room: int) -> Cut:
