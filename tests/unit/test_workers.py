@@ -18,7 +18,7 @@ from pandaeval_collector.evaluator import JudgeSettings, Settings
 from pandaeval_collector.failpoints import VARIABLE
 from pandaeval_collector.files import Input
 from pandaeval_collector.members import Answer
-from pandaeval_collector.store import SessionTraceRow
+from pandaeval_collector.store import SessionTraceRow, Store
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_collector.workers import Setup, Workers, WorkerStartError
 from support.doors import until
@@ -258,6 +258,7 @@ class TestWhatCannotBeRead:
 
 class TestStarting:
     async def test_what_keeps_it_from_starting_is_said(self, tmp_path: Path) -> None:
+        Store(tmp_path, "off").close()
         pool = Workers(2, Setup(tmp_path, "no such embedder", Settings()), os.environ, Telemetry())
         with pytest.raises(WorkerStartError, match=r"line.workers.*unknown embedder 'no such embedder'"):
             await pool.start()

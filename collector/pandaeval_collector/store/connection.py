@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import Literal
 
-from pandaeval_collector.store.damage import compare_size, look_through, put_aside
+from pandaeval_collector.store.damage import check_size, look_through, put_aside
 from pandaeval_collector.store.log import put_foreign_log_aside
 from pandaeval_collector.store.schema import migrate
 
@@ -27,6 +27,7 @@ def create(file: Path, durability: Durability) -> bool:
     if not file.exists():
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     try:
+        check_size(file)
         put_foreign_log_aside(file)
         _prepare(file, durability)
     except sqlite3.DatabaseError as error:
@@ -69,8 +70,7 @@ def _prepare(file: Path, durability: Durability) -> None:
     connection = connect(file, durability)
     try:
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        compare_size(connection, file)  # before anything is written
-        if not connection.execute("PRAGMA auto_vacuum").fetchone()[0]:
+        if not connection.execute("PRAGMA auto_vacuum").fetchone()[0]:  # to set it is a write
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         migrate(connection)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 _log = logging.getLogger(__name__)
 _SMALL_BYTES = 64 << 20  # a second on a disk that reads 64 MB/s
+_PAGE_BYTES_AT = 16  # in the file's header, two bytes
 _PRIMARY = 0xFF  # of SQLite's result codes; what lies above tells more of the same
 
 
@@ -46,12 +47,16 @@ def look_through(connection: sqlite3.Connection, file: Path) -> None:
     _note(file).unlink(missing_ok=True)
 
 
-def compare_size(connection: sqlite3.Connection, file: Path) -> None:
-    """Raises :class:`DamagedFileError` for a file that ends within a page. SQLite takes half a page at the end for a
-    whole one with zeros behind. While there is a log it may be so: the page is in there too."""
-    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+def check_size(file: Path) -> None:
+    """SQLite takes half a page at the end for a whole one with zeros behind. While there is a log it may be so: the
+    page is in there too. Nothing is open. Raises :class:`DamagedFileError`."""
     log = file.with_name(f"{file.name}-wal")
-    if file.stat().st_size % page_bytes and not (log.exists() and log.stat().st_size):
+    if log.exists() and log.stat().st_size:
+        return
+    with file.open("rb") as content:
+        head = content.read(_PAGE_BYTES_AT + 2)
+    page_bytes = int.from_bytes(head[_PAGE_BYTES_AT:], "big")
+    if page_bytes > 1 and file.stat().st_size % page_bytes:  # 1 stands for 65536, and is none of ours
         raise DamagedFileError("the file ends within a page")
 
 
