@@ -34,6 +34,8 @@ _log = logging.getLogger(__name__)
 _REMEMBER = 50_000
 _AT_ONCE = 1_000
 """Fragments of a request, or submitted traces, after which the event loop gets its turn."""
+_PER_COMMIT = 1_000
+"""Chunks of a request after which the commits of others get their turn."""
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -175,7 +177,7 @@ class Intake:
                 await self._sort_out(group, remembered, words)
             chunks = [chunk for group in groups for _, chunk in group.wanted]
             if chunks or endings:
-                await asyncio.wrap_future(self._store.append(chunks, endings))
+                await self._commit(chunks, endings)
             for group in groups:
                 await self._assemble(group, remembered)
         except StoreFullError as error:
@@ -187,6 +189,19 @@ class Intake:
             _log.error("a request could not be stored (%s); its sender is asked to come back", error)
             self._telemetry.add("pandaeval.store.errors", "refused")
             raise Overloaded("the store cannot be written to just now") from error
+
+    async def _commit(self, chunks: Sequence[Chunk], endings: Sequence[str]) -> None:
+        """Stores all of a request or, as far as its sender knows, nothing. A request of many traces takes several
+        commits, so that the requests of others get theirs in between."""
+        last = max(0, len(chunks) - 1) // _PER_COMMIT * _PER_COMMIT
+        for start in range(0, last + 1, _PER_COMMIT):
+            part = chunks[start : start + _PER_COMMIT]
+            try:
+                await asyncio.wrap_future(self._store.append(part, endings if start == last else ()))
+            except (sqlite3.Error, StoreFullError):
+                if start:
+                    self._store.discard([chunk.id for chunk in chunks[:start]])
+                raise
 
     def _remembered(self, fragments: Sequence[Fragment]) -> dict[bytes, Decided]:
         unknown = [fragment.trace_id for fragment in fragments if not self._traces.knows(fragment.trace_id)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from pandaeval_collector.accounting import residual
 from pandaeval_collector.metric import registry
 from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded
+from pandaeval_collector.store import Chunk, StoreFullError
 from pandaeval_collector.timing import Timing
 from support.database import open_database
 from support.disk import failing_disk
@@ -486,6 +488,29 @@ class TestTakingIn:
             assert line.telemetry.total("pandaeval.spans", "stored") == 6_000
             assert line.telemetry.total("pandaeval.spans", "duplicate") == 6_000
         assert residuals == {0}
+
+    async def test_a_large_request_takes_several_commits_and_leaves_nothing_where_one_fails(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        spans = tiny_spans(2_500, traces=2_500)
+        async with RunningLine(tmp_path) as line:
+            sizes: list[int] = []
+            append = line.store.append
+
+            def counting(chunks: Sequence[Chunk], endings: Sequence[str] = ()) -> Future[None]:
+                sizes.append(len(chunks))
+                if len(sizes) == 3:
+                    raise StoreFullError("full")
+                return append(chunks, endings)
+
+            monkeypatch.setattr(line.store, "append", counting)
+            with pytest.raises(Overloaded):
+                await line.pipeline.traces(spans, large=True)
+            assert sizes == [1_000, 1_000, 500]
+            line.store.put("after", "that").result(10)
+            assert not [*line.store.open_chunks()]
+            assert await line.pipeline.traces(spans, large=True) == Accepted()
+            assert len([*line.store.open_chunks()]) == line.pipeline.open_traces == 2_500
 
     async def test_own_output_is_counted_and_ignored(self, tmp_path: Path) -> None:
         request = output_about(in_one_session(1)).traces
