@@ -32,6 +32,8 @@ from pandaeval_otel.wire import hash_and_strip
 
 MAX_VALUE_CHARS = 1 << 20
 """Longer strings are cut here, with the length that they had: nothing that we compute needs more."""
+MAX_SPAN_NAME_CHARS = 4096
+"""Names of spans, events and scopes are looked through by many: what is longer is no name, and is cut."""
 
 _ROOMY = 2 * MAX_ATTRIBUTES
 """A message of so many bytes cannot hold more of anything than its cap."""
@@ -103,7 +105,7 @@ def _any_resource(encoded: bytes, room: Room) -> Resource:
 
 def _any_scope(encoded: bytes, room: Room) -> Scope:
     message = InstrumentationScope.FromString(cut(encoded, SCOPE, room))
-    return Scope(message.name, message.version)
+    return Scope(message.name[:MAX_SPAN_NAME_CHARS], message.version[:MAX_SPAN_NAME_CHARS])
 
 
 @lru_cache(maxsize=64)  # spans of one process come with the same one, again and again
@@ -141,7 +143,7 @@ def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str], ro
     code, message = 0, ""
     if span.HasField("status"):
         status = span.status
-        code, message = status.code, status.message
+        code, message = status.code, status.message[:MAX_VALUE_CHARS]
     events, links = span.events, span.links
     began, ended = span.start_time_unix_nano, span.end_time_unix_nano
     decoded = _values(span.attributes, room)
@@ -166,7 +168,7 @@ def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str], ro
         trace_id,
         span.span_id.hex(),
         parent_id,
-        span.name,
+        span.name[:MAX_SPAN_NAME_CHARS],
         span.kind,
         began if began < MAX_TIME else MAX_TIME,
         ended if ended < MAX_TIME else MAX_TIME,
@@ -187,7 +189,7 @@ def _event(event: Any, room: Room) -> RawEvent:
     if len(decoded) > MAX_ATTRIBUTES:
         raise AboveCapError
     room.take(len(decoded))
-    return RawEvent(event.name, min(event.time_unix_nano, MAX_TIME), decoded)
+    return RawEvent(event.name[:MAX_SPAN_NAME_CHARS], min(event.time_unix_nano, MAX_TIME), decoded)
 
 
 def _log(record: Any, resource: Resource, scope: Scope, room: Room) -> RawLog:
@@ -196,7 +198,7 @@ def _log(record: Any, resource: Resource, scope: Scope, room: Room) -> RawLog:
     return RawLog(
         trace_id=record.trace_id.hex(),
         span_id=record.span_id.hex() if any(record.span_id) else "",
-        event_name=record.event_name or str(decoded.get("event.name") or ""),
+        event_name=(record.event_name or str(decoded.get("event.name") or ""))[:MAX_SPAN_NAME_CHARS],
         time_ns=min(record.time_unix_nano or record.observed_time_unix_nano, MAX_TIME),
         body=body,
         attributes=decoded,

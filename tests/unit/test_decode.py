@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from pandaeval_otel.decode import MAX_VALUE_CHARS, decode_spans
+from pandaeval_otel.decode import MAX_SPAN_NAME_CHARS, MAX_VALUE_CHARS, decode_spans
 from pandaeval_otel.raw import RawEvent, RawLink, RawSpan
 
 Value = str | int | float | bool | bytes | list[Any] | dict[str, Any] | None
@@ -159,3 +159,15 @@ class TestHash:
     )
     def test_changes_with_everything_else(self, fields: dict[str, Any]) -> None:
         assert self.changed(**fields) != decoded(self.base)[1]
+
+
+def test_a_name_that_is_none_is_cut() -> None:
+    request = ExportTraceServiceRequest()
+    block = request.resource_spans.add().scope_spans.add()
+    block.scope.name = "s" * 5_000_000
+    span = block.spans.add(trace_id=b"t" * 16, span_id=b"s" * 8, name="n" * 5_000_000)
+    span.events.add(name="e" * 5_000_000)
+    span.status.message = "m" * 5_000_000
+    [(raw, _)] = decode_spans(request.SerializeToString())
+    assert len(raw.name) == len(raw.events[0].name) == len(raw.scope.name) == MAX_SPAN_NAME_CHARS
+    assert len(raw.status_message) == MAX_VALUE_CHARS
