@@ -34,6 +34,10 @@ class MalformedOtlpError(ValueError):
     """The bytes are not the OTLP request that they claim to be."""
 
 
+class DenseError(Exception):
+    """A request of more resources, scopes and items than are to be taken apart at once."""
+
+
 @dataclass(slots=True)
 class Item:
     """A span or a log record of a trace, as far as assembly cares.
@@ -75,13 +79,16 @@ class Split:
     message: str = ""
 
 
-def split_traces(request: bytes, max_span_bytes: int = 1 << 25) -> Split:
+def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0) -> Split:
     """Takes an ``ExportTraceServiceRequest`` apart by trace id.
 
-    Spans without valid ids, or larger than ``max_span_bytes``, are rejected singly. Raises :class:`MalformedOtlpError`.
+    Spans without valid ids, or larger than ``max_span_bytes``, are rejected singly. Raises :class:`MalformedOtlpError`,
+    and :class:`DenseError`, if ``at_most`` is given, for more resources, scopes and spans than that.
     """
-    full = _parse(ExportTraceServiceRequest, request)
-    skeleton = Request.FromString(request)
+    skeleton = _parse(Request, request, ExportTraceServiceRequest)
+    if at_most and _is_dense(skeleton, at_most):
+        raise DenseError
+    full = _parse(ExportTraceServiceRequest, request, ExportTraceServiceRequest)
     split = Split([])
     builder = _Builder(split, logs=False)
     for resource_index, resource in enumerate(full.resource_spans):
@@ -115,14 +122,16 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25) -> Split:
     return builder.finish(request, skeleton)
 
 
-def split_logs(request: bytes, max_record_bytes: int = 1 << 25) -> Split:
+def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0) -> Split:
     """Takes an ``ExportLogsServiceRequest`` apart by trace id.
 
     Only records that can belong to an agent's trace are kept: they name a trace, and carry an event name or a
-    structured body. Ordinary log lines are counted as ``ignored``. Raises :class:`MalformedOtlpError`.
+    structured body. Ordinary log lines are counted as ``ignored``. Raises as :func:`split_traces` does.
     """
-    full = _parse(ExportLogsServiceRequest, request)
-    skeleton = Request.FromString(request)
+    skeleton = _parse(Request, request, ExportLogsServiceRequest)
+    if at_most and _is_dense(skeleton, at_most):
+        raise DenseError
+    full = _parse(ExportLogsServiceRequest, request, ExportLogsServiceRequest)
     split = Split([])
     builder = _Builder(split, logs=True)
     for resource_index, resource in enumerate(full.resource_logs):
@@ -161,11 +170,24 @@ def hash_and_strip(message: Any) -> bytes:
     return sha256(message.SerializeToString(deterministic=True)).digest()[:16]
 
 
-def _parse(kind: Any, request: bytes) -> Any:
+def _parse(kind: Any, request: bytes, claimed: Any) -> Any:
     try:
         return kind.FromString(request)
     except DecodeError as error:
-        raise MalformedOtlpError(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
+        raise MalformedOtlpError(f"not a protobuf {claimed.DESCRIPTOR.name}: {error}") from error
+
+
+def _is_dense(skeleton: Any, at_most: int) -> bool:
+    found = len(skeleton.resourced)
+    if found > at_most:
+        return True
+    for resource in skeleton.resourced:
+        found += len(resource.scoped)
+        if found > at_most:
+            return True
+        for scope in resource.scoped:
+            found += len(scope.items)
+    return found > at_most
 
 
 def _in_turns(items: Any, raw: Any) -> Iterator[tuple[Any, bytes]]:
