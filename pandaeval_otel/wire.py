@@ -39,6 +39,10 @@ class MalformedOtlpError(ValueError):
     """The bytes are not the OTLP request that they claim to be."""
 
 
+class DenseError(Exception):
+    """A request of more resources, scopes and items than are to be taken apart at once."""
+
+
 @dataclass(slots=True)
 class Item:
     """A span or a log record of a trace, as far as assembly cares.
@@ -82,14 +86,17 @@ class Split:
     """Items in the collector's own scope that are not its output; they are among the others."""
 
 
-def split_traces(request: bytes, max_span_bytes: int = 1 << 25) -> Split:
+def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0) -> Split:
     """Takes an ``ExportTraceServiceRequest`` apart by trace id.
 
-    Spans without valid ids, or larger than ``max_span_bytes``, are rejected singly. Raises :class:`MalformedOtlpError`.
+    Spans without valid ids, or larger than ``max_span_bytes``, are rejected singly. Raises :class:`MalformedOtlpError`,
+    and :class:`DenseError`, if ``at_most`` is given, for more resources, scopes and spans than that.
     """
+    skeleton = _skeleton(ExportTraceServiceRequest, request, at_most)
     split = Split([])
-    full, request = _parse(ExportTraceServiceRequest, Span, request, split)
-    skeleton = Request.FromString(request)
+    full, sound = _parse(ExportTraceServiceRequest, Span, request, split)
+    if sound is not request:
+        request, skeleton = sound, Request.FromString(sound)
     builder = _Builder(split, logs=False)
     for resource_index, resource in enumerate(full.resource_spans):
         raw_resource = skeleton.resourced[resource_index]
@@ -121,15 +128,17 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25) -> Split:
     return builder.finish(request, skeleton)
 
 
-def split_logs(request: bytes, max_record_bytes: int = 1 << 25) -> Split:
+def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0) -> Split:
     """Takes an ``ExportLogsServiceRequest`` apart by trace id.
 
     Only records that can belong to an agent's trace are kept: they name a trace, and carry an event name or a
-    structured body. Ordinary log lines are counted as ``ignored``. Raises :class:`MalformedOtlpError`.
+    structured body. Ordinary log lines are counted as ``ignored``. Raises as :func:`split_traces` does.
     """
+    skeleton = _skeleton(ExportLogsServiceRequest, request, at_most)
     split = Split([])
-    full, request = _parse(ExportLogsServiceRequest, LogRecord, request, split)
-    skeleton = Request.FromString(request)
+    full, sound = _parse(ExportLogsServiceRequest, LogRecord, request, split)
+    if sound is not request:
+        request, skeleton = sound, Request.FromString(sound)
     builder = _Builder(split, logs=True)
     for resource_index, resource in enumerate(full.resource_logs):
         raw_resource = skeleton.resourced[resource_index]
@@ -166,6 +175,17 @@ def hash_and_strip(message: Any) -> bytes:
     return sha256(message.SerializeToString(deterministic=True)).digest()[:16]
 
 
+def _skeleton(kind: Any, request: bytes, at_most: int) -> Any:
+    """The request's outline. Raises :class:`MalformedOtlpError` and :class:`DenseError`."""
+    try:
+        skeleton = Request.FromString(request)
+    except DecodeError as error:
+        raise MalformedOtlpError(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
+    if at_most and _is_dense(skeleton, at_most):
+        raise DenseError
+    return skeleton
+
+
 def _parse(kind: Any, item: Any, request: bytes, split: Split) -> tuple[Any, bytes]:
     """The request, and its bytes without the items that were rejected because they are none."""
     try:
@@ -180,6 +200,19 @@ def _parse(kind: Any, item: Any, request: bytes, split: Split) -> tuple[Any, byt
             return kind.FromString(request), request
     except DecodeError as error:
         raise MalformedOtlpError(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
+
+
+def _is_dense(skeleton: Any, at_most: int) -> bool:
+    found = len(skeleton.resourced)
+    if found > at_most:
+        return True
+    for resource in skeleton.resourced:
+        found += len(resource.scoped)
+        if found > at_most:
+            return True
+        for scope in resource.scoped:
+            found += len(scope.items)
+    return found > at_most
 
 
 def _in_turns(items: Any, raw: Any) -> Iterator[tuple[Any, bytes]]:

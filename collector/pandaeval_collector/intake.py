@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pandaeval_collector import failpoints
-from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded, Submitted
+from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Overloaded, Submitted
 from pandaeval_collector.store import Chunk, Store, StoreFullError, StoreGoneError
 from pandaeval_collector.submitted import (
     NO_WORDS,
@@ -27,11 +27,22 @@ from pandaeval_collector.submitted import (
 )
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import Decided, DueTrace, TraceAssembler
-from pandaeval_otel.wire import Fragment, Item, MalformedOtlpError, Split, read_chunk, split_logs, split_traces
+from pandaeval_otel.wire import (
+    DenseError,
+    Fragment,
+    Item,
+    MalformedOtlpError,
+    Split,
+    read_chunk,
+    split_logs,
+    split_traces,
+)
 
 _log = logging.getLogger(__name__)
 
 _REMEMBER = 50_000
+_ON_LOOP = 5_000
+"""Spans or records, with their resources and scopes, that are taken apart on the event loop: some 50 ms at worst."""
 _AT_ONCE = 1_000
 """Fragments of a request, or submitted traces, after which the event loop gets its turn."""
 _PER_COMMIT = 1_000
@@ -127,12 +138,17 @@ class Intake:
             return await asyncio.to_thread(work, argument)
 
     async def _take(
-        self, request: bytes, split_request: Callable[[bytes], Split], instrument: str, large: bool
+        self, request: bytes, split_request: Callable[..., Split], instrument: str, large: bool
     ) -> Accepted:
         if self._is_draining():
             raise Draining("the collector is shutting down")
         try:
-            split = await self._beside(split_request, request) if large else split_request(request)
+            if large:
+                split = await self._beside(split_request, request)
+            else:
+                split = split_request(request, at_most=_ON_LOOP)
+        except DenseError as error:
+            raise Dense("it would hold up the event loop") from error
         except MalformedOtlpError as error:
             raise Malformed(str(error)) from error
         failpoints.reach("after_decode")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import AsyncIterator
 
 import pytest
@@ -30,7 +31,7 @@ from support.half_sent import HalfSender
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 PROTOBUF = {"content-type": "application/x-protobuf"}
-MIB, UNREAD = 1 << 20, 65_535
+MIB, UNREAD = 1 << 20, 128 * 1024
 
 
 class TestHalfSentOverGrpc:
@@ -45,7 +46,7 @@ class TestHalfSentOverGrpc:
             calls = [asyncio.create_task(sender.call(method, 4 * MIB, 3 * MIB)) for _ in range(20)]
             await until(lambda: sum(call.done() for call in calls) == 2)
             await until(lambda: sum(sender.sent.values()) > 2 * 3 * MIB + 10 * 16_384)
-            assert sum(sender.sent.values()) < 2 * 3 * MIB + 20 * (UNREAD + 16_384)
+            assert sum(sender.sent.values()) < 2 * 3 * MIB + 20 * (UNREAD + 2 * 16_384)
             for call in calls:
                 call.cancel()
 
@@ -76,6 +77,24 @@ class TestHalfSentOverGrpc:
             stream = await sender.call(EXPORT, MIB, MIB // 2)
             await until(lambda: stream in sender.ended)
         assert telemetry.counts == {("grpc", "malformed"): 1}
+
+    async def test_nothing_is_left_of_calls_that_were_ended(self) -> None:
+        """No reference in a circle: gRPC would keep their messages until the garbage is collected."""
+        reading = Reading(2, timeout_s=0.1)
+        async with (
+            grpc_door(RecordingIngest(), reading=reading) as where,
+            HalfSender(where.host, where.port) as sender,
+        ):
+            gc.collect()
+            gc.disable()
+            try:
+                streams = [await sender.call(EXPORT, MIB, MIB // 2) for _ in range(2)]
+                await until(lambda: sender.ended >= set(streams))
+                await until(
+                    lambda: not [each for each in gc.get_objects() if type(each).__name__ == "_ServicerContext"]
+                )
+            finally:
+                gc.enable()
 
 
 @contextlib.asynccontextmanager

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 
 import grpc
 import pytest
-from pandaeval_collector.receivers import Accepted, Submitted
+from pandaeval_collector.receivers import Accepted, Dense, Submitted
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.submit_grpc import SubmitHandler
 from support.doors import CountingTelemetry, RecordingIngest, grpc_door, http_client, http_door
 from support.wire_bytes import in_item, in_scope, in_value, nested_value, part, tiny_spans
+
+from pandaeval_otel.wire import DenseError, split_traces
 
 PROTOBUF, JSON = {"content-type": "application/x-protobuf"}, {"content-type": "application/json"}
 SERVICES = "/opentelemetry.proto.collector."
@@ -40,6 +42,11 @@ class Weighing(RecordingIngest):
         self.large: list[bool] = []
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
+        if not large:
+            try:
+                split_traces(request, at_most=5_000)
+            except DenseError:
+                raise Dense from None
         self.large.append(large)
         return Accepted()
 
@@ -112,7 +119,7 @@ async def test_what_is_large_is_said_to_be_and_charged_for() -> None:
     ):
         for body in (tiny_spans(100), tiny_spans(4_000), tiny_spans(6_000), tiny_spans(50_000)):
             assert (await client.post("/v1/traces", content=body, headers=PROTOBUF)).status_code == 200
-            if len(body) > 100_000:
+            if len(body) > 150_000:
                 assert admission.peak > 13 * len(body)
         assert (await client.post("/v1/traces", content=in_item(b"\x4a\0" * 300_000), headers=PROTOBUF)).is_success
     assert ingest.large == [False, False, True, True, True]

@@ -16,7 +16,7 @@ import pandaeval_collector.pipeline as pipeline_module
 import pytest
 from pandaeval_collector.accounting import residual
 from pandaeval_collector.metric import registry
-from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded
+from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Overloaded
 from pandaeval_collector.store import Chunk, StoreFullError
 from pandaeval_collector.timing import Timing
 from support.database import open_database
@@ -484,7 +484,7 @@ class TestTakingIn:
             looking.cancel()
             assert open_items >= {0, 2_000, 4_000}
             assert (line.pipeline.open_traces, line.pipeline.open_items) == (3_000, 6_000)
-            assert await line.pipeline.traces(spans) == Accepted()
+            assert await line.pipeline.traces(spans, large=True) == Accepted()
             assert line.telemetry.total("pandaeval.spans", "stored") == 6_000
             assert line.telemetry.total("pandaeval.spans", "duplicate") == 6_000
         assert residuals == {0}
@@ -511,6 +511,18 @@ class TestTakingIn:
             assert not [*line.store.open_chunks()]
             assert await line.pipeline.traces(spans, large=True) == Accepted()
             assert len([*line.store.open_chunks()]) == line.pipeline.open_traces == 2_500
+
+    @pytest.mark.parametrize("dense", [b"\x0a\0" * 6_000, b"\x0a\x04\x12\0\x12\0" * 2_000, tiny_spans(5_000)])
+    async def test_what_would_hold_up_the_loop_has_to_come_as_a_large_request(
+        self, tmp_path: Path, dense: bytes
+    ) -> None:
+        async with RunningLine(tmp_path) as line:
+            with pytest.raises(Dense):
+                await line.pipeline.traces(dense)
+            with pytest.raises(Dense):
+                await line.pipeline.logs(dense)
+            await line.pipeline.traces(dense, large=True)
+            assert line.telemetry.total("pandaeval.spans", "decoded") in (0, 5_000)
 
     async def test_own_output_is_counted_and_ignored(self, tmp_path: Path) -> None:
         request = output_about(in_one_session(1)).traces

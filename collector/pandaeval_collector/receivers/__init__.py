@@ -2,6 +2,7 @@
 
 from pandaeval_collector.receivers._protocol import (
     Accepted,
+    Dense,
     Draining,
     Ingest,
     Malformed,
@@ -12,4 +13,15 @@ from pandaeval_collector.receivers._protocol import (
     TooMany,
 )
 
-__all__ = ["Accepted", "Draining", "Ingest", "Malformed", "Overloaded", "Refusal", "Submitted", "TooLarge", "TooMany"]
+__all__ = [
+    "Accepted",
+    "Dense",
+    "Draining",
+    "Ingest",
+    "Malformed",
+    "Overloaded",
+    "Refusal",
+    "Submitted",
+    "TooLarge",
+    "TooMany",
+]

@@ -43,9 +43,13 @@ class Malformed(Refusal):
     """Not what it claims to be; do not send it again."""
 
 
+class Dense(Exception):  # noqa: N818 - no error, and no answer: the receiver weighs the request and comes again
+    """A request of many items in few bytes, which is to be handed over again as a large one."""
+
+
 class Ingest(Protocol):
     """Where receivers put what they got. Called on the event loop. ``large``: a request that would hold up the loop,
-    so that it is taken apart on a thread."""
+    so that it is taken apart on a thread; without it, what turns out to be one raises :class:`Dense`."""
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
         """Store an ``ExportTraceServiceRequest`` (protobuf bytes, decompressed). Returns after the commit.

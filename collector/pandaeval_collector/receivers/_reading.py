@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -37,7 +38,7 @@ class Reading:
         self._free = self.at_once = at_once
         self._timeout_s, self._patience_s = timeout_s, patience_s
         self._begun: dict[asyncio.Task[Any], tuple[float, str]] = {}
-        self._evicted: dict[asyncio.Task[Any], Exception] = {}
+        self._evicted: dict[asyncio.Task[Any], Callable[[], Exception]] = {}
         self._queue = _Queue()
         self._look_at: asyncio.TimerHandle | None = None
 
@@ -61,11 +62,12 @@ class Reading:
         try:
             message: Any = await context.read()
         except asyncio.CancelledError:
-            reason = self._evicted.pop(task, None)
-            if reason is None:
+            evicted = self._evicted.pop(task, None)
+            if evicted is None:
                 raise
             task.uncancel()
-            raise reason from None
+            # Made here: kept in a variable, it and this frame would keep the call until the garbage is collected.
+            raise evicted() from None
         finally:
             del self._begun[task]
             self._pass_on()
@@ -99,15 +101,21 @@ class Reading:
         for task, (begun, peer) in self._begun.items():
             took = now - begun
             if took > self._timeout_s:
-                self._evict(task, peer, TooSlow(f"the message did not arrive within {self._timeout_s:g} s"))
+                self._evict(task, peer, self._too_slow)
             elif wanted and took > self._patience_s:
-                self._evict(task, peer, Overloaded("the message comes slowly, and others wait to be read"))
+                self._evict(task, peer, self._gives_way)
             else:
                 break  # all others began later
             wanted = max(0, wanted - 1)
         self._look_at = loop.call_later(_LOOK_S, self._look) if self._begun else None
 
-    def _evict(self, task: asyncio.Task[Any], peer: str, reason: Exception) -> None:
+    def _too_slow(self) -> Exception:
+        return TooSlow(f"the message did not arrive within {self._timeout_s:g} s")
+
+    def _gives_way(self) -> Exception:
+        return Overloaded("the message comes slowly, and others wait to be read")
+
+    def _evict(self, task: asyncio.Task[Any], peer: str, reason: Callable[[], Exception]) -> None:
         if task not in self._evicted:
             self._evicted[task] = reason
             self._queue.put_last(peer)

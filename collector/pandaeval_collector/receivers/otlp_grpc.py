@@ -23,7 +23,7 @@ from pandaeval_collector.receivers.bind import Address, BindError, Tls, listenin
 from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
 
 DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
-_UNREAD_BYTES = 65_535
+_UNREAD_BYTES = 128 * 1024  # less, and messages of ordinary requests would come in pieces
 _MESSAGE_CHARS = 500  # the status text travels in a header, and clients cap those at 8 KiB
 
 if TYPE_CHECKING:  # grpc's classes take type arguments in their stubs only
@@ -150,8 +150,7 @@ class OtlpGrpcServer:
 
     async def _store(self, signal: Signal, request: bytes) -> Accepted:
         async with self._admission.reserve(len(request)) as reservation:
-            large = await self._scales.weigh(signal.kind, request, reservation)
-            return await signal.store(self._ingest, request, large)
+            return await self._scales.store(signal, self._ingest, request, reservation)
 
 
 class _BearerAuth(_Interceptor):

@@ -87,8 +87,7 @@ class _Door:
             body = await read_body(request, reservation, self._limits)
             if media == JSON:
                 body = await protobuf_from_json(signal, body, reservation)
-            large = await self._scales.weigh(signal.kind, body, reservation)
-            return await signal.store(self._ingest, body, large)
+            return await self._scales.store(signal, self._ingest, body, reservation)
 
 
 class _BearerAuth:
