@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pandaeval_collector import failpoints
+from pandaeval_collector.aside import aside
 from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Overloaded, Submitted
 from pandaeval_collector.store import Chunk, Store, StoreFullError, StoreGoneError
 from pandaeval_collector.submitted import (
@@ -68,7 +69,6 @@ class Intake:
         self._end_session, self._is_draining = end_session, is_draining
         self._endings = SessionEndings()
         self._just_decided: OrderedDict[bytes, None] = OrderedDict()
-        self._one_large = asyncio.Lock()
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
         """Stores the spans of an OTLP request; returns after the commit. Raises a ``Refusal``."""
@@ -83,7 +83,7 @@ class Intake:
         :class:`pandaeval_collector.receivers.SubmissionIngest`."""
         if self._is_draining():
             raise Draining("the collector is shutting down")
-        taken = await self._beside(take_all_apart, traces) if large else take_all_apart(traces)
+        taken = await aside(take_all_apart, traces) if large else take_all_apart(traces)
         failpoints.reach("after_decode")
         good = [each for each in taken if not each.problem]
         groups = [
@@ -132,11 +132,6 @@ class Intake:
         if ended is not None:
             self._end_session(ended)
 
-    async def _beside(self, work: Callable[[T], R], argument: T) -> R:
-        """Has a large request taken apart on a thread; one at a time, for the sake of memory."""
-        async with self._one_large:
-            return await asyncio.to_thread(work, argument)
-
     async def _take(
         self, request: bytes, split_request: Callable[..., Split], instrument: str, large: bool
     ) -> Accepted:
@@ -144,7 +139,7 @@ class Intake:
             raise Draining("the collector is shutting down")
         try:
             if large:
-                split = await self._beside(split_request, request)
+                split = await aside(split_request, request)
             else:
                 split = split_request(request, at_most=_ON_LOOP)
         except DenseError as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect, Request
 
+from pandaeval_collector.aside import aside
 from pandaeval_collector.receivers._answers import TooSlow, UnsupportedMedia
 from pandaeval_collector.receivers._inflate import inflater_for
 from pandaeval_collector.receivers._protocol import Malformed, TooLarge
@@ -67,7 +68,7 @@ async def protobuf_from_json(signal: Signal, body: bytes, reservation: Reservati
     reservation.grow(_parsed_size(body))
     if len(body) < _THREAD_FROM_BYTES:
         return _convert(signal, body)
-    return await asyncio.to_thread(_convert, signal, body)
+    return await aside(_convert, signal, body)
 
 
 def _convert(signal: Signal, body: bytes) -> bytes:

@@ -3,10 +3,10 @@ for, and what would take long is told apart."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 
+from pandaeval_collector.aside import aside
 from pandaeval_collector.receivers._protocol import Accepted, Dense, Ingest, Malformed, TooMany
 from pandaeval_collector.receivers._signals import Signal
 from pandaeval_collector.receivers.admission import Reservation
@@ -56,7 +56,7 @@ class Scales:
         try:
             if len(request) > _SCANNED_FROM:
                 reservation.grow(_COPIES * len(request))
-                items = await asyncio.to_thread(estimate, request, kind, self._max_items)
+                items = await aside(estimate, request, kind, self._max_items)
             else:
                 items = quickly(request)
         except BrokenBytesError as error:
