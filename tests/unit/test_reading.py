@@ -101,6 +101,23 @@ async def test_connections_take_turns_and_slow_ones_come_last() -> None:
     assert await last.begin(reading) == b"whole"
 
 
+async def test_connections_of_large_messages_come_after_those_of_ordinary_ones() -> None:
+    reading = Reading(1)
+    large = [Call("large", bytes(2 << 20)) for _ in range(3)]
+    tasks = [call.begin(reading) for call in large]
+    await turns()
+    ordinary = [Call("ordinary"), Call("another")]
+    tasks += [call.begin(reading) for call in ordinary]
+    order = []
+    for _ in range(5):
+        await turns()
+        call = next(each for each in (*large, *ordinary) if each.read_begun.is_set() and not each.arrived.is_set())
+        order.append(call.peer())
+        call.arrived.set()
+    await asyncio.gather(*tasks)
+    assert order == ["large", "ordinary", "another", "large", "large"]
+
+
 async def test_who_goes_while_waiting_costs_nobody_a_turn() -> None:
     reading, calls = Reading(1), [Call(str(number)) for number in range(4)]
     tasks = [call.begin(reading) for call in calls]

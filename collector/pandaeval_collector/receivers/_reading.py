@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_WAITING = 20_000
 _TOGETHER_BYTES, _FEWEST, _MOST = 48 << 20, 3, 64
+_LARGE_BYTES = 1 << 20
 _LOOK_S = 0.05
 _REMEMBERED = 1_000
 
@@ -31,7 +32,7 @@ class Reading:
 
     A message has ``timeout_s`` to arrive, and ``patience_s`` where another call waits for its turn: an ordinary one is
     there at once, and one that stalls must not keep the others out. Connections take turns, and those of which a
-    message stalled come after the others.
+    message stalled or was large come after the others.
     """
 
     def __init__(self, at_once: int, *, timeout_s: float = 30.0, patience_s: float = 0.25) -> None:
@@ -61,6 +62,8 @@ class Reading:
             self._look_at = loop.call_later(_LOOK_S, self._look)
         try:
             message: Any = await context.read()
+            if isinstance(message, bytes) and len(message) > _LARGE_BYTES:
+                self._queue.put_last(context.peer())
         except asyncio.CancelledError:
             evicted = self._evicted.pop(task, None)
             if evicted is None:
@@ -149,7 +152,7 @@ class _Queue:
         return call
 
     def put_last(self, peer: str) -> None:
-        """A message of this connection stalled."""
+        """This connection's calls come after those of others from now on."""
         self._slow[peer] = None
         self._slow.move_to_end(peer)
         if len(self._slow) > _REMEMBERED:
