@@ -59,7 +59,7 @@ class Server(Section):
         "attributes, values, events or links are one, and a submitted trace is twenty.",
     )
     max_inflight_bytes: Size = Field(
-        default=256 << 20,
+        default=160 << 20,
         description="Bytes of requests in work at a time; beyond it senders are asked to come back later.",
     )
 
