@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli._terminal import LogFormatter
+from pandaeval_collector.logs import BoundedFormatter
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from support.database import open_database
@@ -178,7 +178,7 @@ def test_json_on_a_terminal_has_the_values_that_it_has_in_a_file(files: dict[str
     command = "import sys; from pandaeval_collector.cli import main; main()"
     call = ("inspect", files["trace"], "--format", "json")
     piped = subprocess.run([sys.executable, "-c", command, *call], capture_output=True, timeout=120)
-    assert HOSTILE in json.loads(piped.stdout)["agent"]
+    assert HOSTILE in json.loads(piped.stdout)["input"]
     assert "\u202e".encode() in piped.stdout, "in a file bytes stay what they are"
     shown = run_on_terminal(*call).decode()
     line = next(line for line in _OURS.sub(b"", shown.encode()).decode().splitlines() if line.startswith("{"))
@@ -211,8 +211,9 @@ def _obeyed_in(value: Any) -> Iterator[str]:
 
 def test_no_text_passes_for_a_record_of_the_log() -> None:
     record = logging.LogRecord("a", logging.INFO, "", 1, "said %s", (f"no\n2026-01-01 ERROR forged {HOSTILE}",), None)
-    line = LogFormatter("%(levelname)s %(message)s").format(record)
-    assert line.startswith("INFO said no\n    2026-01-01 ERROR forged")
+    line = BoundedFormatter("%(levelname)s %(message)s").format(record)
+    assert line.startswith(r"INFO said no\n2026-01-01 ERROR forged")
+    assert "\n" not in line
     assert _faults(line.encode()) == []
 
 

@@ -51,7 +51,7 @@ def test_another_variable_of_the_provider_may_hold_a_key(monkeypatch: pytest.Mon
     assert missing_key(litellm, "openai/gpt-4o-mini") == ""
 
 
-async def _allowed(model: str) -> None:
+async def _allowed(model: str, answered: bool = False) -> None:
     raise AssertionError("nobody is to be asked")
 
 
@@ -63,7 +63,7 @@ async def test_it_is_denied_without_a_try() -> None:
 async def test_a_key_or_a_fallback_that_has_one_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
 
-    async def allowed(model: str) -> None:
+    async def allowed(model: str, answered: bool = False) -> None:
         tried.append(model)
 
     monkeypatch.setenv("OWN", "k")
