@@ -170,9 +170,12 @@ class Result:
         }
 
     def to_json(self) -> bytes:
-        body = orjson.dumps(self.to_dict(), option=orjson.OPT_SERIALIZE_NUMPY)
-        if len(body) <= _MAX_BODY_BYTES:
-            return body
+        try:
+            body = orjson.dumps(self.to_dict(), option=orjson.OPT_SERIALIZE_NUMPY)
+            if len(body) <= _MAX_BODY_BYTES:
+                return body
+        except TypeError:
+            pass  # a sum of numbers from outside that no longer fits into 64 bits
         return orjson.dumps(_pruned(self.to_dict()), option=orjson.OPT_SERIALIZE_NUMPY)
 
 
@@ -196,8 +199,10 @@ def cut(text: str, most: int) -> str:
 
 
 def _pruned(value: Any) -> Any:
-    """The value with no text in it that is too long; the keys of objects are texts, too."""
+    """The value with no text in it that is too long, nor a number; the keys of objects are texts, too."""
     match value:
+        case int() if value.bit_length() > 63:
+            return float(value) if value.bit_length() < 1024 else str(value)[:20]
         case str():
             return cut(value, MAX_TEXT_CHARS)
         case Mapping():

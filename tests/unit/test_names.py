@@ -67,3 +67,10 @@ def test_what_a_result_says_is_bounded() -> None:
     assert len(made.to_json()) < 20_000
     event = LogRecord.FromString(log_record(said(made)))
     assert len(attributes(event.attributes)["gen_ai.evaluation.explanation"]) == 2000
+
+
+def test_a_sum_that_no_64_bits_hold_is_told_as_a_double() -> None:
+    made = result(finding=Score(0.5, "", {"wasted_tokens": 2**63 - 1 + 2**63 - 1, "deep": [{"more": -(2**70)}]}))
+    told = orjson.loads(made.to_json())
+    assert told["metadata"]["wasted_tokens"] == float(2**64 - 2)
+    assert told["metadata"]["deep"] == [{"more": float(-(2**70))}]
