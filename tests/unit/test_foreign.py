@@ -90,7 +90,7 @@ def test_which_variables_hold_secrets() -> None:
         "HF_TOKEN": "abcdefghij",
         "AWS_SECRET_ACCESS_KEY": "ABCDEFGHIJ",
         "MY_JUDGE": "judgekey",
-        "PWD": "/home/somebody",
+        "PWD": "/srv/application",
         "KEYBOARD": "qwertyuiop",
         "SHORT_KEY": "abc",
         "OTHER": "0011223344",
