@@ -12,20 +12,22 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pandaeval_collector.accounting import publish
 from pandaeval_collector.config import Config, secret, tls_files
-from pandaeval_collector.drain import drain
-from pandaeval_collector.emission import Emitter
+from pandaeval_collector.delivery.emitter import Emitter
+from pandaeval_collector.delivery.outlets import Outlets, instance_id
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
-from pandaeval_collector.guard import Guard
-from pandaeval_collector.hints import Hints
 from pandaeval_collector.judging import Agreement, Canaries, Retest, Runner, open_caller, read_canaries
-from pandaeval_collector.line import Line
-from pandaeval_collector.outlets import Outlets, instance_id
-from pandaeval_collector.pipeline import Pipeline
+from pandaeval_collector.line.hints import Hints
+from pandaeval_collector.line.line import Line
+from pandaeval_collector.line.understanding import Run
+from pandaeval_collector.pipeline.accounting import publish
+from pandaeval_collector.pipeline.drain import drain
+from pandaeval_collector.pipeline.guard import Guard
+from pandaeval_collector.pipeline.pipeline import Pipeline
+from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers._reading import Reading
 from pandaeval_collector.receivers.admission import Admission
@@ -42,8 +44,6 @@ from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_collector.understanding import Run
-from pandaeval_collector.watching import Watching
 from pandaeval_collector.workers import Setup, Workers
 
 _log = logging.getLogger(__name__)

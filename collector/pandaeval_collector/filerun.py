@@ -17,16 +17,16 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError
 
-from pandaeval_collector.chains import Forward
 from pandaeval_collector.evaluator import Evaluator
-from pandaeval_collector.files import BadLine, Request
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judging import Agreement, JudgeConfig, Patience, Retest, Runner, open_caller
-from pandaeval_collector.line import Decision, Line
+from pandaeval_collector.line.implied_sessions import Forward
+from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.understanding import with_session
+from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.result import Result
 from pandaeval_collector.store import Chunk, Store
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_collector.understanding import with_session
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.evidence import gather

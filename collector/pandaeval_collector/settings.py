@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.config import Config, enabled_metrics, judge_models, judge_samples, metric_thresholds
-from pandaeval_collector.cores import usable_cores
 from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.metric import registry
-from pandaeval_collector.timing import Timing
+from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.runtime.cores import usable_cores
 from pandaeval_otel.assembly import CloseRules
 
 if TYPE_CHECKING:

@@ -23,24 +23,24 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandaeval_collector.intake as intake_module
-import pandaeval_collector.understanding as understanding_module
+import pandaeval_collector.line.understanding as understanding_module
+import pandaeval_collector.pipeline.intake as intake_module
 import pandaeval_collector.workers.pool as pool_module
 from _stages import Stages
 from _table import table
+from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.embedding.load import load
-from pandaeval_collector.emission import Emitter
 from pandaeval_collector.evaluator import Evaluator
-from pandaeval_collector.garbage import spare_the_garbage_collector
-from pandaeval_collector.line import Line
-from pandaeval_collector.pipeline import Pipeline
+from pandaeval_collector.line.line import Line
+from pandaeval_collector.line.sessions import Sessions
+from pandaeval_collector.pipeline.pipeline import Pipeline
+from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.result import Result
-from pandaeval_collector.sessions import Sessions
+from pandaeval_collector.runtime.garbage import spare_the_garbage_collector
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import Durability
 from pandaeval_collector.store.writer import Writer
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_collector.timing import Timing
 from pandaeval_collector.workers import Setup, Workers
 from synthetic import SIZES, SPANS_PER_TRACE, Stream
 

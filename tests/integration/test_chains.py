@@ -12,7 +12,7 @@ import pytest
 from golden.otlp_json import Request, requests, spans
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from pandaeval_collector.cli import app
-from pandaeval_collector.files import Input
+from pandaeval_collector.receivers.files import Input
 from support.collector import CollectorProcess, open_chunks
 from support.kills import differences, standing_results, uninterrupted
 from support.senders import HttpDoor

@@ -15,11 +15,11 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
-from pandaeval_collector import outlet
 from pandaeval_collector.app import Collector
-from pandaeval_collector.backoff import Backoff
 from pandaeval_collector.config import load
+from pandaeval_collector.delivery import standing as outlet
 from pandaeval_collector.exporters._otlp import over_grpc, over_http
+from pandaeval_collector.runtime.backoff import Backoff
 from pandaeval_collector.series import OTHER
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as classic

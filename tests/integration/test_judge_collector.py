@@ -96,7 +96,7 @@ def test_dead_jobs_are_listed_shown_and_retried_beside_the_running_collector(
     assert not held, "the key is in no file of ours"
 
 
-@pytest.mark.slow  # tests/unit/test_awaited.py has it without processes
+@pytest.mark.slow  # tests/unit/pipeline/test_awaited.py has it without processes
 def test_a_session_is_scored_once_after_its_judge_has_answered(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     server, collector = judged
     server.behave = lambda number, body: Say(good(number, body).text, hang_s=2.0)  # longer than a session is idle

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
 from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.files import Request
 from pandaeval_collector.judge.client import Setup
 from pandaeval_collector.judging import JudgeConfig, Limits
+from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.result import Result
 from pandaeval_collector.store import jobs
 from pandaeval_collector.store.connection import FILE_NAME

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector.cli._app import app
-from pandaeval_collector.files import Input
+from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.store import Chunk, Store
 from support.collector import CollectorProcess, children_of
 from support.made_traces import Composer, MadeTrace

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from pandaeval_collector.emission import Emitter
+from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.exporters import prometheus, zero_first
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from pandaeval_collector.cli import app
-from pandaeval_collector.logs import BoundedFormatter
+from pandaeval_collector.runtime.logs import BoundedFormatter
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from support.database import open_database

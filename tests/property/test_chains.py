@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector.evaluator import Evaluator, Settings
 from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.files import Request
-from pandaeval_collector.line import Line
+from pandaeval_collector.line.line import Line
+from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.store import Chunk, Store
 from support.chained import turn
 from support.embedder import WordEmbedder

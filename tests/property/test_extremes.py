@@ -19,8 +19,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
-from pandaeval_collector.accounting import residual
-from pandaeval_collector.emission import Emitter
+from pandaeval_collector.delivery.emitter import Emitter
+from pandaeval_collector.pipeline.accounting import residual
 from pandaeval_collector.receivers import Malformed
 from support.line import RunningLine
 from support.made_traces import START_NS, Composer, MadeTrace

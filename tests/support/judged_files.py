@@ -12,7 +12,7 @@ import httpx
 import pytest
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._reading import requests
-from pandaeval_collector.files import Request
+from pandaeval_collector.receivers.files import Request
 from support.asked import GOOD, said
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say

@@ -16,13 +16,13 @@ from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import Evaluator, Settings
 from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.files import Request
-from pandaeval_collector.line import Line
-from pandaeval_collector.pipeline import Pipeline
+from pandaeval_collector.line.line import Line
+from pandaeval_collector.pipeline.pipeline import Pipeline
+from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Accepted
+from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.store import ResultRow, Store
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_collector.timing import Timing
 from pandaeval_collector.workers import Setup, Workers
 from support.collector import standing
 from support.doors import until

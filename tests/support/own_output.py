@@ -11,7 +11,7 @@ from pandaeval_collector.evaluator import Evaluator, Settings
 from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters.encode import log_record, said, spans
 from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.files import Request
+from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.result import Evaluator as By
 from support.embedder import WordEmbedder
 from support.made_traces import MadeTrace

@@ -13,7 +13,7 @@ from pathlib import Path
 from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import Evaluator, Settings
 from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.files import Input
+from pandaeval_collector.receivers.files import Input
 
 from pandaeval_otel.compiled import is_compiled
 from pandaeval_otel.discovery import find

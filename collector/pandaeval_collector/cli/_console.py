@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from pandaeval_collector.cli._terminal import unproxied
-from pandaeval_collector.printable import printable
+from pandaeval_collector.untrusted.printable import printable
 
 
 class PlainConsole(Console):

@@ -12,10 +12,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.errors import UserError
-from pandaeval_collector.files import BadLine, Input, UnusableInputError
+from pandaeval_collector.receivers.files import BadLine, Input, UnusableInputError
 
 if TYPE_CHECKING:
-    from pandaeval_collector.files import Request
+    from pandaeval_collector.receivers.files import Request
 
 _EXPECTED = (
     "Expected OTLP/JSON lines (one export request a line, as the OpenTelemetry Collector's file exporter writes) or "

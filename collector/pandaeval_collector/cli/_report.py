@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.filerun import FileRun
-    from pandaeval_collector.line import Decision
+    from pandaeval_collector.line.line import Decision
 
 
 def default_file(terminal: bool) -> Path | None:

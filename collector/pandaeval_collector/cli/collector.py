@@ -33,8 +33,8 @@ def collector(
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.errors import UserError
-    from pandaeval_collector.logs import set_up
     from pandaeval_collector.receivers.bind import BindError
+    from pandaeval_collector.runtime.logs import set_up
     from pandaeval_collector.store import NewerStoreError, StoreBusyError
 
     settings = resolve_config(config, on_this_machine=True).config
@@ -68,7 +68,7 @@ async def _serve(config: Config) -> None:
     from pandaeval_collector.app import Collector
     from pandaeval_collector.cli._release import release
     from pandaeval_collector.errors import UserError
-    from pandaeval_collector.garbage import give_memory_back, spare_the_garbage_collector
+    from pandaeval_collector.runtime.garbage import give_memory_back, spare_the_garbage_collector
 
     log = logging.getLogger("pandaeval_collector")
     stop = asyncio.Event()

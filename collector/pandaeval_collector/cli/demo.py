@@ -14,7 +14,7 @@ import typer
 if TYPE_CHECKING:
     from pandaeval_collector.app import Collector, Listening
     from pandaeval_collector.cli._summary import Summary
-    from pandaeval_collector.files import Request
+    from pandaeval_collector.receivers.files import Request
 
 _PATIENCE_S = 50.0
 
@@ -150,7 +150,7 @@ async def _send(listening: Listening) -> int:
 def _requests() -> Iterator[Request]:
     """What is sent."""
     from pandaeval_collector.demo import recorded
-    from pandaeval_collector.files import Request
+    from pandaeval_collector.receivers.files import Request
     from pandaeval_otel.otlp_json import logs_from_json, traces_from_json
 
     for document in recorded():

@@ -115,7 +115,7 @@ def _check_judge(config: Config) -> None:
 
 def gate(config: Config, summary: Summary) -> list[str]:
     """Which *configured* thresholds are missed, as sentences; defaults never fail a run."""
-    from pandaeval_collector.gates import missed
+    from pandaeval_collector.cli._gates import missed
     from pandaeval_collector.settings import scoring
 
     return missed(scoring(config).thresholds, config.gates.max_unscored, summary.outcomes, summary.means())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandaeval_collector.printable import printable
+from pandaeval_collector.untrusted.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +42,7 @@ def inspect(
     from pandaeval_collector.cli._tables import print_problems
     from pandaeval_collector.cli._terminal import write_json
     from pandaeval_collector.filerun import FileRun
-    from pandaeval_collector.inspection import describe
+    from pandaeval_collector.report.inspection import describe
 
     out, inputs = console(), Inputs(files)
     shown = 0
@@ -67,7 +67,7 @@ def _print(out: Console, trace: Trace) -> None:
     from rich.tree import Tree
 
     from pandaeval_collector.cli._output import safe
-    from pandaeval_collector.inspection import outline
+    from pandaeval_collector.report.inspection import outline
 
     head = Text.assemble(
         (trace.trace_id, "bold"),

@@ -72,7 +72,7 @@ def _text(rubric: Rubric[Any], trace: Trace | None) -> str:
     from pandaeval_collector.judge.pack import Pack, pack
     from pandaeval_collector.judge.prompt import messages
     from pandaeval_collector.judge.redact import redacted
-    from pandaeval_collector.printable import printable
+    from pandaeval_collector.untrusted.printable import printable
 
     if trace is not None:
         packed = pack(redacted(trace), secrets.token_bytes(16))

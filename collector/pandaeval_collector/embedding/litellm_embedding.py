@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pandaeval_collector.embedding._error import EmbedderError
 from pandaeval_collector.embedding._protocol import Bands, Embedder
 from pandaeval_collector.embedding._unit import unit_rows
-from pandaeval_collector.foreign import explained, secrets_in
+from pandaeval_collector.untrusted.foreign import explained, secrets_in
 
 SCHEME = "litellm"
 BATCH = 96

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from pandaeval_collector.foreign import explained
 from pandaeval_collector.metric import Metric
 from pandaeval_collector.score import Finding, Unscored, Why
+from pandaeval_collector.untrusted.foreign import explained
 from pandaeval_otel.model import Trace
 
 _log = logging.getLogger(__package__)

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pandaeval_collector.child import Child, start_child
-from pandaeval_collector.foreign import secrets_in, told
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, Permit
 from pandaeval_collector.judge.usage import believed
+from pandaeval_collector.runtime.child import Child, start_child
+from pandaeval_collector.untrusted.foreign import secrets_in, told
 
 _log = logging.getLogger(__name__)
 

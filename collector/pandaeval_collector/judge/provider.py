@@ -14,8 +14,8 @@ from typing import Any
 
 import httpx
 
-from pandaeval_collector.foreign import explained, secrets_in
 from pandaeval_collector.judge.keys import missing_key
+from pandaeval_collector.untrusted.foreign import explained, secrets_in
 
 MAX_TEXT = 65_000
 """No verdict is longer; what is behind is not passed on."""

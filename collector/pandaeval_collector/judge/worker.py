@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pandaeval_collector.foreign import explained, secrets_in
 from pandaeval_collector.judge.provider import Caller
+from pandaeval_collector.untrusted.foreign import explained, secrets_in
 
 _NICE = 10
 """Whoever waits seconds for a model can let ingest go first."""

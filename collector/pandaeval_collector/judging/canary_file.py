@@ -23,9 +23,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pandaeval_collector.config import ConfigError, read_yaml
 from pandaeval_collector.errors import UserError
-from pandaeval_collector.files import BadLine, Input, UnusableInputError
 from pandaeval_collector.metric import registry
-from pandaeval_collector.printable import one_printable_line
+from pandaeval_collector.receivers.files import BadLine, Input, UnusableInputError
+from pandaeval_collector.untrusted.printable import one_printable_line
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import build_trace, is_genai

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from pandaeval_collector.foreign import told
 from pandaeval_collector.judge.call import CallFailedError, Failure
+from pandaeval_collector.untrusted.foreign import told
 
 _log = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ import random
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from pandaeval_collector.foreign import told
 from pandaeval_collector.judge.call import CallFailedError, Failure
 from pandaeval_collector.score import Unscored, Why
 from pandaeval_collector.store import Job
+from pandaeval_collector.untrusted.foreign import told
 
 _MAX_CRASHES = 2
 

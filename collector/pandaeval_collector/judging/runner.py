@@ -12,7 +12,6 @@ from typing import Literal
 import orjson
 
 from pandaeval_collector.evaluator import Evaluator, Question
-from pandaeval_collector.foreign import explained
 from pandaeval_collector.judge.call import Caller, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.redact import redact
@@ -22,10 +21,11 @@ from pandaeval_collector.judging.outcome import GivenUp, Later, Patience, after_
 from pandaeval_collector.judging.packing import GoneError, Packed, Packer
 from pandaeval_collector.judging.retest import Retest
 from pandaeval_collector.judging.setup import StoredMemory
-from pandaeval_collector.line import Decision, Judgement, Line
+from pandaeval_collector.line.line import Decision, Judgement, Line
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_collector.store import Job, JobEnd, Store
 from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.untrusted.foreign import explained
 
 _log = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from pandaeval_collector.aside import aside
 from pandaeval_collector.receivers._protocol import Accepted, Dense, Ingest, Malformed, TooMany
 from pandaeval_collector.receivers._signals import Signal
 from pandaeval_collector.receivers.admission import Reservation
+from pandaeval_collector.runtime.aside import aside
 from pandaeval_otel.weight import SUBMISSION, BrokenBytesError, Kind, estimate, resources_and_items, upper_items
 
 DEFAULT_MAX_ITEMS = 200_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pandaeval_collector.hints import cure as capture_cure
+from pandaeval_collector.line.hints import cure as capture_cure
 from pandaeval_otel.model import Kind, Trace
 
 _CURES: Mapping[str, str] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pandaeval_collector.inspection import in_order
+from pandaeval_collector.report.inspection import in_order
 from pandaeval_collector.report.text import Texts, clean, excerpt, written
 from pandaeval_otel.model import (
     Captured,

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from pandaeval_collector.printable import HIDING
+from pandaeval_collector.untrusted.printable import HIDING
 
 # Control characters, characters that reorder or hide text (bidi marks, zero-width ones, tags), and lone surrogates,
 # which no file can hold. Line ends and tabs stay.

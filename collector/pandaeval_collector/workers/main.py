@@ -17,13 +17,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
-from pandaeval_collector import failpoints
 from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import Evaluator
-from pandaeval_collector.garbage import spare_the_garbage_collector
-from pandaeval_collector.logs import set_up
+from pandaeval_collector.line.understanding import Understanding
+from pandaeval_collector.runtime import failpoints
+from pandaeval_collector.runtime.garbage import spare_the_garbage_collector
+from pandaeval_collector.runtime.logs import set_up
 from pandaeval_collector.store import Shelf
-from pandaeval_collector.understanding import Understanding
 from pandaeval_collector.workers import wire
 
 

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from pandaeval_collector.line.understanding import NotUnderstoodError, Ready
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_collector.understanding import NotUnderstoodError, Ready
 from pandaeval_collector.workers.process import Worker, WorkerEndedError
 from pandaeval_collector.workers.wire import Setup, pack_due, raise_error, unpack_answer
 from pandaeval_otel.assembly import DueTrace
@@ -22,7 +22,7 @@ _ALONE = 3
 
 
 class Workers:
-    """Implements :class:`pandaeval_collector.understanding.Understands`. On one event loop."""
+    """Implements :class:`pandaeval_collector.line.understanding.Understands`. On one event loop."""
 
     def __init__(self, number: int, setup: Setup, environ: Mapping[str, str], telemetry: Telemetry) -> None:
         self._changed = asyncio.Event()

@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pandaeval_collector import failpoints
-from pandaeval_collector.backoff import Backoff
-from pandaeval_collector.child import Child, start_child
 from pandaeval_collector.errors import UserError
+from pandaeval_collector.runtime import failpoints
+from pandaeval_collector.runtime.backoff import Backoff
+from pandaeval_collector.runtime.child import Child, start_child
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_collector.workers.wire import LENGTH
 

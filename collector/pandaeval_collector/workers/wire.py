@@ -16,14 +16,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector import understanding
 from pandaeval_collector.evaluator import Settings
-from pandaeval_collector.hints import Lacking
-from pandaeval_collector.members import Lost, Member
+from pandaeval_collector.line import understanding
+from pandaeval_collector.line.hints import Lacking
+from pandaeval_collector.line.members import Lost, Member
+from pandaeval_collector.line.understanding import NotUnderstoodError, Understood
 from pandaeval_collector.result import Evaluator, Result, Unit
 from pandaeval_collector.score import Assumed, Score, Unscored
 from pandaeval_collector.store import JobRow
-from pandaeval_collector.understanding import NotUnderstoodError, Understood
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 

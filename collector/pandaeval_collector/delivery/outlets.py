@@ -1,0 +1,138 @@
+"""All ways out of a running collector: found, started, kept within bounds, and stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from pandaeval_collector.config import Config
+from pandaeval_collector.delivery.outbox import Outbox
+from pandaeval_collector.delivery.repeater import Repeater
+from pandaeval_collector.delivery.standing import Bell, finish
+from pandaeval_collector.exporters import Exporter, Repeating, Surroundings
+from pandaeval_collector.store import Store
+from pandaeval_otel.discovery import find
+
+_log = logging.getLogger(__name__)
+
+_PACKAGE = "pandaeval_collector.exporters"
+_MAX_AGE_S = 86_400.0
+_DISK_SHARE = 0.2
+_FULL = 0.95
+_TIDY_S, _BOUND_EVERY = 1.0, 30
+
+
+async def instance_id(store: Store) -> str:
+    """Who this collector is: made up once, kept in its store."""
+    known = store.get("instance_id")
+    if known is None:
+        known = str(uuid.uuid4())
+        await asyncio.wrap_future(store.put("instance_id", known))
+    return known
+
+
+def configured(config: Config, around: Surroundings) -> Iterator[Exporter | Repeating]:
+    """Every exporter that the configuration asks for. Each gets the section that is named like its module."""
+    for exporters in find(_PACKAGE, "exporters"):
+        section = exporters.__module__.rpartition(".")[2]
+        yield from exporters(getattr(config.exporters, section), around)
+
+
+class Outlets:
+    """The exporters of one collector. On one event loop."""
+
+    def __init__(self, config: Config, around: Surroundings) -> None:
+        self._store, self._telemetry = around.store, around.telemetry
+        found = list(configured(config, around))
+        feed = [each for each in found if isinstance(each, Exporter)]
+        repeat = [each for each in found if not isinstance(each, Exporter)]
+        self._outboxes = [Outbox(around.store, exporter, around.telemetry) for exporter in feed]
+        self._outlets: list[Outbox | Repeater] = [*self._outboxes]
+        self._outlets += [Repeater(exporter, around.telemetry) for exporter in repeat]
+        self._waiting: Counter[str] = Counter()
+        self._tidied: Counter[str] = Counter()
+        for signal in self.signals:
+            read = functools.partial(self._waiting.__getitem__, signal)
+            self._telemetry.gauge("pandaeval.queue.size", read, queue=f"outbox.{signal}")
+        self._bell = Bell()
+        self._stopping = False
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def signals(self) -> frozenset[str]:
+        """Those of ``logs`` and ``traces`` that have somewhere to go: what is to be encoded."""
+        return frozenset(outbox.source for outbox in self._outboxes) - {"results"}
+
+    async def start(self) -> None:
+        """Goes on where each exporter stopped."""
+        for outlet in self._outlets:
+            await outlet.start()
+        self._task = asyncio.create_task(self._upkeep(), name="pandaeval-outlets")
+
+    def wake(self) -> None:
+        """There are new results."""
+        for outbox in self._outboxes:
+            outbox.wake()
+
+    async def stop(self) -> None:
+        """Sends what can be sent in a few seconds, all at the same time. What is left waits in the store."""
+        self._stopping = True
+        await asyncio.gather(*(outlet.stop() for outlet in self._outlets))
+        self._bell.ring()
+        if self._task is not None:
+            await finish(self._task, _TIDY_S)
+
+    async def _upkeep(self) -> None:
+        rounds = 0
+        while not self._stopping:
+            try:
+                await self._tidy()
+                if rounds % _BOUND_EVERY == 0:
+                    await asyncio.wrap_future(self._store.keep_time())
+                    await self._bound()
+            except Exception:  # noqa: BLE001 - a disk that fails just now may be well again in a moment
+                _log.exception("the outbox could not be tidied; trying again")
+            rounds += 1
+            await self._bell.sleep(_TIDY_S)
+
+    async def _tidy(self) -> None:
+        """Drops what every exporter of a signal is done with."""
+        for signal, seq in self._cursors().items():
+            dropped = limit = 5000
+            while dropped == limit and self._tidied[signal] != seq:
+                dropped = await asyncio.wrap_future(self._store.forget_sent(signal, seq, limit))
+            self._tidied[signal] = seq
+            self._waiting[signal] = await asyncio.to_thread(self._store.outbox_waiting, signal, seq)
+
+    def _cursors(self) -> Mapping[str, int]:
+        cursors: dict[str, int] = {}
+        for outbox in self._outboxes:
+            if outbox.source in self.signals:
+                cursors[outbox.source] = min(outbox.seq, cursors.get(outbox.source, outbox.seq))
+        return cursors
+
+    async def _bound(self) -> None:
+        """Drops the oldest of what waits: after a day in which a collector ran, beyond a fifth of the
+        disk budget, and before the outbox would make the collector refuse spans."""
+        while True:
+            held = await asyncio.to_thread(self._store.outbox_bytes)
+            excess = held - _room(held, self._store.size_bytes(), self._store.max_bytes)
+            before, done = self._store.clock.running() - _MAX_AGE_S, self._cursors()
+            gone = await asyncio.wrap_future(self._store.drop_unsent(before, max(0, excess), done))
+            for (signal, reason), count in gone.items():
+                self._telemetry.add(
+                    "pandaeval.exporter.items", "dropped", count, reason, exporter="outbox", signal=signal
+                )
+            if gone.total():
+                _log.warning("results were dropped before they could be sent: %s", dict(gone))
+            if not gone:
+                return
+
+
+def _room(held: int, size: int, budget: int) -> int:
+    """Bytes that the outbox may take of a store of ``size`` bytes, ``held`` of them its own."""
+    return max(0, min(int(_DISK_SHARE * budget), int(_FULL * budget) - (size - held)))

@@ -1,0 +1,172 @@
+"""From due traces to a write set: what was understood of each is filed under its session, its results are numbered and
+encoded.
+
+Everything that a decision changes is returned as one :class:`WriteSet`, to be committed as one transaction. The line
+reads the store but never writes. One thread runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+
+from pandaeval_collector.delivery.emitter import Emitter
+from pandaeval_collector.evaluator import Evaluator, unread
+from pandaeval_collector.line.implied_sessions import Chains
+from pandaeval_collector.line.members import speak
+from pandaeval_collector.line.sessions import Sessions
+from pandaeval_collector.line.understanding import Run, Understanding, Understood
+from pandaeval_collector.result import Result
+from pandaeval_collector.score import Why
+from pandaeval_collector.store import Expected, JobEnd, ResultRow, Store, TraceRow, WriteSet
+from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.model import Trace, Trigger
+
+_NOT_SAMPLED = Why.NOT_SAMPLED.value
+
+
+@dataclass(slots=True)
+class Decision:
+    """What a batch came to: the changes to commit, and what the caller counts and exports."""
+
+    changes: WriteSet = field(default_factory=WriteSet)
+    results: list[Result] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    failed: dict[bytes, str] = field(default_factory=dict)
+    """Traces that are set aside, and the kind of error."""
+
+    @property
+    def traces(self) -> list[Trace]:
+        """The agents' traces, where they were understood in this process."""
+        return [run.trace for run in self.runs if run.trace is not None]
+
+    @property
+    def not_genai(self) -> int:
+        """Decided traces without an agent."""
+        return len(self.changes.traces) - len(self.runs) - len(self.failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How a job ended, and the result it gave; ``None`` for one that was cancelled."""
+
+    end: JobEnd
+    result: Result | None = None
+
+
+class Line:
+    """The scoring of one store."""
+
+    def __init__(
+        self, store: Store, evaluator: Evaluator, emitter: Emitter | None = None, chains: Chains | None = None
+    ) -> None:
+        """``chains``: where traces belong that name no session; if not given, the store is asked."""
+        self._store, self._evaluator, self._emitter = Expected(store), evaluator, emitter or Emitter()
+        self._sessions = Sessions(self._store, evaluator, chains)
+        self.understanding = Understanding(store, evaluator)
+        """What is to be done with traces before they are filed, in this process."""
+
+    def after(self, changes: WriteSet) -> AbstractContextManager[None]:
+        """While it lasts, what is decided follows on ``changes``, which are being committed."""
+        return self._store.after(changes)
+
+    def decide(self, due: Sequence[DueTrace]) -> Decision:
+        """Scores traces and the places in their sessions that they change."""
+        return self.file(due, self.understanding.of(due))
+
+    def file(self, due: Sequence[DueTrace], understood: Sequence[Understood]) -> Decision:
+        """The same, of traces that were understood before; one for each. May be done again for the same ones."""
+        decision = Decision()
+        changes = decision.changes
+        decision.runs = sorted((one.run for one in understood if one.run is not None), key=lambda run: run.member.order)
+        changes.traces = [_row(each, one) for each, one in zip(due, understood, strict=True)]
+        with self._store.snapshot():
+            decision.runs, places = self._sessions.place(decision.runs)
+            changes.jobs = [job for run in decision.runs for job in run.jobs]
+            speak([run.member for run in decision.runs if run.member.body["embedder"] is not None])
+            results = self._sessions.file(decision.runs, places, changes)
+            for each, one in zip(due, understood, strict=True):
+                if one.failed is not None:
+                    results = [*results, *self._aside(each, *one.failed, decision)]
+            first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
+            self._add_results(results, decision, first_time)
+        return decision
+
+    def set_aside(self, due: DueTrace, kind: str, why: str) -> Decision:
+        """Gives up a trace that cannot be understood or filed: it must not be tried forever."""
+        decision = Decision(WriteSet(traces=[_row(due, Understood("", failed=(kind, why)))]))
+        self._add_results(self._aside(due, kind, why, decision), decision)
+        return decision
+
+    def close_sessions(self, session_ids: Iterable[str], trigger: Callable[[str], Trigger]) -> Decision:
+        """Scores sessions for good."""
+        decision = Decision()
+        with self._store.snapshot():
+            for session_id in session_ids:
+                decision.results.extend(self._sessions.score(session_id, trigger(session_id)))
+                decision.changes.closed.add(session_id)
+            self._add_results(decision.results, decision)
+        return decision
+
+    def session_now(self, session_id: str) -> list[Result]:
+        """What a session's scores would be if it ended now. Nothing of it is to be stored."""
+        return [replace(each, final=False) for each in self._sessions.score(session_id, Trigger.SESSION_CHANGED)]
+
+    def judged(self, judgements: Sequence[Judgement]) -> Decision:
+        """What judges said, and the ends of the jobs that asked them: filed under results and sessions like anything
+        that is decided. A judgement on evidence that has grown since is dropped; a job for the new one exists."""
+        decision = Decision()
+        for judgement in judgements:
+            result = judgement.result
+            held = None if result is None else self._store.held(bytes.fromhex(result.unit.trace_id))
+            if result is None or held is None or held[0] != result.unit.evidence:
+                end = judgement.end if result is None else JobEnd(judgement.end.id, "cancelled", "superseded")
+                decision.changes.ended.append(end)
+                continue
+            decision.changes.ended.append(judgement.end)
+            decision.results.append(result)
+        self._sessions.tell(decision.results, decision.changes)
+        self._add_results(decision.results, decision)
+        return decision
+
+    def _aside(self, due: DueTrace, kind: str, why: str, decision: Decision) -> list[Result]:
+        decision.failed[due.trace_id] = kind
+        return self._evaluator.set_aside(unread(due), f"set aside: {kind}: {why}"[:500])
+
+    # -- results -------------------------------------------------------------------------------------------------
+
+    def _add_results(
+        self, results: Sequence[Result], decision: Decision, first_time: Collection[str] = frozenset()
+    ) -> None:
+        """Gives revisions, and leaves out what already stands: the same evidence is not reported twice.
+        ``first_time``: units of which nothing can stand yet."""
+        standing = self._store.newest_results({result.unit.id for result in results} - set(first_time))
+        decision.results = []
+        counted: set[str] = set()
+        unsampled = [result for result in results if result.why == _NOT_SAMPLED]
+        self._emitter.count(unsampled, decision.changes)
+        for result in results:
+            if result.why == _NOT_SAMPLED:
+                continue
+            key = f"{result.unit.level}.{result.metric}"
+            known = standing.get((result.unit.id, key))
+            if known is not None and known.id == result.id:
+                continue
+            revision = max(result.revision, known.revision + 1 if known is not None else 1)
+            numbered = result if revision == result.revision else replace(result, revision=revision)
+            decision.results.append(numbered)
+            if known is not None and known.counted:
+                counted.add(result.id)
+            has_counted = result.id in counted or result.outcome == "scored"
+            decision.changes.results.append(
+                ResultRow(numbered.id, result.unit.id, key, revision, numbered.to_json(), has_counted)
+            )
+        self._emitter.add(decision.results, counted, decision.changes)
+
+
+def _row(due: DueTrace, understood: Understood) -> TraceRow:
+    """One that is set aside has no digest, and that is final."""
+    failed = understood.failed is not None
+    digest, final = ("", True) if failed else (understood.digest, due.capped)
+    return TraceRow(due.trace_id, due.revision, final, digest, due.known, due.chunks, due.size)

@@ -1,0 +1,249 @@
+"""Traces among the others of their session: where each belongs, what it is compared with, and how sessions score."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pandaeval_collector.evaluator import PASSING, Evaluator
+from pandaeval_collector.line.comparisons import Comparison, Stretch, comparisons, speak_together, suffices
+from pandaeval_collector.line.implied_sessions import Chains, Places, Stored
+from pandaeval_collector.line.members import (
+    CHAINED,
+    Member,
+    from_row,
+    own_texts,
+    remembered,
+    summary,
+    to_row,
+    unit_again,
+    with_its_signals,
+    with_signals,
+)
+from pandaeval_collector.line.understanding import Run, in_session
+from pandaeval_collector.metric import SessionView
+from pandaeval_collector.result import Result, Unit
+from pandaeval_collector.score import Score, Why
+from pandaeval_collector.store import Expected, SessionTraceRow, WriteSet
+from pandaeval_otel.model import Trigger
+from pandaeval_otel.names import bounded
+
+_NEAR = (4, 32)
+"""So many traces of a session are read to place a new one; then so many, then all, where they do not suffice."""
+_AT_ONCE = 4096
+"""So many members are compared together at least, if there are as many: memory is not spared for more."""
+_LINKED = 128
+_PENDING: dict[str, Any] = {"outcome": "pending", "value": None, "why": None}
+
+
+@dataclass(slots=True)
+class _Filing:
+    """A run that is being filed, with all of its results."""
+
+    run: Run
+    results: list[Result]
+
+
+class Sessions:
+    """The sessions of one store. Reads it and never writes; one thread."""
+
+    def __init__(self, store: Expected, evaluator: Evaluator, chains: Chains | None = None) -> None:
+        self._store, self._evaluator = store, evaluator
+        self._chains = chains or Stored(store)
+
+    def place(self, runs: Sequence[Run]) -> tuple[list[Run], Places]:
+        """The runs, those that name no session in the one that follows from the responses that they go on from.
+        ``runs``: in order of start."""
+        places = self._chains.place(runs)
+        sessions, evaluator = places.sessions, self._evaluator
+        return [
+            in_session(run, sessions[id_], evaluator) if (id_ := run.unit.trace_id) in sessions else run for run in runs
+        ], places
+
+    def file(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> list[Result]:
+        """Puts runs into their sessions, and compares again every answer whose predecessors changed. Returns the
+        results of all runs, in their order, those that come of comparing at the end of each; then new results of traces
+        that were decided before. ``places``: of these runs."""
+        batch = {run.unit.trace_id: _Filing(run, [*run.results]) for run in runs}
+        again: list[Result] = []
+        sessions, left = self._sessions(runs, places, changes)
+        came = self._came(places, left, changes)
+        elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
+        near = self._near({id_: added for id_, added in sessions.items() if id_ not in left and id_ not in came})
+        stretches: list[Stretch] = []
+        size = 0
+        for session_id in sorted({*sessions, *left, *came}):
+            first, members = near.get(session_id) or (0, self._all(session_id))
+            # What left this session in this batch is filed elsewhere; what is in it comes back as it is now.
+            members = [member for member in members if member.trace_id not in elsewhere]
+            members += [*(self._member(run, places) for run in sessions.get(session_id, ())), *came.get(session_id, ())]
+            members.sort(key=lambda member: member.order)
+            stretches.append(Stretch(session_id, first, members))
+            size += len(members)
+            if size >= _AT_ONCE:
+                again.extend(self._compare(stretches, batch, changes))
+                stretches, size = [], 0
+        again.extend(self._compare(stretches, batch, changes))
+        waiting = [run for run in runs if run.unit.trace_id in places.waiting]
+        changes.session_traces.extend(to_row(self._member(run, places), "") for run in waiting)
+        changes.responses.extend(places.responses)
+        return [*(result for filing in batch.values() for result in filing.results), *again]
+
+    def score(self, session_id: str, trigger: Trigger) -> list[Result]:
+        """Results of the session metrics on what is decided so far; none of a session without traces."""
+        members = self._all(session_id)
+        if not members:
+            return []
+        last = members[-1]
+        unit = Unit(
+            level="session",
+            id=session_id,
+            trace_id=last.trace_id,
+            span_id=last.body["span_id"],
+            session_id=session_id,
+            agent=bounded(last.body["agent"]),
+            service=bounded(last.body["service"]),
+            environment=bounded(last.body["environment"] or "") or None,
+            evidence=_evidence(members),
+            trigger=trigger.value,
+            end_ns=last.end_ns,
+            sampled=any(member.body["sampled"] for member in members),
+            trace_ids=tuple(f"{member.trace_id}:{member.body['span_id']}" for member in members[-_LINKED:]),
+        )
+        return self._evaluator.session(SessionView(session_id, tuple(map(summary, members))), unit)
+
+    def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
+        """Puts judged results among the signals of their traces."""
+        rows: dict[str, SessionTraceRow] = {}
+        for result in results:
+            trace_id = result.unit.trace_id
+            row = rows.get(trace_id) or self._store.session_trace(bytes.fromhex(trace_id))
+            if row is not None:
+                rows[trace_id] = with_signals(row, self._signals([result]))
+        changes.session_traces.extend(rows.values())
+        changes.touched.update(row.session_id for row in rows.values() if row.session_id)
+
+    def _sessions(
+        self, runs: Sequence[Run], places: Places, changes: WriteSet
+    ) -> tuple[dict[str, list[Run]], set[str]]:
+        """The runs by session, and the sessions that some of them were filed under before and are no more."""
+        sessions: dict[str, list[Run]] = {}
+        left: set[str] = set()
+        for run in runs:
+            unit = run.unit
+            old = places.before.get(unit.trace_id) if places.before else None
+            if old is not None and old.session_id != (unit.session_id or ""):
+                left.add(old.session_id)
+                changes.moved.append(old.trace_id)
+            if unit.session_id is not None:
+                sessions.setdefault(unit.session_id, []).append(run)
+        return sessions, left - {""}
+
+    def _came(self, places: Places, left: set[str], changes: WriteSet) -> dict[str, list[Member]]:
+        """The traces that were decided before and belong elsewhere now, by session; what they ``left`` is added."""
+        came: dict[str, list[Member]] = {}
+        for row, session_id in places.moved:
+            member = from_row(row)
+            member.changed = True
+            if row.session_id:
+                left.add(row.session_id)
+            if session_id is None:
+                member.body.pop(CHAINED, None)
+                changes.session_traces.append(to_row(member, ""))
+            else:
+                member.body[CHAINED] = True
+                came.setdefault(session_id, []).append(member)
+        return came
+
+    def _member(self, run: Run, places: Places) -> Member:
+        """A run as a member of its session, with the signals that are there by now."""
+        before = places.before.get(run.unit.trace_id)
+        older = from_row(before).body["signals"] if before is not None else {}
+        return with_its_signals(run.member, _waiting(run.awaited, older) | self._signals(run.results))
+
+    def _all(self, session_id: str) -> list[Member]:
+        return [from_row(row) for row in self._store.session_traces(session_id)]
+
+    def _near(self, grown: Mapping[str, Sequence[Run]]) -> dict[str, tuple[int, list[Member]]]:
+        """The members of sessions that runs which are new to them can be compared with, and the position of the first
+        of them: a session of thousands of traces is not read for each new one. Nothing of a session that has to be read
+        whole."""
+        found: dict[str, tuple[int, list[Member]]] = {}
+        wanted = {id_ for id_, added in grown.items() if all(run.unit.revision == 1 for run in added)}
+        for newest in _NEAR:
+            for session_id, (size, rows) in self._store.newest_traces(wanted, newest).items() if wanted else ():
+                members = [from_row(row) for row in rows]
+                if size <= newest or self._suffices(members, grown[session_id]):
+                    found[session_id] = size - len(members), members
+            wanted -= found.keys()
+        return found
+
+    def _suffices(self, newest: Sequence[Member], added: Sequence[Run]) -> bool:
+        agents = {run.unit.agent for run in added if run.member.body["said"]}
+        return suffices(newest, min(run.member.start_ns for run in added), agents, self._evaluator.embedder.id)
+
+    def _compare(self, stretches: Sequence[Stretch], batch: Mapping[str, _Filing], changes: WriteSet) -> list[Result]:
+        """Compares what is to be compared in some sessions, and notes what is stored of their members then. Returns the
+        results of traces that are not in the batch."""
+        again: list[Result] = []
+        embedder = self._evaluator.embedder
+        found = [each for stretch in stretches for each in comparisons(stretch, batch, embedder.id)]
+        speak_together(found, embedder.id)
+        for each in found:
+            again.extend(self._compared(each, batch.get(each.member.trace_id)))
+        for stretch in stretches:
+            changed = [member for member in stretch.members if member.changed]
+            changes.session_traces.extend(to_row(member, stretch.session_id) for member in changed)
+            changes.touched.add(stretch.session_id)
+        return again
+
+    def _compared(self, comparison: Comparison, filing: _Filing | None) -> list[Result]:
+        """The results are added to what is being filed, or returned."""
+        member, evidence, embedder = comparison.member, comparison.evidence, self._evaluator.embedder
+        if filing is not None:
+            unit, lost = filing.run.unit.with_evidence(evidence), filing.run.lost
+        else:
+            unit, lost = unit_again(member, comparison.stretch.session_id, evidence), None
+            member.changed = True
+        earlier = comparison.outputs()
+        texts = own_texts(member, embedder, len(earlier[0].embedding) if earlier else 0, lost)
+        results = self._evaluator.in_session(remembered(member, unit), unit, texts, earlier)
+        member.body["loop_evidence"] = evidence
+        member.body["signals"].update(self._signals(results))
+        if filing is None:
+            return results
+        filing.results.extend(results)
+        return []
+
+    def _signals(self, results: Iterable[Result]) -> dict[str, dict[str, Any]]:
+        return {result.metric: self._signal(result) for result in results}
+
+    def _signal(self, result: Result) -> dict[str, Any]:
+        if not result.finding.metadata.get("in_sample", True):  # judged for itself: the session is judged whole or not
+            return {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
+        value = result.finding.value if isinstance(result.finding, Score) else None
+        if result.metric == "coherence" and self._evaluator.settings.coherence_signal == "calibrated":
+            value = result.finding.metadata.get("calibrated", value)
+        return {"outcome": result.outcome, "value": value, "why": result.why}
+
+
+def _waiting(names: Iterable[str], older: dict[str, Any]) -> dict[str, Any]:
+    """The signals of metrics whose judge has yet to be asked: the older revision's stands meanwhile."""
+    return {name: older.get(name, _PENDING) for name in names}
+
+
+def _evidence(members: Iterable[Member]) -> str:
+    """What the scores of a session depend on: its traces, and the signals that may still come. A session that was
+    scored without them is another one than the same with them, and the latter is the same by every door."""
+    found = hashlib.blake2b(digest_size=16)
+    for member in members:
+        signals = sorted(member.body["signals"].items())
+        missing = [f"{name}={each['why'] or each['outcome']};" for name, each in signals if _may_come(each)]
+        found.update(f"{member.trace_id}:{member.body['digest']};{''.join(missing)}".encode())
+    return found.hexdigest()
+
+
+def _may_come(signal: dict[str, Any]) -> bool:
+    return signal["outcome"] == "pending" or signal["why"] in PASSING

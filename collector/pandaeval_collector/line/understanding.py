@@ -1,0 +1,256 @@
+"""What a due trace says by itself, before it meets the others of its session: decoded, normalised, scored inline.
+
+Nothing here depends on other traces or on what was decided before, so it may be done in any order, anywhere and again.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import orjson
+
+from pandaeval_collector.evaluator import Evaluator, trace_unit
+from pandaeval_collector.line.hints import Lacking, lacking
+from pandaeval_collector.line.members import CHAINED, Lost, Member, new_member
+from pandaeval_collector.metric import Texts
+from pandaeval_collector.result import Result, Unit
+from pandaeval_collector.runtime import failpoints
+from pandaeval_collector.store import JobRow
+from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.evidence import gather
+from pandaeval_otel.normal.trace import Closing, build_trace, is_genai
+
+_log = logging.getLogger(__name__)
+
+_READ_BYTES = 4 << 20
+_CHAINED = "session told from the responses that its traces go on from: no span names one"
+
+Parts = list[tuple[bool, bytes]]
+"""The chunks of one trace as they are stored: whether they hold logs, and their bytes."""
+
+
+class Chunks(Protocol):
+    """Where chunks are read."""
+
+    def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
+        """``(is_logs, data)`` by id. Raises ``LookupError`` when one of them is gone."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """While it lasts, reads cost less."""
+        ...
+
+
+class NotUnderstoodError(Exception):
+    """Traces that could not be understood elsewhere; ``kind`` is the name of the error that was met there."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(slots=True)
+class Run:
+    """An agent's trace, as its session and its results need it. ``member``: what it leaves behind for its session, yet
+    without signals. ``is_judged``: whether traces like it are at all; ``suspicious``: whether it looks as if it had
+    failed. ``results``: those of comparing excepted. ``awaited``: metrics whose judge the session waits for;
+    ``jobs`` ask it. ``lost``: why its texts have no vectors, if they have none. ``trace``: ``None`` where nobody needs
+    the spans. Nobody changes what stands here: it may have to be filed again."""
+
+    unit: Unit
+    member: Member
+    results: list[Result]
+    lacking: Lacking
+    awaited: list[str] = field(default_factory=list)
+    jobs: list[JobRow] = field(default_factory=list)
+    lost: Lost | None = None
+    trace: Trace | None = None
+    is_judged: bool = False
+    suspicious: bool = False
+
+
+def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
+    """The run as part of a session that it does not name itself: it is judged if that is."""
+    unit = replace(run.unit, session_id=session_id)
+    results = [replace(result, unit=unit) for result in run.results]
+    jobs, awaited = run.jobs, run.awaited
+    if run.is_judged:
+        results, choices = evaluator.drawn(results, unit, run.suspicious)
+        jobs = [job for job in jobs if choices[job.metric].included]
+        awaited = [name for name in awaited if choices[f"{unit.level}.{name}"].in_sample]
+    return replace(
+        run,
+        unit=unit,
+        member=replace(run.member, body={**run.member.body, CHAINED: True}),
+        results=results,
+        jobs=jobs,
+        awaited=awaited,
+        trace=run.trace and with_session(run.trace, session_id),
+    )
+
+
+def with_session(trace: Trace, session_id: str) -> Trace:
+    """The trace as part of a session that it does not name itself."""
+    return replace(trace, session_id=session_id, notes=(*trace.notes, _CHAINED))
+
+
+@dataclass(slots=True)
+class Understood:
+    """What became of one due trace. ``digest``: of its evidence; ``run``: ``None`` for a trace without an agent;
+    ``failed``: the kind of error and what it said, of one that could not be understood."""
+
+    digest: str
+    run: Run | None = None
+    failed: tuple[str, str] | None = None
+
+    def without_spans(self) -> Understood:
+        """As it goes to another process."""
+        if self.run is None:
+            return self
+        return Understood(self.digest, replace(self.run, trace=None, member=self.run.member.without_vectors()))
+
+
+Ready = Callable[[], Sequence[Understood]]
+"""What was understood, on the line's own thread. Raises what :meth:`Understanding.of` raises, and
+:class:`NotUnderstoodError`."""
+
+
+class Understands(Protocol):
+    """Who understands due traces for a line. ``room``: so many batches at a time are enough to do."""
+
+    room: int
+
+    async def of(self, due: Sequence[DueTrace]) -> Ready:
+        """Returns when it is only a small step to what became of each. Raises like :data:`Ready`."""
+        ...
+
+    def stop(self) -> None:
+        """From now on nothing is waited for that may never come."""
+        ...
+
+
+class Understanding:
+    """Reads traces and understands them. One thread."""
+
+    def __init__(self, chunks: Chunks, evaluator: Evaluator) -> None:
+        self._chunks, self._evaluator = chunks, evaluator
+
+    def of(self, due: Sequence[DueTrace]) -> list[Understood]:
+        """What became of each, in the same order: one that cannot be read or understood costs no other. Raises where
+        the store fails."""
+        with self._chunks.snapshot():
+            built = [self._build(each, parts) for each, parts in self._read(due)]
+        texts = self._evaluator.embed([one.trace for one in built if one.trace is not None])
+        return [
+            Understood(one.digest, failed=one.failed)
+            if one.trace is None
+            else self._scored(one.trace, one.digest, one.is_judged, texts)
+            for one in built
+        ]
+
+    def _read(self, due: Sequence[DueTrace]) -> Iterator[tuple[DueTrace, Parts | Exception]]:
+        """What is stored of each trace, read for as many at a time as memory is spared for."""
+        for group in _groups(due):
+            chunks = self._contents([id_ for each in group for id_ in each.chunks])
+            for each in group:
+                found = self._contents(each.chunks) if isinstance(chunks, Exception) else chunks
+                if isinstance(found, Exception):
+                    yield each, found
+                else:
+                    yield each, [found.pop(id_) for id_ in sorted(set(each.chunks))]
+
+    def _contents(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]] | Exception:
+        try:
+            return self._chunks.chunks(ids)
+        except (sqlite3.Error, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - what is damaged in whichever way must not cost those beside it
+            return error
+
+    def _build(self, due: DueTrace, parts: Parts | Exception) -> _Built:
+        failpoints.reach_over("over_trace", due.trace_id.hex())
+        if isinstance(parts, Exception):
+            return _Built("", failed=_failed(due.trace_id.hex(), parts))
+        try:
+            return self._built(due, parts)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever spans hold that nobody thought of, it costs their trace alone
+            return _Built("", failed=_failed(due.trace_id.hex(), error))
+
+    def _built(self, due: DueTrace, parts: Parts) -> _Built:
+        evidence = gather(parts)
+        trace = build_trace(evidence, Closing(due.trigger, due.revision, due.late_spans))
+        if trace is None or not is_genai(trace):
+            return _Built(evidence.digest)
+        attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
+        return _Built(evidence.digest, trace, self._evaluator.judges(trace, attributes))
+
+    def _scored(self, trace: Trace, digest: str, is_judged: bool, texts: Texts) -> Understood:
+        try:
+            return Understood(digest, self._run(trace, is_judged, texts))
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            return Understood(digest, failed=_failed(trace.trace_id, error))
+
+    def _run(self, trace: Trace, is_judged: bool, texts: Texts) -> Run:
+        results = self._evaluator.trace(trace, texts)
+        run = Run(
+            trace_unit(trace), new_member(trace, texts), results, lacking(trace), lost=Lost.of(texts.lost), trace=trace
+        )
+        if is_judged:
+            self._ask(trace, run)
+        return run
+
+    def _ask(self, trace: Trace, run: Run) -> None:
+        """Adds what judged metrics say without a judge, and jobs for all others. A session waits for those that are in
+        the sample: it is judged whole, or nothing of it counts there."""
+        judge = self._evaluator.settings.judge
+        if judge is None:
+            return
+        run.is_judged = True
+        run.suspicious = suspicious = trace.error is not None or any(result.success is False for result in run.results)
+        found, questions = self._evaluator.judged(trace, suspicious)
+        run.results.extend(found)
+        if questions:
+            body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
+            body["suspicious"] = suspicious
+            packed, trace_id = orjson.dumps(body), bytes.fromhex(trace.trace_id)
+            run.jobs.extend(JobRow(each.id, trace_id, each.metric.key, judge.delay, packed) for each in questions)
+        run.awaited.extend(question.metric.name for question in questions if question.choice.in_sample)
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A trace that was read; ``trace``: ``None`` without an agent, or where it ``failed``."""
+
+    digest: str
+    trace: Trace | None = None
+    is_judged: bool = False
+    failed: tuple[str, str] | None = None
+
+
+def _failed(trace_id: str, error: Exception) -> tuple[str, str]:
+    _log.error("trace %s cannot be understood", trace_id, exc_info=error)
+    return type(error).__name__, str(error)[:300]
+
+
+def _groups(due: Iterable[DueTrace]) -> Iterator[list[DueTrace]]:
+    """Traces that are small enough to be read together."""
+    group: list[DueTrace] = []
+    size = 0
+    for each in due:
+        if group and size + each.size > _READ_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(each)
+        size += each.size
+    if group:
+        yield group

@@ -1,0 +1,1 @@
+"""A running collector: what comes in is stored and acknowledged, assembled, handed to the line, and decided."""

@@ -1,0 +1,80 @@
+"""Batches of due traces that are being understood while earlier ones are filed: in order, and no more than memory is
+spared for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from pandaeval_collector.line.understanding import Ready, Understanding, Understands
+from pandaeval_collector.pipeline.underway import UnderWay
+from pandaeval_otel.assembly import DueTrace
+
+
+class Here:
+    """Implements :class:`Understands` without other processes: there is nothing to be done ahead."""
+
+    room = 1
+
+    def __init__(self, understanding: Understanding) -> None:
+        self._understanding = understanding
+
+    async def of(self, due: Sequence[DueTrace]) -> Ready:
+        """See :class:`Understands`."""
+        return lambda: self._understanding.of(due)
+
+    def stop(self) -> None:
+        """See :class:`Understands`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Due traces; ``ready`` is done when they can be filed."""
+
+    due: Sequence[DueTrace]
+    ready: asyncio.Task[Ready]
+
+
+class Ahead:
+    """What is under way, oldest first. On one event loop."""
+
+    def __init__(
+        self,
+        understands: Understands,
+        patiently: Callable[[Callable[[], Awaitable[Ready]]], Awaitable[Ready]],
+        under_way: UnderWay,
+    ) -> None:
+        """``patiently`` does something again while the store fails; ``under_way`` is told what begins."""
+        self._understands, self._patiently, self._under_way = understands, patiently, under_way
+        self._batches: deque[Batch] = deque()
+
+    def fill(self, take: Callable[[], Sequence[DueTrace]]) -> None:
+        """Has more traces understood, as long as there is room for them and ``take`` has any."""
+        while len(self._batches) < self._understands.room and (due := take()):
+            self._batches.append(self.begin(due))
+
+    def next(self) -> Batch | None:
+        """The oldest batch, to be filed now; ``None`` when nothing is under way."""
+        return self._batches.popleft() if self._batches else None
+
+    def begin(self, due: Sequence[DueTrace]) -> Batch:
+        """A batch out of turn."""
+        self._under_way.begin(each.trace_id for each in due)
+        return Batch(due, asyncio.ensure_future(self._understand(due)))
+
+    def stop(self) -> None:
+        """From now on nothing is waited for that may never come."""
+        self._understands.stop()
+
+    async def drop(self) -> None:
+        """Forgets what is under way."""
+        tasks = [batch.ready for batch in self._batches]
+        self._batches.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _understand(self, due: Sequence[DueTrace]) -> Ready:
+        return await self._patiently(lambda: self._understands.of(due))

@@ -1,0 +1,60 @@
+"""Suspects (:mod:`pandaeval_collector.pipeline.underway`) are understood by another process, also without
+``line.workers``: what a trace does to a process, it does to that one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+
+from pandaeval_collector.line.understanding import Ready, Understands
+from pandaeval_collector.workers import Workers, WorkerStartError
+from pandaeval_otel.assembly import DueTrace
+
+_log = logging.getLogger(__name__)
+
+
+class Trial:
+    """Implements :class:`Understands`: ``usual`` understands all batches without a suspect, ``make`` makes the process
+    for all others, when it is first needed. On one event loop."""
+
+    def __init__(self, usual: Understands, suspects: Collection[bytes], make: Callable[[], Workers] | None) -> None:
+        self._usual, self._suspects, self._make = usual, suspects, make
+        self._workers: Workers | None = None
+        self.room = usual.room
+
+    async def of(self, due: Sequence[DueTrace]) -> Ready:
+        """See :class:`Understands`."""
+        if not self._suspects or not any(each.trace_id in self._suspects for each in due):
+            return await self._usual.of(due)
+        return await (await self._process() or self._usual).of(due)
+
+    def stop(self) -> None:
+        """See :class:`Understands`."""
+        self._usual.stop()
+        if self._workers is not None:
+            self._workers.stop()
+
+    async def rest(self) -> None:
+        """Ends the process where there is no suspect left."""
+        if self._workers is not None and not self._suspects:
+            await self.close()
+
+    async def close(self) -> None:
+        """Ends the process."""
+        workers, self._workers = self._workers, None
+        if workers is not None:
+            await workers.close()
+
+    async def _process(self) -> Workers | None:
+        """``None`` where none is to be had: then it is done here."""
+        if self._workers is None and self._make is not None:
+            workers = self._make()
+            try:
+                await workers.start()
+            except WorkerStartError as error:
+                self._make = None
+                await workers.close()
+                _log.error("traces over which the process before ended are decided in this one: %s", error)
+            else:
+                self._workers = workers
+        return self._workers

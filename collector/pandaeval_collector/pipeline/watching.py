@@ -1,0 +1,58 @@
+"""The results of a store for those who want them as they come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from pandaeval_collector.pipeline.pipeline import Pipeline
+from pandaeval_collector.receivers.results_grpc import SessionState
+from pandaeval_collector.store import Store
+
+
+class Watching:
+    """Implements :class:`pandaeval_collector.receivers.results_grpc.ResultSource`. One event loop; the store is read on
+    threads of the loop's executor."""
+
+    def __init__(self, store: Store, pipeline: Pipeline) -> None:
+        self._store, self._pipeline = store, pipeline
+        self._change = asyncio.Event()
+        self.closing = False
+
+    def wake(self) -> None:
+        """Results were committed."""
+        change, self._change = self._change, asyncio.Event()
+        change.set()
+
+    async def close(self) -> None:
+        """Sends all watchers away; they know the cursor to come back with."""
+        self.closing = True
+        self.wake()
+
+    async def changed(self) -> AsyncIterator[None]:
+        """See :class:`ResultSource`."""
+        while not self.closing:
+            change = self._change  # taken before the store is read: what is committed meanwhile is not missed
+            yield
+            await change.wait()
+
+    async def newest(self) -> int:
+        """See :class:`ResultSource`."""
+        return await asyncio.to_thread(self._store.newest_seq)
+
+    async def after(self, cursor: int, limit: int) -> Sequence[tuple[int, bytes]]:
+        """See :class:`ResultSource`."""
+        rows = await asyncio.to_thread(self._store.results_after, cursor, limit)
+        return [(row.seq, row.body) for row in rows]
+
+    async def session(self, session_id: str) -> SessionState | None:
+        """See :class:`ResultSource`."""
+        is_open = await asyncio.to_thread(self._store.session_is_open, session_id)
+        if is_open is None:
+            return None
+        counted = await asyncio.to_thread(self._store.newest_traces, [session_id], 1)
+        traces, _ = counted[session_id]
+        if is_open:
+            return SessionState(False, traces, await self._pipeline.session_now(session_id))
+        standing = await asyncio.to_thread(self._store.newest_results, [session_id])
+        return SessionState(True, traces, [row.body for row in standing.values()])

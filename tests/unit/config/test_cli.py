@@ -1,0 +1,222 @@
+"""`pandaeval config …`, and what all commands share: exit codes, messages, plain output, a quick start."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import yaml
+from pandaeval_collector.cli import app
+from pandaeval_collector.cli._extras import hint
+from pandaeval_collector.cli._output import console, safe, table
+from pandaeval_collector.config import effective, load
+from rich.console import Console
+
+from pandaeval_otel.compiled import is_compiled
+
+Run = Callable[..., tuple[str, str]]
+
+_ROOT = Path(__file__).parents[3]
+_MAIN = "import sys; from pandaeval_collector.cli import main; sys.argv[0] = 'pandaeval'; main()"
+_BLOCKED = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {package!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_variables_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("PANDAEVAL_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the application in this process; checks the exit code and gives stdout and stderr."""
+
+    def call(*arguments: str, code: int = 0) -> tuple[str, str]:
+        with pytest.raises(SystemExit) as left:
+            app(list(arguments), prog_name="pandaeval")
+        printed = capsys.readouterr()
+        assert left.value.code == code, printed
+        return printed
+
+    return call
+
+
+def _process(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "collector")])}
+    return subprocess.run(
+        [sys.executable, "-c", before + _MAIN, *arguments], capture_output=True, text=True, env=environ, timeout=60
+    )
+
+
+def test_a_valid_file_passes(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("close: {quiet: 5s}\n")
+    assert run("config", "check", str(path)) == (f"{path} is valid\n", "")
+    assert run("config", "check") == ("the configuration is valid\n", "")
+
+
+def test_a_bad_file_is_told_on_stderr_with_code_2(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parent / "bad_configs")
+    for command in (["config", "check", "wrong_choices.yaml"], ["config", "show", "--config", "wrong_choices.yaml"]):
+        out, err = run(*command, code=2)
+        assert out == ""
+        assert err == Path("wrong_choices.txt").read_text(encoding="utf-8")
+
+
+def test_names_of_metrics_and_embedders_are_checked(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("metrics: {enabled: [trace.coherense]}\nembedding: {model: embeded}\n")
+    _, err = run("config", "check", str(path), code=2)
+    assert err.splitlines() == [
+        f"{path}:1:21 metrics.enabled[0]: trace.coherense: unknown metric; did you mean trace.coherence?",
+        f'{path}:2:20 embedding.model: "embeded" is not an embedder; did you mean embedded?',
+    ]
+
+
+def test_what_is_missing_on_this_machine_is_a_note_unless_strict(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("judge: {api_key_env: PANDAEVAL_TEST_KEY}\n")
+    told = f"{path}:1:22 judge.api_key_env: the environment variable PANDAEVAL_TEST_KEY is not set\n"
+    assert run("config", "check", str(path)) == (f"{path} is valid\n", f"note: {told}")
+    assert run("config", "check", "--strict", str(path), code=2) == ("", told)
+
+
+def test_show_prints_what_is_in_force(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("close: {quiet: 5s}\nexporters: {otlp: {endpoint: 'http://me:hunter2@backend:4317'}}\n")
+    monkeypatch.setenv("PANDAEVAL_EMBEDDING__MODEL", "onnx-minilm")
+    out, _ = run("config", "show", "--config", str(path))
+    assert f"  quiet: 5s  # {path}:1:16\n" in out
+    assert "  model: onnx-minilm  # environment PANDAEVAL_EMBEDDING__MODEL\n" in out
+    assert "hunter2" not in out
+    shown = effective(load(path, {"PANDAEVAL_EMBEDDING__MODEL": "onnx-minilm"}))
+    assert yaml.safe_load(out) == shown
+    out, _ = run("config", "show", "--config", str(path), "--format", "json")
+    assert json.loads(out) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("sessions: {forward_to: 'other:4327'}", "sessions.forward_to"),
+        ("metrics: {modules: [mine]}", "metrics.modules"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(run: Run, tmp_path: Path, text: str, key: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    _, told = run("config", "check", str(path), code=2)
+    assert f"{key}: is not available in this version" in told
+
+
+def test_schema_example_and_page_are_printed_whole(run: Run) -> None:
+    schema = json.loads(run("config", "schema")[0])
+    assert schema["properties"]["close"]["$ref"] == "#/$defs/Close"
+    assert run("config", "schema", "--example")[0] == (_ROOT / "collector/config.example.yaml").read_text("utf-8")
+    assert run("config", "schema", "--page")[0] == (_ROOT / "docs/configuration.md").read_text("utf-8")
+
+
+def test_help_and_version(run: Run) -> None:
+    assert "config" in run("--help")[0]
+    version = run("--version")[0]
+    assert version.startswith("pandaeval")
+    assert version.endswith("(compiled)\n") == is_compiled()
+
+
+def test_a_command_that_does_not_exist(run: Run) -> None:
+    assert "No such command" in run("confg", code=2)[1]
+
+
+def test_help_imports_nothing_heavy() -> None:
+    before = "import atexit, sys; atexit.register(lambda: print('loaded', *sys.modules, sep='\\n'))\n"
+    result = _process("--help", before=before)
+    assert result.returncode == 0
+    loaded = set(result.stdout.partition("loaded\n")[2].split())
+    assert "pandaeval_collector.cli.config" in loaded
+    assert not loaded & {"numpy", "grpc", "opentelemetry.sdk", "litellm", "starlette", "pandaeval_collector.config"}
+
+
+@pytest.mark.parametrize(("package", "arguments"), [("typer", ["--help"]), ("yaml", ["config", "check"])])
+def test_a_missing_extra_is_named(package: str, arguments: list[str]) -> None:
+    result = _process(*arguments, before=_BLOCKED.format(package=package))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == f'{package} is not installed; install it with: pip install "pandaeval-otel[collector]"\n'
+
+
+def test_only_packages_of_ours_are_put_down_to_an_extra() -> None:
+    wrapped = ImportError("a file could not be imported")
+    wrapped.__cause__ = ModuleNotFoundError("No module named 'litellm.router'", name="litellm.router")
+    assert hint(wrapped) == 'litellm is not installed; install it with: pip install "pandaeval-otel[judge]"'
+    assert hint(ModuleNotFoundError("No module named 'my_metrics'", name="my_metrics")) is None
+    assert hint(ImportError("cannot import name")) is None
+
+
+@pytest.mark.parametrize("arguments", ["config schema --page", "metrics"])  # written plainly, and by a console
+def test_a_reader_that_stops_early_is_no_error(arguments: str) -> None:
+    command = f'"{sys.executable}" -c "$MAIN" {arguments}; echo "code $?" >&2'
+    environ = {**os.environ, "MAIN": _MAIN, "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "collector")])}
+    result = subprocess.run(
+        ["/bin/sh", "-c", f"({command}) | (exec true)"], capture_output=True, text=True, env=environ, timeout=60
+    )
+    assert result.stderr == "code 141\n"
+
+
+def test_tables_are_plain_without_a_terminal_and_cells_cannot_steer_one() -> None:
+    out = StringIO()
+    on = Console(file=out, width=500, markup=False)
+    on.print(table(["name", "reason"], [["[red]a", "x" * 200], ["b\x1b[2J", 0.5]], on=on))
+    assert [line.split() for line in out.getvalue().splitlines()] == [
+        ["name", "reason"],
+        ["[red]a", "x" * 200],
+        ["b\\x1b[2J", "0.5"],
+    ]
+
+
+def test_the_console_obeys_no_color_and_cuts_nothing_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert console().no_color
+    assert console().width > 10_000
+
+
+def test_text_is_made_safe_for_a_terminal() -> None:
+    assert safe("a\tb\nc é 漢") == "a\\tb\\nc é 漢"
+    assert safe("\x1b]0;title\x07") == "\\x1b]0;title\\x07"
+    assert safe("\u202eabc\x9b") == "\\u202eabc\\x9b"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("judge: {when: suspicious}", "judge.when: suspicious changes nothing while judge.sample is 1"),
+        ("judge: {samples: {trace.confidense: 0.1}}", "judge.samples.trace.confidense: unknown metric"),
+        ("judge: {samples: {trace.confidence: 2}}", "2 must be 1 or less"),
+        ("judge: {only: {agent: [a]}}", "did you mean agents?"),
+    ],
+)
+def test_what_a_judge_is_asked_about_is_checked(run: Run, tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text + "\n")
+    _, err = run("config", "check", str(path), code=2)
+    assert message in err
+
+
+def test_a_share_of_what_is_not_suspicious_is_fine(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("judge: {when: suspicious, sample: 0.05, only: {attributes: {tenant: gold}}}\n")
+    run("config", "check", str(path))

@@ -1,0 +1,66 @@
+"""Example file and reference page are made from the configuration; the committed ones are up to date."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from pandaeval_collector.config import Config, docs, load
+from pandaeval_collector.config._keys import keys
+
+_ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(
+    ("path", "made"),
+    [("collector/config.example.yaml", docs.example_yaml), ("docs/configuration.md", docs.reference_page)],
+)
+def test_the_committed_file_is_up_to_date(path: str, made: object) -> None:
+    """Otherwise: `pandaeval config schema --example` or `--page`, written to the file."""
+    assert callable(made)
+    assert (_ROOT / path).read_text(encoding="utf-8") == made()
+
+
+def test_the_example_is_the_defaults(tmp_path: Path) -> None:
+    path = _ROOT / "collector/config.example.yaml"
+    assert load(path, {}) == Config()
+    commented = re.compile(r"^( *)# (?=(tls:|  (cert|key|client_ca): ))", re.MULTILINE)
+    everything = commented.sub(r"\1", path.read_text(encoding="utf-8"))
+    uncommented = tmp_path / "config.yaml"
+    uncommented.write_text(everything.replace("  tls: null\n", ""), encoding="utf-8")
+    tls = load(uncommented, {}).server.tls
+    assert tls is not None
+    assert tls.client_ca is None
+
+
+def test_every_key_is_explained_in_example_and_page() -> None:
+    example, page = docs.example_yaml(), docs.reference_page()
+    for key in keys().values():
+        assert len(key.meaning) > 10, key.name
+        assert f"{key.path[-1]}:" in example
+        if not key.section:
+            assert f"| `{key.variable}` |" in page
+
+
+def test_the_schema_knows_what_people_write() -> None:
+    schema = docs.json_schema()
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["additionalProperties"] is False
+    close = schema["$defs"]["Close"]["properties"]
+    assert close["quiet"]["default"] == "10s"
+    assert close["max_bytes"]["default"] == "32MiB"
+    for text, kind in (("10s", "quiet"), ("1h30m", "quiet"), ("32MiB", "max_bytes")):
+        assert re.search(close[kind]["pattern"], text)
+    for text, kind in (("ten", "quiet"), ("", "quiet"), ("32 potatoes", "max_bytes")):
+        assert not re.search(close[kind]["pattern"], text)
+
+
+def test_the_page_reads_as_the_keys_do() -> None:
+    page = docs.reference_page()
+    assert "| `quiet` | `10s` | duration |" in page
+    assert "| `policy` | `rescore` | `rescore`, `count` |" in page
+    assert "| `cert` | required | text |" in page
+    assert "| `sample` | `1.0` | number, 0 to 1 |" in page
+    assert yaml.safe_load(docs.example_yaml())["exporters"]["otlp"]["metrics_interval"] == "15s"

@@ -1,0 +1,200 @@
+"""What a sink's answers mean, where results are sent, and how long to wait in between."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import grpc
+import pytest
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.duration_pb2 import Duration
+from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
+from pandaeval_collector.exporters import RetryLaterError
+from pandaeval_collector.exporters._otlp.answers import (
+    NotServedError,
+    RefusedError,
+    TooLargeError,
+    grpc_error,
+    http_error,
+    rejected,
+)
+from pandaeval_collector.exporters._otlp.target import target
+from pandaeval_collector.runtime.backoff import Backoff
+
+CODES = grpc.StatusCode
+RETRIED = [
+    CODES.CANCELLED,
+    CODES.DEADLINE_EXCEEDED,
+    CODES.ABORTED,
+    CODES.OUT_OF_RANGE,
+    CODES.UNAVAILABLE,
+    CODES.DATA_LOSS,
+]
+LOCKED_OUT = [CODES.UNAUTHENTICATED, CODES.PERMISSION_DENIED]
+
+
+def retry_info(seconds: float) -> tuple[tuple[str, bytes], ...]:
+    details = []
+    delay = Duration()
+    delay.FromMilliseconds(int(seconds * 1000))
+    for message in (ErrorInfo(reason="busy"), RetryInfo(retry_delay=delay)):
+        detail = AnyMessage()
+        detail.Pack(message)
+        details.append(detail)
+    return (("grpc-status-details-bin", Status(code=8, details=details).SerializeToString()),)
+
+
+class TestGrpc:
+    @pytest.mark.parametrize("code", RETRIED)
+    def test_what_the_specification_lets_us_retry(self, code: grpc.StatusCode) -> None:
+        assert isinstance(grpc_error(code, "", ()), RetryLaterError)
+
+    @pytest.mark.parametrize(
+        "code", [c for c in CODES if c not in {*RETRIED, *LOCKED_OUT, CODES.OK, CODES.UNIMPLEMENTED}]
+    )
+    def test_and_what_not(self, code: grpc.StatusCode) -> None:
+        error = grpc_error(code, "no", ())
+        assert isinstance(error, RefusedError)
+        assert error.reason == code.name.lower()
+
+    @pytest.mark.parametrize("code", LOCKED_OUT)
+    def test_wrong_credentials_cost_no_results(self, code: grpc.StatusCode) -> None:
+        error = grpc_error(code, "who are you", ())
+        assert isinstance(error, RetryLaterError)
+        assert (error.after_s or 0) > 1
+        assert "who are you" in str(error)
+        assert "headers_env" in str(error)
+
+    def test_exhausted_with_retry_info_waits_as_long_as_asked(self) -> None:
+        error = grpc_error(CODES.RESOURCE_EXHAUSTED, "", retry_info(2.5))
+        assert isinstance(error, RetryLaterError)
+        assert error.after_s == 2.5
+
+    def test_no_sink_can_silence_us_for_long(self) -> None:
+        error = grpc_error(CODES.UNAVAILABLE, "", retry_info(1e6))
+        assert isinstance(error, RetryLaterError)
+        assert error.after_s == 600
+
+    @pytest.mark.parametrize(
+        "message", ["Received message larger than max (9 vs. 8)", "grpc: received message larger than max (9 vs. 8)"]
+    )
+    def test_too_large(self, message: str) -> None:
+        assert isinstance(grpc_error(CODES.RESOURCE_EXHAUSTED, message, ()), TooLargeError)
+
+    def test_not_served(self) -> None:
+        assert isinstance(grpc_error(CODES.UNIMPLEMENTED, "unknown service", ()), NotServedError)
+
+    def test_damaged_details_are_no_details(self) -> None:
+        error = grpc_error(CODES.UNAVAILABLE, "", (("grpc-status-details-bin", b"\xff\xff"),))
+        assert isinstance(error, RetryLaterError)
+        assert error.after_s is None
+
+
+class TestHttp:
+    @pytest.mark.parametrize("status", [429, 502, 503, 504])
+    def test_what_the_specification_lets_us_retry(self, status: int) -> None:
+        error = http_error(status, {"retry-after": "7"})
+        assert isinstance(error, RetryLaterError)
+        assert error.after_s == 7
+
+    def test_retry_after_may_be_a_date(self) -> None:
+        error = http_error(503, {"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=100))})
+        assert isinstance(error, RetryLaterError)
+        assert error.after_s is not None
+        assert 50 < error.after_s <= 100
+
+    @pytest.mark.parametrize("value", ["", "soon", "-5"])
+    def test_retry_after_may_be_nonsense(self, value: str) -> None:
+        error = http_error(503, {"retry-after": value})
+        assert isinstance(error, RetryLaterError)
+        assert not error.after_s
+
+    @pytest.mark.parametrize("status", [301, 400, 500])
+    def test_and_what_not(self, status: int) -> None:
+        error = http_error(status, {})
+        assert type(error) is RefusedError
+        assert error.reason == f"http_{status}"
+
+    @pytest.mark.parametrize("status", [401, 403])
+    def test_wrong_credentials_cost_no_results(self, status: int) -> None:
+        error = http_error(status, {})
+        assert isinstance(error, RetryLaterError)
+        assert "headers_env" in str(error)
+
+    @pytest.mark.parametrize("status", [404, 405, 501])
+    def test_not_served(self, status: int) -> None:
+        assert isinstance(http_error(status, {}), NotServedError)
+
+    def test_too_large(self) -> None:
+        assert isinstance(http_error(413, {}), TooLargeError)
+
+
+class TestPartialSuccess:
+    def test_is_the_same_in_all_signals(self) -> None:
+        partial = ExportLogsPartialSuccess(rejected_log_records=3, error_message="too old")
+        response = ExportLogsServiceResponse(partial_success=partial)
+        assert rejected(response.SerializeToString()) == (3, "too old")
+
+    @pytest.mark.parametrize("response", [b"", b"{}", b'{"partialSuccess":{}}', b"<html>"])
+    def test_other_answers_reject_nothing(self, response: bytes) -> None:
+        assert rejected(response) == (0, "")
+
+
+class TestTarget:
+    @pytest.mark.parametrize(
+        ("endpoint", "protocol", "insecure", "address", "secure"),
+        [
+            ("collector:4317", "grpc", True, "collector:4317", False),
+            ("collector:4317", "grpc", False, "collector:4317", True),
+            ("collector", "grpc", True, "collector:4317", False),
+            ("collector", "http/protobuf", True, "collector:4318", False),
+            ("https://collector", "grpc", True, "collector:443", True),
+            ("http://collector:9/", "grpc", False, "collector:9", False),
+            ("[::1]:4317", "grpc", True, "[::1]:4317", False),
+        ],
+    )
+    def test_addresses(self, endpoint: str, protocol: str, insecure: bool, address: str, secure: bool) -> None:
+        found = target(endpoint, "logs", protocol, insecure)
+        assert (found.address, found.secure) == (address, secure)
+
+    @pytest.mark.parametrize(
+        ("endpoint", "own_path", "url"),
+        [
+            ("localhost:4318", False, "http://localhost:4318/v1/traces"),
+            ("https://tempo.example/otlp/", False, "https://tempo.example:443/otlp/v1/traces"),
+            ("https://tempo.example/in/spans", True, "https://tempo.example:443/in/spans"),
+            ("https://tempo.example", True, "https://tempo.example:443/v1/traces"),
+        ],
+    )
+    def test_urls(self, endpoint: str, own_path: bool, url: str) -> None:
+        assert target(endpoint, "traces", "http/protobuf", True, own_path=own_path).url == url
+
+    def test_headers_and_credentials_and_that_they_are_not_shown(self) -> None:
+        found = target("http://me:pa%3Ass@sink:1", "logs", "grpc", True, headers="X-Tenant=a%2Cb, x-key = 1=2")
+        assert found.headers == (("authorization", "Basic bWU6cGE6c3M="), ("x-tenant", "a,b"), ("x-key", "1=2"))
+        assert "a,b" not in repr(found)
+        assert "pa" not in found.url
+
+    @pytest.mark.parametrize(
+        ("endpoint", "here"), [("localhost:1", True), ("127.0.0.9:1", True), ("[::1]:1", True), ("sink:1", False)]
+    )
+    def test_no_proxy_on_this_machine(self, endpoint: str, here: bool) -> None:
+        assert target(endpoint, "logs", "grpc", True).is_loopback == here
+
+
+class TestBackoff:
+    def test_ceilings_double_up_to_the_longest(self) -> None:
+        backoff = Backoff(uniform=lambda low, high: high)
+        assert [backoff.failed() for _ in range(8)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
+        backoff.succeeded()
+        assert backoff.failed() == 0.5
+
+    def test_full_jitter(self) -> None:
+        backoff = Backoff(uniform=lambda low, high: low)
+        assert [backoff.failed() for _ in range(3)] == [0, 0, 0]
+
+    def test_never_sooner_than_asked(self) -> None:
+        assert Backoff(uniform=lambda low, high: high).failed(7.0) == 7.5

@@ -1,0 +1,182 @@
+"""What results add to the series, and that labels stay within their caps for good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+from pandaeval_collector.delivery.emitter import Emitter
+from pandaeval_collector.result import Evaluator, Result
+from pandaeval_collector.score import Assumed, Score, Unscored, Why
+from pandaeval_collector.series import CAPS, INSTRUMENTS, MAX_SERIES, OTHER, Increment, Labels, increments
+from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet
+from support.results import SPAN_ID, TRACE_ID, result
+
+from pandaeval_otel.names import MAX_NAME_CHARS
+
+BASE = {
+    "gen_ai.evaluation.name": "coherence",
+    "pandaeval.level": "trace",
+    "gen_ai.agent.name": "helper",
+    "pandaeval.service": "shop",
+    "deployment.environment.name": "test",
+}
+
+
+def added(*results: Result, counted: tuple[str, ...] = ()) -> dict[str, list[Increment]]:
+    found: dict[str, list[Increment]] = {}
+    for each in increments(results, counted, Labels()):
+        found.setdefault(each.instrument.name, []).append(each)
+    return found
+
+
+def stored(folder: Path, *batches: list[Result], most: int = MAX_SERIES) -> dict[str, list[StoredSeries]]:
+    """The series after these commits, with a restart before each."""
+    for batch in batches:
+        store = Store(folder, "off")
+        changes = WriteSet()
+        labels = Labels(store.labels(), store.series_names(), most)
+        Emitter(labels=labels).add(batch, (), changes)
+        store.commit(changes).result()
+        rows = [row for name in INSTRUMENTS for row in store.series("otlp", name)]
+        store.close()
+    found: dict[str, list[StoredSeries]] = {}
+    for row in rows:
+        found.setdefault(row.name, []).append(row)
+    return found
+
+
+class TestAttributes:
+    def test_scored(self) -> None:
+        found = added(result())
+        assert set(found) == {"pandaeval.evaluation.score", "pandaeval.evaluations"}
+        assert dict(found["pandaeval.evaluation.score"][0].attributes) == BASE
+        counted = dict(found["pandaeval.evaluations"][0].attributes)
+        assert counted == BASE | {"pandaeval.outcome": "scored", "pandaeval.passed": "true"}
+
+    def test_unscored_is_counted_and_not_measured(self) -> None:
+        found = added(result(finding=Unscored(Why.NO_CONTENT)))
+        assert set(found) == {"pandaeval.evaluations"}
+        counted = dict(found["pandaeval.evaluations"][0].attributes)
+        assert counted == BASE | {"pandaeval.outcome": "unscored", "pandaeval.why": "no_content"}
+
+    def test_assumed_is_counted_and_not_measured(self) -> None:
+        found = added(result(finding=Assumed("nothing to do")))
+        assert set(found) == {"pandaeval.evaluations"}
+        assert ("pandaeval.outcome", "assumed") in found["pandaeval.evaluations"][0].attributes
+
+    def test_a_revision_is_counted_as_one_and_measured_once(self) -> None:
+        found = added(result(revision=2), counted=("coherence-1",))
+        assert set(found) == {"pandaeval.evaluations", "pandaeval.revisions"}
+        assert set(dict(found["pandaeval.revisions"][0].attributes)) == {
+            "gen_ai.evaluation.name",
+            "pandaeval.level",
+            "pandaeval.service",
+        }
+
+    def test_never_an_id_or_a_text(self) -> None:
+        texts = {value for group in added(result()).values() for each in group for _, value in each.attributes}
+        assert not texts & {TRACE_ID, SPAN_ID, "session-1", "resp-1", "coherence-1", "well said"}
+
+
+class TestHistogram:
+    @pytest.mark.parametrize(
+        ("value", "bucket"), [(0.0, 0), (0.05, 1), (0.1, 1), (0.10001, 2), (0.9, 9), (0.95, 10), (0.99, 11), (1.0, 12)]
+    )
+    def test_bounds_belong_to_the_bucket_below(self, value: float, bucket: int) -> None:
+        [each] = added(result(finding=Score(value)))["pandaeval.evaluation.score"]
+        assert each.buckets == {bucket: 1}
+        assert each.exemplars[bucket].trace_id == TRACE_ID
+        assert each.exemplars[bucket].span_id == SPAN_ID
+
+    def test_an_unsampled_trace_is_no_exemplar(self) -> None:
+        assert not any(each.exemplars for group in added(result(sampled=False)).values() for each in group)
+
+    def test_commits_and_restarts_add_up(self, tmp_path: Path) -> None:
+        batches = [[result(id=f"r{n}", finding=Score(n / 10))] for n in range(4)]
+        [row] = stored(tmp_path, *batches)["pandaeval.evaluation.score"]
+        assert (row.count, row.total) == (4, pytest.approx(0.6))
+        assert row.buckets == (1, 1, 1, 1, *[0] * 9)
+
+
+class TestNames:
+    def test_a_long_name_is_cut_wherever_it_becomes_a_label(self) -> None:
+        long = "n" * (1 << 20)
+        judge = Evaluator("llm", "1", long)
+        changes = WriteSet()
+        labels = Labels()
+        made = result(agent=long, service=long, environment=long, revision=2, evaluator=judge, tokens=3)
+        Emitter({"logs", "traces"}, labels).add([made], (), changes)
+        assert len(changes.series) == 6
+        assert max(len(row.attributes) for row in changes.series) < 1000
+        assert {len(value) for _, value in changes.labels} == {MAX_NAME_CHARS}
+
+    def test_names_that_differ_at_their_end_stay_two(self) -> None:
+        labels = Labels()
+        long = "n" * 500
+        assert len({labels.admit("agent", f"{long}{end}") for end in "abca"}) == 3
+
+
+class TestAll:
+    """The cap on all series."""
+
+    def fill(self, most: int, number: int) -> tuple[Labels, Emitter, list[SeriesRow]]:
+        labels = Labels(most=most)
+        self.heard = 0
+
+        def hear(results: int) -> None:
+            self.heard += results
+
+        emitter = Emitter(labels=labels, folded=hear)
+        changes = WriteSet()
+        for n in range(number):
+            emitter.add([result(id=f"r{n}", agent=f"a{n % 50}", service=f"s{n // 50}")], (), changes)
+        return labels, emitter, changes.series
+
+    def test_beyond_it_agent_service_and_environment_are_other_and_sums_stay(self) -> None:
+        labels, _, rows = self.fill(100, 500)
+        keys = {(row.name, row.attributes) for row in rows}
+        assert len(keys) == labels.series == 102
+        evaluations = [row for row in rows if row.name == "pandaeval.evaluations"]
+        assert sum(row.count for row in evaluations) == 500
+        others = [row for row in evaluations if OTHER in row.attributes]
+        assert sum(row.count for row in others) == 450 == self.heard
+        assert dict(orjson.loads(others[0].attributes)) == {
+            "gen_ai.evaluation.name": "coherence",
+            "pandaeval.level": "trace",
+            "gen_ai.agent.name": OTHER,
+            "pandaeval.service": OTHER,
+            "deployment.environment.name": OTHER,
+            "pandaeval.outcome": "scored",
+            "pandaeval.passed": "true",
+        }
+
+    def test_it_is_said_once(self, caplog: pytest.LogCaptureFixture) -> None:
+        self.fill(100, 500)
+        assert [record.message.count("exporters.max_series") for record in caplog.records] == [1]
+
+    def test_a_series_that_is_there_goes_on_and_restarts_change_nothing(self, tmp_path: Path) -> None:
+        batches = [[result(id=f"r{n}", agent=f"a{n}")] for n in range(5)]
+        rows = stored(tmp_path, *batches, *batches, most=4)["pandaeval.evaluations"]
+        counts = {dict(orjson.loads(row.attributes))["gen_ai.agent.name"]: row.count for row in rows}
+        assert counts == {"a0": 2, "a1": 2, OTHER: 6}
+
+
+class TestCaps:
+    def test_beyond_the_cap_is_other(self) -> None:
+        labels = Labels()
+        names = [labels.admit("environment", f"env-{n}") for n in range(CAPS["environment"] + 5)]
+        assert names[-5:] == [OTHER] * 5
+        assert labels.admit("environment", "env-0") == "env-0"
+        assert labels.admit("environment", "") == ""
+
+    def test_the_mapping_survives_restarts(self, tmp_path: Path) -> None:
+        """What came first keeps its name, what came too late stays ``__other__``."""
+        many = [[result(id=f"r{n}", environment=f"env-{n}") for n in range(CAPS["environment"])]]
+        late = [[result(id="late", environment="one-too-many")], [result(id="first", environment="env-0")]]
+        rows = stored(tmp_path, *many, *late)["pandaeval.evaluations"]
+        counts = {dict(orjson.loads(row.attributes))["deployment.environment.name"]: row.count for row in rows}
+        assert counts.pop("env-0") == 2
+        assert counts.pop(OTHER) == 1
+        assert counts == {f"env-{n}": 1 for n in range(1, CAPS["environment"])}

@@ -1,0 +1,172 @@
+"""A new series is 0 before its first value, for each reader, whatever happens in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pandaeval_collector.delivery.emitter import Emitter
+from pandaeval_collector.exporters import zero_first
+from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones
+from pandaeval_collector.store import Store, WriteSet
+from support.results import result
+
+HOLD_S = 10.0
+
+
+class Life:
+    """A collector's store and what one of its readers saw, over any number of lives."""
+
+    def __init__(self, folder: Path, reader: str = "otlp") -> None:
+        self._folder, self._reader = folder, reader
+        self._store = Store(folder, "off")
+        self._counted = 0
+        self.now = 1_000.0
+        self.seen: list[float] = []
+
+    def count(self) -> None:
+        """One more result."""
+        self._counted += 1
+        changes = WriteSet()
+        Emitter().add([result(id=f"r{self._counted}")], (), changes)
+        self._store.commit(changes).result()
+
+    def read(self, arrives: bool = True, noted: bool = True, hold: bool = True) -> None:
+        """The reader is sent the series. ``arrives``: it gets them. ``noted``: we live long enough to note it."""
+        series = ZeroFirst(self._store, self._reader, HOLD_S)
+        pages = series.pages(self.now, hold)
+        points = [p for page in pages for p in page if p.instrument.name == "pandaeval.evaluations"]
+        if arrives:
+            self.seen += [point.total for point in points]
+            if noted:
+                asyncio.run(series.shown(new_ones(points), self.now))
+
+    def crash(self) -> None:
+        """Another process goes on with the same store."""
+        self._store.close()
+        self._store = Store(self._folder, "off")
+
+    def close(self) -> None:
+        self._store.close()
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Iterator[Life]:
+    made = Life(tmp_path)
+    yield made
+    made.close()
+
+
+def test_zero_then_the_value(life: Life) -> None:
+    life.count()
+    life.read()
+    life.now += HOLD_S
+    life.read()
+    life.count()
+    life.read()
+    assert life.seen == [0, 1, 2]
+
+
+def test_every_series_is_on_one_page_whatever_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zero_first, "PAGE", 7)
+    store = Store(tmp_path, "off")
+    changes = WriteSet()
+    Emitter().add([result(id=f"r{n}", agent=f"a{n}") for n in range(50)], (), changes)
+    store.commit(changes).result()
+    pages = list(ZeroFirst(store, "scrape", 0.0).pages(0.0))
+    found = [(point.instrument.name, point.attributes) for page in pages for point in page]
+    assert max(map(len, pages)) == 7
+    assert len(found) == len(set(found)) == 100
+    names = [name for name, _ in found]
+    assert names == sorted(names), "those of an instrument come one after the other"
+    store.close()
+
+
+def test_zero_stands_for_its_time(life: Life) -> None:
+    life.count()
+    for _ in range(3):
+        life.read()
+        life.now += HOLD_S / 2
+    assert life.seen == [0, 0, 1]
+
+
+def test_the_last_send_does_not_wait(life: Life) -> None:
+    life.count()
+    life.read()
+    life.read(hold=False)
+    assert life.seen == [0, 1]
+
+
+def test_a_zero_that_never_arrived_is_sent_again(life: Life) -> None:
+    life.count()
+    life.read(arrives=False)
+    life.now += HOLD_S
+    life.read()
+    assert life.seen == [0]
+
+
+def test_a_crash_before_the_note_repeats_the_zero(life: Life) -> None:
+    life.count()
+    life.read(noted=False)
+    life.crash()
+    life.now += HOLD_S
+    life.read()
+    life.now += HOLD_S
+    life.read()
+    assert life.seen == [0, 0, 1]
+
+
+def test_a_crash_after_the_note_goes_on_with_the_value(life: Life) -> None:
+    life.count()
+    life.read()
+    life.crash()
+    life.now += HOLD_S
+    life.read()
+    assert life.seen == [0, 1]
+
+
+def test_each_reader_has_its_own_zero(tmp_path: Path, life: Life) -> None:
+    life.count()
+    life.read()
+    life.now += HOLD_S
+    life._reader = "scrape"
+    life.read()
+    assert life.seen == [0, 0]
+
+
+def test_a_clock_that_was_set_back_hides_no_value(life: Life) -> None:
+    life.count()
+    life.read()
+    life.now -= 1e6
+    life.read()
+    assert life.seen == [0, 1]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.sampled_from(["count", "read", "lost", "unnoted", "crash", "wait"]), max_size=25))
+def test_whatever_happens_a_reader_sees_it_begin_at_zero_and_never_fall(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
+) -> None:
+    life = Life(tmp_path_factory.mktemp("life"))
+    for step in steps:
+        match step:
+            case "count":
+                life.count()
+            case "read":
+                life.read()
+            case "lost":
+                life.read(arrives=False)
+            case "unnoted":
+                life.read(noted=False)
+                life.crash()
+            case "crash":
+                life.crash()
+            case "wait":
+                life.now += HOLD_S
+    life.close()
+    assert life.seen[:1] in ([], [0])
+    assert life.seen == sorted(life.seen)

@@ -1,0 +1,61 @@
+"""What is hidden from a judge, put together from the configuration: refused early, in order, and part of the id."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.errors import UserError
+from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
+from pandaeval_collector.judging.hiding import hider
+from pandaeval_collector.judging.packing import Packer
+from pandaeval_collector.line.line import Line
+from pandaeval_collector.store import Store
+from support.embedder import WordEmbedder
+from support.judged import stored, trace
+from support.made_traces import Composer
+
+SECRET = "ghp_" + "a1B2c3D4" * 5
+
+
+def test_nothing_is_hidden_if_nothing_is_to_be() -> None:
+    assert hider(JudgeSettings("m", secrets=False)) is None
+
+
+def test_secrets_personal_data_and_functions_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "house_rules.py").write_text(
+        "def no_projects(text):\n    return text.replace('Bluebird', '[project]')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    hide = hider(JudgeSettings("m", pii=True, custom=("house_rules:no_projects",)))
+    assert hide is not None
+    said = hide(f"{SECRET} of ann@example.org for Bluebird")
+    assert said == "[secret: github token] of [personal: e-mail address] for [project]"
+
+
+@pytest.mark.parametrize("name", ["no.such.module:f", "json:no_such_function", "json:decoder", "json", ":f"])
+def test_what_cannot_be_had_is_refused_at_the_start(name: str) -> None:
+    with pytest.raises(UserError, match=r"redact\.custom"):
+        hider(JudgeSettings("m", custom=(name,)))
+
+
+def test_what_is_hidden_is_part_of_the_id() -> None:
+    def id_of(**fields: object) -> str:
+        judge = JudgeSettings("m", **fields)  # type: ignore[arg-type]
+        evaluator = Evaluator(WordEmbedder(), Settings({"trace.confidence"}, judge=judge))
+        return evaluator.judged(trace())[1][0].id
+
+    assert len({id_of(), id_of(secrets=False), id_of(pii=True), id_of(custom=("a:b",))}) == 4
+
+
+def test_metrics_see_no_more_of_a_trace_than_the_pack_shows(tmp_path: Path) -> None:
+    store = Store(tmp_path, "off")
+    evaluator = Evaluator(WordEmbedder(), Settings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
+    store.commit(Line(store, evaluator).decide([stored(store, Composer(5).trace())]).changes).result()
+    [job] = store.jobs.lease(1e12, 1, 60.0).result()
+    packer = Packer(store, lambda text: "█" * len(text))
+    packed = packer(job)
+    packer.close()
+    store.close()
+    assert set(packed.trace.output or "") == set(packed.trace.input or "") == {"█"}
+    assert all(set(turn.user or "") == {"█"} for turn in packed.trace.turns)

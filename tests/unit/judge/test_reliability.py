@@ -1,0 +1,245 @@
+"""How far a judge can be trusted: questions put twice, and runs whose verdicts are known."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.errors import UserError
+from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Question, Settings
+from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
+from pandaeval_collector.judge.desk import Desk, Judge
+from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judging.agreement import Agreement
+from pandaeval_collector.judging.canaries import Canaries
+from pandaeval_collector.judging.canary_file import read_canaries
+from pandaeval_collector.judging.retest import Retest
+from pandaeval_collector.score import Score
+from pandaeval_collector.store import Store
+from pandaeval_collector.telemetry import Telemetry
+from support.asked import Memory, ScriptedCaller
+from support.embedder import WordEmbedder
+from support.judged import call, trace
+
+MODEL = "openai/small"
+RUN = trace(calls=[call(1)], reasoning=("First I search, then I tell.",))
+GOLDEN = Path(__file__).parents[2] / "golden" / "captures" / "pydantic_ai"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path, durability="off", max_bytes=1 << 30)
+    yield opened
+    opened.close()
+
+
+def _evaluator() -> Evaluator:
+    return Evaluator(WordEmbedder(), Settings(judge=JudgeSettings(MODEL)))
+
+
+def _question(name: str) -> Question:
+    _, questions = _evaluator().judged(RUN)
+    return next(each for each in questions if each.metric.name == name)
+
+
+def _gauge(telemetry: Telemetry, name: str, **about: str) -> list[float]:
+    wanted = {f"pandaeval.{key}": value for key, value in about.items()}
+    measures = [each for each in telemetry.measures() if each.instrument.name == name]
+    return [each.value for each in measures if wanted.items() <= dict(each.attributes).items()]
+
+
+class _Failing(ScriptedCaller):
+    """Answers ``good`` calls, then raises."""
+
+    def __init__(self, good: int, error: Exception) -> None:
+        super().__init__({})
+        self._good, self._error = good, error
+
+    async def complete(self, call: Call) -> Answer:
+        if len(self.asked) >= self._good:
+            raise self._error
+        return await super().complete(call)
+
+
+class TestRetest:
+    async def _beside(
+        self, store: Store, caller: ScriptedCaller, name: str, share: float = 1.0, telemetry: Telemetry | None = None
+    ) -> tuple[Any, Judge]:
+        telemetry = telemetry or Telemetry()
+        question, packed = _question(name), pack(RUN, b"s" * 32)
+        first = Judge(Desk(caller, Memory()), packed, MODEL)
+        assert question.metric.ask is not None
+        finding = await question.metric.ask(RUN, first)
+        assert finding is not None
+        retest = Retest(caller, Agreement(store, telemetry), telemetry, share, True)
+        return await retest.beside(question, RUN, packed, first, finding), first
+
+    async def test_the_question_is_put_once_more_behind_other_fences_and_the_first_verdict_stands(
+        self, store: Store
+    ) -> None:
+        said = [
+            {"answered": "yes", "taken": "yes", "reason": "Good.", "verdict": 0.9},
+            {"answered": "no", "taken": "yes", "reason": "Less so.", "verdict": 0.7},
+        ]
+        caller, telemetry = ScriptedCaller({"task_completion": said}), Telemetry()
+        found, first = await self._beside(store, caller, "task_completion", telemetry=telemetry)
+        assert found.value == 0.9
+        assert found.metadata["retest"]["score"] == 0.7
+        assert math.isclose(found.metadata["retest"]["difference"], 0.2)
+        assert found.metadata["judge_agreement"]["n"] == 1
+        assert caller.asked == ["task_completion", "task_completion"]
+        assert first.spent.calls == 2, "and the second call is paid for by the result"
+        assert caller.questions[0] != caller.questions[1]
+        about = {"check": "retest", "metric": "trace.task_completion", "model": MODEL}
+        [shown] = _gauge(telemetry, "pandaeval.judge.agreement", **about)
+        assert math.isclose(shown, 0.8)
+
+    async def test_without_a_share_nothing_is_asked_twice(self, store: Store) -> None:
+        caller = ScriptedCaller({})
+        found, _ = await self._beside(store, caller, "confidence", share=0.0)
+        assert caller.asked == ["confidence"]
+        assert not found.metadata
+
+    @pytest.mark.parametrize(
+        "error", [CallFailedError(Failure.TIMEOUT, "late"), OverBudgetError()], ids=["timeout", "budget"]
+    )
+    async def test_that_the_provider_is_away_says_nothing_about_the_judge(self, store: Store, error: Exception) -> None:
+        telemetry = Telemetry()
+        found, _ = await self._beside(store, _Failing(1, error), "confidence", telemetry=telemetry)
+        assert isinstance(found, Score)
+        assert "retest" not in found.metadata
+        assert telemetry.total("pandaeval.judge.retests", "not_asked") == 1
+        assert not _gauge(telemetry, "pandaeval.judge.agreement")
+
+    async def test_agreement_outlives_a_restart(self, store: Store) -> None:
+        await Agreement(store, Telemetry()).add("retest", "trace.confidence", MODEL, 0.6)
+        telemetry = Telemetry()
+        again = Agreement(store, telemetry)
+        await again.add("retest", "trace.confidence", MODEL, 1.0)
+        shown = again.of("retest", "trace.confidence", MODEL)
+        assert shown is not None
+        assert (shown.value, shown.n) == (0.8, 2)
+        assert _gauge(telemetry, "pandaeval.judge.agreement") == [0.8]
+
+
+def _canaries(tmp_path: Path, text: str) -> Path:
+    (tmp_path / "good.otlp.jsonl").write_bytes((GOLDEN / "good.otlp.jsonl").read_bytes())
+    path = tmp_path / "canaries.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+TWO = """
+- name: booked as asked
+  traces: good.otlp.jsonl
+  expected: {trace.task_completion: [0.8, 1.0], trace.confidence: [0.3, 1.0]}
+"""
+
+
+class TestCanaries:
+    def _open(self, path: Path, store: Store, caller: ScriptedCaller, telemetry: Telemetry) -> Canaries:
+        agreement = Agreement(store, telemetry)
+        return Canaries(read_canaries(path), store, caller, _evaluator(), agreement, telemetry, 3600.0)
+
+    async def test_a_round_is_a_gauge_by_metric(self, tmp_path: Path, store: Store) -> None:
+        telemetry, caller = Telemetry(), ScriptedCaller({"confidence": {"reason": "Hm.", "confidence": 0.1}})
+        canaries = self._open(_canaries(tmp_path, TWO), store, caller, telemetry)
+        assert await canaries.round() == 2
+        assert caller.asked == ["task_completion", "confidence"]
+        assert _gauge(telemetry, "pandaeval.judge.agreement", check="canary", metric="trace.task_completion") == [1.0]
+        assert _gauge(telemetry, "pandaeval.judge.agreement", check="canary", metric="trace.confidence") == [0.0]
+
+    async def test_a_judge_that_changes_is_an_alarm(
+        self, tmp_path: Path, store: Store, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        path, telemetry = _canaries(tmp_path, TWO), Telemetry()
+        with caplog.at_level(logging.WARNING):
+            await self._open(path, store, ScriptedCaller({}), telemetry).round()
+            assert not caplog.records
+            worse = ScriptedCaller(
+                {"task_completion": {"answered": "no", "taken": "no", "reason": "No.", "verdict": 0.1}}
+            )
+            restarted = Telemetry()
+            canaries = self._open(path, store, worse, restarted)
+            await canaries.round()
+        assert "the judge has changed: 50 % of 2 verdicts" in caplog.text
+        assert canaries.drift == 0.5
+        assert _gauge(restarted, "pandaeval.judge.drift") == [0.5]
+
+    async def test_other_canaries_are_no_change_of_the_judge(self, tmp_path: Path, store: Store) -> None:
+        await self._open(_canaries(tmp_path, TWO), store, ScriptedCaller({}), Telemetry()).round()
+        harder = TWO.replace("[0.3, 1.0]", "[0.99, 1.0]")
+        canaries = self._open(_canaries(tmp_path, harder), store, ScriptedCaller({}), Telemetry())
+        await canaries.round()
+        assert canaries.drift == 0.0
+
+    async def test_what_could_not_be_asked_counts_neither_way(self, tmp_path: Path, store: Store) -> None:
+        away = _Failing(0, CallFailedError(Failure.UNAVAILABLE, "away"))
+        canaries = self._open(_canaries(tmp_path, TWO), store, away, Telemetry())
+        assert await canaries.round() == 0
+        assert canaries.drift == 0.0
+
+    async def test_one_that_instructs_the_judge_is_to_be_noticed(self, tmp_path: Path, store: Store) -> None:
+        text = TWO.replace("{trace.task_completion: [0.8, 1.0], trace.confidence: [0.3, 1.0]}", "{trace.confidence: X}")
+        path, telemetry = _canaries(tmp_path, text.replace("X", "injection_suspected")), Telemetry()
+        noticing = ScriptedCaller({"confidence": {"instructed": True, "reason": "It orders.", "confidence": 1.0}})
+        await self._open(path, store, noticing, telemetry).round()
+        assert _gauge(telemetry, "pandaeval.judge.agreement", check="canary") == [1.0]
+
+    async def test_they_run_at_the_start_and_not_again_before_their_time(self, tmp_path: Path, store: Store) -> None:
+        path = _canaries(tmp_path, TWO)
+        for caller, asked in ((ScriptedCaller({}), 2), (ScriptedCaller({}), 0)):
+            canaries = self._open(path, store, caller, Telemetry())
+            canaries.start()
+            for _ in range(200):
+                await asyncio.sleep(0.01)
+                if len(caller.asked) == 2 and json.loads(store.get("judge.canaries") or "{}"):
+                    break
+            await canaries.stop()
+            assert len(caller.asked) == asked
+
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            ("- {name: x}", "Field required"),
+            (TWO.replace("[0.8, 1.0]", "[0.8, 7]"), "less than or equal to 1"),
+            (TWO.replace("trace.confidence", "trace.coherence"), "trace.coherence is no judged metric"),
+            (TWO.replace("good.otlp.jsonl", "none.jsonl"), "none.jsonl"),
+            ("[", "canaries.yaml"),
+            ("- name: a\n  name: b", "canaries.yaml:2:3 .*given twice; the first is in line 1"),
+            ("a: &a [x, x]\n" + "".join(f"k{n}: &k{n} [{'*a, ' * 90}]\n" for n in range(20)), "through its aliases"),
+            ("- " * 10_000, "nested more than 30 levels deep"),
+            ("- {name: 12:30:00}", "12:30:00 is 45000 to YAML"),
+        ],
+    )
+    def test_a_file_that_cannot_be_used_is_refused(self, tmp_path: Path, text: str, says: str) -> None:
+        with pytest.raises(UserError, match=says):
+            read_canaries(_canaries(tmp_path, text))
+
+
+def test_agreement_is_shown_beside_the_scores() -> None:
+    summary = Summary()
+    result: dict[str, Any] = {
+        "level": "trace",
+        "metric": "confidence",
+        "outcome": "scored",
+        "why": None,
+        "score": 0.9,
+        "reason": "",
+        "trace_id": "t",
+        "session_id": None,
+        "agent": "a",
+        "success": True,
+        "label": "pass",
+    }
+    for difference in (0.0, 0.2):
+        summary.add({**result, "metadata": {"retest": {"score": 0.9 - difference, "difference": difference}}})
+    summary.add({**result, "metadata": {}})
+    assert summary.agreement() == {"trace.confidence": (0.9, 2)}

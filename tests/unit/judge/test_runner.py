@@ -1,0 +1,229 @@
+"""What becomes of judge jobs: given up, put off, retried by hand; with a judge by script in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
+from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
+from pandaeval_collector.judging import Patience, Runner
+from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.store import Store
+from pandaeval_collector.telemetry import Telemetry
+from support.asked import GOOD, said
+from support.database import open_database
+from support.doors import until
+from support.embedder import WordEmbedder
+from support.judged import stored
+from support.made_traces import Composer
+
+CONFIDENCE = "trace.confidence"
+Say = Callable[[Call], Awaitable[Answer]]
+
+
+async def good(call: Call) -> Answer:
+    return Answer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model=call.model)
+
+
+class Scripted:
+    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``asked``: how often each trace was asked about."""
+
+    def __init__(self, say: Say = good) -> None:
+        self.say = say
+        self.asked: Counter[str] = Counter()
+
+    async def complete(self, call: Call) -> Answer:
+        self.asked[call.messages[1]["content"]] += 1
+        return await self.say(call)
+
+
+class Jobs:
+    """A store with decided traces and a runner on their jobs."""
+
+    def __init__(self, folder: Path, caller: Scripted, model: str = "m", **runner: Any) -> None:
+        self.caller = caller
+        self.store = Store(folder, "off")
+        judge = JudgeSettings(model, delay=0.0)
+        self.evaluator = Evaluator(WordEmbedder(), Settings({CONFIDENCE, "session.agent_consistency"}, judge=judge))
+        self.line = Line(self.store, self.evaluator)
+        self.telemetry = Telemetry()
+        self._lock = asyncio.Lock()
+        patience = runner.pop("patience", Patience(first=0.001, longest=0.002))
+        self.runner = Runner(
+            self.store, self.line, self.evaluator, caller, self._settle, self.telemetry, patience, **runner
+        )
+
+    async def _settle(self, decide: Callable[[], Decision]) -> None:
+        async with self._lock:
+            await asyncio.wrap_future(self.store.commit(decide().changes))
+
+    def decide(self, count: int, seed: int = 4) -> int:
+        """Decides so many traces, and returns how many jobs that gave."""
+        composer = Composer(seed)
+        for _ in range(count):
+            self.store.commit(self.line.decide([stored(self.store, composer.trace())]).changes).result()
+        return self.store.jobs.waiting()
+
+    def results(self) -> list[dict[str, Any]]:
+        """All judged results that have a job, in order."""
+        bodies = [json.loads(row.body) for row in self.store.results_after(0, 10_000)]
+        return [body for body in bodies if body["metric"] == "confidence" and body["why"] != "no_content"]
+
+
+@contextlib.asynccontextmanager
+async def _jobs(folder: Path, say: Say = good, **runner: Any) -> AsyncIterator[Jobs]:
+    jobs = Jobs(folder, Scripted(say), **runner)
+    try:
+        yield jobs
+    finally:
+        jobs.store.close()
+
+
+async def test_every_job_gives_its_result_under_its_id(tmp_path: Path) -> None:
+    async with _jobs(tmp_path) as jobs:
+        count = jobs.decide(12)
+        await jobs.runner.drain()
+        assert jobs.store.jobs.counts() == {"done": count}
+        assert len(jobs.results()) == count
+        assert {each["score"] for each in jobs.results()} == {0.4}
+
+
+async def test_a_poisoned_job_is_dead_after_two_crashes_and_harms_no_other(tmp_path: Path) -> None:
+    poison: list[str] = []
+
+    async def crash(call: Call) -> Answer:
+        poison[:] = poison or [call.messages[1]["content"]]
+        await asyncio.sleep(0.01)  # the others are under way when the process dies
+        if call.messages[1]["content"] == poison[0]:
+            raise CallFailedError(Failure.CRASHED, "the judge's process died")
+        return await good(call)
+
+    async with _jobs(tmp_path, crash) as jobs:
+        count = jobs.decide(10)
+        await jobs.runner.drain()
+        assert jobs.store.jobs.counts() == {"dead": 1, "done": count - 1}
+        assert jobs.caller.asked[poison[0]] == 2
+        assert Counter(each["why"] for each in jobs.results()) == {None: count - 1, "judge_failed": 1}
+
+
+async def test_a_crash_that_hits_all_costs_the_innocent_nothing(tmp_path: Path) -> None:
+    crashes = iter([True] * 4)
+
+    async def crash(call: Call) -> Answer:
+        await asyncio.sleep(0.01)
+        if next(crashes, False):
+            raise CallFailedError(Failure.CRASHED, "the judge's process died")
+        return await good(call)
+
+    async with _jobs(tmp_path, crash, slots=4) as jobs:
+        count = jobs.decide(10)
+        await jobs.runner.drain()
+        assert jobs.store.jobs.counts() == {"done": count}
+        assert max(jobs.caller.asked.values()) == 2
+
+
+@pytest.mark.parametrize("over_budget", ["unscored", "wait"])
+async def test_what_a_day_has_no_money_for(tmp_path: Path, over_budget: Literal["unscored", "wait"]) -> None:
+    async def broke(call: Call) -> Answer:
+        raise OverBudgetError
+
+    async with _jobs(tmp_path, broke, over_budget=over_budget) as jobs:
+        count = jobs.decide(4)
+        if over_budget == "unscored":
+            await jobs.runner.drain()
+            assert jobs.store.jobs.counts() == {"done": count}
+            assert {each["why"] for each in jobs.results()} == {"over_budget"}
+            return
+        await jobs.runner.start()
+        held = jobs.store.jobs
+        await until(lambda: held.counts() == {"due": count} and (held.next_due() or 0) > time.time())
+        await jobs.runner.stop()
+        due = jobs.store.jobs.next_due()
+        assert due is not None
+        times = held.clock.now()
+        assert round(due - times.running + times.wall) % 86_400 == 0, "when the next day begins"
+        assert not jobs.results()
+        assert {job.attempts for job in jobs.store.jobs.lease(due + 1, 9, 1.0).result()} == {1}, "and it cost no try"
+
+
+async def test_failures_are_tried_again_until_patience_ends(tmp_path: Path) -> None:
+    async def fails(call: Call) -> Answer:
+        raise CallFailedError(Failure.UNAVAILABLE, "503")
+
+    async with _jobs(tmp_path, fails, patience=Patience(attempts=3, first=0.001, longest=0.002)) as jobs:
+        count = jobs.decide(3)
+        await jobs.runner.drain()
+        assert jobs.store.jobs.counts() == {"dead": count}
+        assert set(jobs.caller.asked.values()) == {3}
+        assert {each["why"] for each in jobs.results()} == {"judge_failed"}
+
+
+async def test_the_judge_of_its_own_model_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with _jobs(tmp_path, model="openai/small-1") as jobs:  # the made traces ran on small-1
+        jobs.decide(6)
+        with caplog.at_level(logging.WARNING):
+            await jobs.runner.drain()
+    said_so = [record for record in caplog.records if "same model" in record.message]
+    assert len(said_so) == 1
+
+
+async def test_a_fallback_answers_under_its_own_name_and_the_id_of_the_question(tmp_path: Path) -> None:
+    async def fallback(call: Call) -> Answer:
+        answer = await good(call)
+        return Answer(answer.text, 100, 20, 0.002, model="anthropic/claude")
+
+    async with _jobs(tmp_path / "one") as jobs:
+        jobs.decide(3)
+        await jobs.runner.drain()
+        ids = [each["id"] for each in jobs.results()]
+    async with _jobs(tmp_path / "two", fallback) as jobs:
+        jobs.decide(3)
+        await jobs.runner.drain()
+        assert sorted(each["id"] for each in jobs.results()) == sorted(ids)
+        assert {each["evaluator"]["model"] for each in jobs.results()} == {"anthropic/claude"}
+
+
+async def test_a_verdict_that_was_paid_for_is_not_paid_for_again(tmp_path: Path) -> None:
+    """As after a crash between a verdict and its result: what is remembered is who gave it, too."""
+
+    async def fallback(call: Call) -> Answer:
+        return Answer((await good(call)).text, 100, 20, 0.002, model="anthropic/claude")
+
+    async with _jobs(tmp_path, fallback) as jobs:
+        jobs.decide(3)
+        await jobs.runner.drain()
+        judged = jobs.results()
+    with open_database(tmp_path / "pandaeval.db") as database:
+        database.execute("UPDATE jobs SET state = 'leased', ended_at = NULL WHERE state = 'done'")
+        database.execute("DELETE FROM results WHERE metric = ?", (CONFIDENCE,))
+    async with _jobs(tmp_path) as jobs:
+        await jobs.runner.drain()
+        assert not jobs.caller.asked
+        again = jobs.results()
+        assert sorted(each["id"] for each in again) == sorted(each["id"] for each in judged)
+        assert {(each["evaluator"]["model"], each["cost_usd"]) for each in again} == {("anthropic/claude", 0.0)}
+
+
+async def test_a_stop_leaves_its_jobs_to_the_next_start(tmp_path: Path) -> None:
+    async def hang(call: Call) -> Answer:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async with _jobs(tmp_path, hang) as jobs:
+        count = jobs.decide(5)
+        await jobs.runner.start()
+        await until(lambda: bool(jobs.caller.asked))
+        await jobs.runner.stop()
+        assert jobs.store.jobs.waiting() == count
+    async with _jobs(tmp_path) as jobs:
+        await jobs.runner.drain()
+        assert jobs.store.jobs.counts() == {"done": count}

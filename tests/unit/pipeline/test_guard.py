@@ -1,0 +1,97 @@
+"""Who looks after a store says when nothing can be accepted, finds out when it can again, and saves what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pandaeval_collector.pipeline.guard as guard_module
+import pytest
+from pandaeval_collector.pipeline.guard import Guard
+from pandaeval_collector.store import Store, StoreGoneError
+from pandaeval_collector.telemetry import Telemetry
+from support.disk import failing_disk
+
+
+@pytest.fixture
+def failures(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    return failing_disk(monkeypatch)
+
+
+@pytest.fixture
+def store(failures: dict[str, int], tmp_path: Path) -> Iterator[Store]:
+    made = Store(tmp_path / "data", "off")
+    yield made
+    made.close()
+
+
+class Guarded:
+    def __init__(self, store: Store) -> None:
+        self.telemetry, self.gone = Telemetry(), asyncio.Event()
+        self.guard = Guard(store, self.telemetry, self.gone.set)
+
+    def counted(self, outcome: str) -> int:
+        return self.telemetry.total("pandaeval.store.errors", outcome)
+
+
+@pytest.fixture
+async def guarded(store: Store, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Guarded]:
+    monkeypatch.setattr(guard_module, "_LOOK_S", 0.01)
+    monkeypatch.setattr(guard_module, "_RESCUE_AGAIN_S", 0.01)
+    made = Guarded(store)
+    made.guard.start()
+    yield made
+    await made.guard.stop()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens on other threads
+            await asyncio.sleep(0.005)
+
+
+async def test_a_disk_that_fails_is_trouble_until_it_can_be_written_to_again(
+    store: Store, guarded: Guarded, failures: dict[str, int]
+) -> None:
+    assert guarded.guard.trouble == ""
+    failures["COMMIT"] = 1_000_000
+    with pytest.raises(sqlite3.OperationalError):
+        await asyncio.wrap_future(store.put("a", "b"))
+    assert guarded.guard.trouble == "the store cannot be written to: disk I/O error"
+    await until(lambda: guarded.counted("probe") >= 2)
+    assert guarded.guard.trouble
+    failures["COMMIT"] = 0
+    await until(lambda: not guarded.guard.trouble)  # although nobody else writes
+    assert not guarded.gone.is_set()
+
+
+async def test_a_store_that_is_gone_is_trouble_for_good(store: Store, guarded: Guarded, tmp_path: Path) -> None:
+    await asyncio.wrap_future(store.put("a", "b"))
+    shutil.rmtree(tmp_path / "data")
+    async with asyncio.timeout(20):
+        await guarded.gone.wait()
+    assert guarded.guard.trouble.startswith("the store is gone: pandaeval.db was moved, removed or replaced")
+    assert guarded.counted("gone") == 1
+    with pytest.raises(StoreGoneError):
+        await asyncio.wrap_future(store.put("a", "c"))
+    store.close()
+    again = Store(tmp_path / "data", "off")
+    assert again.get("a") == "b"
+    again.close()
+
+
+async def test_it_stays_until_what_is_left_is_saved(
+    store: Store, guarded: Guarded, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await asyncio.wrap_future(store.put("a", "b"))
+    shutil.rmtree(tmp_path / "data")
+    (tmp_path / "data").write_text("in the way")
+    await until(lambda: "cannot be saved" in caplog.text)
+    assert not guarded.gone.is_set()
+    (tmp_path / "data").unlink()
+    async with asyncio.timeout(20):
+        await guarded.gone.wait()
+    assert (tmp_path / "data" / "pandaeval.db").exists()

@@ -1,0 +1,595 @@
+"""The line of a running collector: what comes late, out of order or broken, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandaeval_collector.evaluator.evaluator as evaluator_module
+import pandaeval_collector.pipeline.pipeline as pipeline_module
+import pytest
+from pandaeval_collector.metric import registry
+from pandaeval_collector.pipeline.accounting import residual
+from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Overloaded
+from pandaeval_collector.store import Chunk, StoreFullError
+from support.database import open_database
+from support.disk import failing_disk
+from support.doors import until
+from support.embedder import WordEmbedder
+from support.line import RunningLine, as_file, cut, in_session
+from support.made_traces import Composer, MadeTrace
+from support.own_output import output_about
+from support.wire_bytes import tiny_spans
+
+from pandaeval_otel.assembly import CloseRules
+
+QUIET = 11.0
+REOPENED = 6.0
+
+
+def in_one_session(number: int, seed: int = 1, spans: int = 4) -> list[MadeTrace]:
+    """Traces of one session, earliest first."""
+    composer = Composer(seed)
+    made = (composer.trace(spans) for _ in range(3 * number))
+    return [in_session(trace, "s") for trace in made if trace.session is not None][:number]
+
+
+class TestSameResultsInAnyOrder:
+    @pytest.mark.parametrize("seed", range(6))
+    async def test_a_stream_in_any_order_says_what_a_file_says(self, tmp_path: Path, seed: int) -> None:
+        chance, composer = random.Random(seed), Composer(seed, sessions=3)
+        traces = [composer.trace() for _ in range(40)]
+        parts = [(trace, part) for trace in traces for part in cut(trace, chance)]
+        chance.shuffle(parts)
+        async with RunningLine(tmp_path) as line:
+            for trace, part in parts:
+                await line.send(trace, part)
+                if chance.random() < 0.2:
+                    await line.wait(chance.choice([2.0, QUIET, 200.0]))
+                if chance.random() < 0.03:
+                    await line.restart()
+            await line.settle()
+            assert any(each["revision"] > 1 for each in line.results())
+            assert line.standing() == as_file(traces)
+
+    async def test_a_file_of_more_than_a_batch_compares_answers_across_batches(self, tmp_path: Path) -> None:
+        traces = in_one_session(150, spans=2)
+        async with RunningLine(tmp_path) as line:
+            for number, trace in enumerate(traces):
+                await line.send(trace)
+                if number % 25 == 0:
+                    await line.wait(QUIET)
+            await line.settle()
+            assert line.standing() == as_file(traces)
+
+    async def test_an_earlier_trace_that_comes_late_changes_the_comparison_of_later_ones(self, tmp_path: Path) -> None:
+        first, second, third = in_one_session(3)
+        async with RunningLine(tmp_path) as line:
+            for trace in (second, third, first):
+                await line.send(trace)
+                await line.wait(QUIET)
+            for trace, triggers in (
+                (first, [(1, "root_ended")]),
+                (second, [(1, "root_ended"), (2, "session_changed")]),
+                (third, [(1, "root_ended"), (2, "session_changed")]),
+            ):
+                assert [(each["revision"], each["trigger"]) for each in line.of(trace, "loop_detection")] == triggers
+            compared = line.of(third, "loop_detection")[-1]["metadata"]["comparisons"]
+            assert [each["trace_id"] for each in compared] == [first.trace_id.hex(), second.trace_id.hex()]
+            await line.settle()
+            assert line.standing() == as_file([first, second, third])
+
+    async def test_what_does_not_change_is_not_said_again(self, tmp_path: Path) -> None:
+        first, second = in_one_session(2)
+        async with RunningLine(tmp_path) as line:
+            for trace in (first, second, first, second):
+                await line.send(trace)
+                await line.wait(QUIET)
+            ids = [each["id"] for each in line.results()]
+            assert len(ids) == len(set(ids))
+            assert line.telemetry.total("pandaeval.spans", "duplicate") == len(first.spans) + len(second.spans)
+
+    async def test_a_trace_may_move_to_another_session(self, tmp_path: Path) -> None:
+        first, second, third = in_one_session(3)
+        moved = in_session(first, "elsewhere", first.spans[-1:])  # its root, which comes late, knows better
+        async with RunningLine(tmp_path) as line:
+            await line.send(moved, moved.spans[:-1])
+            await line.wait(200)
+            await line.send(second)
+            await line.send(third)
+            await line.wait(QUIET)
+            assert members(line, "s") == [first.trace_id, second.trace_id, third.trace_id]
+            await line.send(moved, moved.spans[-1:])
+            await line.wait(REOPENED)
+            assert members(line, "s") == [second.trace_id, third.trace_id]
+            assert members(line, "elsewhere") == [first.trace_id]
+            await line.settle()
+            expected = as_file([moved, second, third])
+            assert {key: value for key, value in line.standing().items() if key in expected} == expected
+
+
+class TestLateSpans:
+    async def test_a_late_span_makes_a_new_revision(self, tmp_path: Path) -> None:
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path) as line:
+            await line.send(trace, trace.spans[1:])
+            await line.wait(QUIET)
+            assert await line.send(trace, trace.spans[:1]) == Accepted()
+            await line.wait(REOPENED)
+            first, second = line.of(trace, "tool_loop") or line.of(trace, "coherence")
+            assert (first["revision"], second["revision"], second["late_spans"]) == (1, 2, 1)
+            assert first["id"] != second["id"]
+
+    async def test_counted_and_told_as_rejected_when_so_configured(self, tmp_path: Path) -> None:
+        [trace] = in_one_session(1)
+        timing = Timing(CloseRules(reopen_delays=()))
+        async with RunningLine(tmp_path, timing) as line:
+            await line.send(trace, trace.spans[1:])
+            await line.wait(QUIET)
+            answer = await line.send(trace, trace.spans)
+            assert answer.rejected == 1
+            assert "scored for good" in answer.message
+            assert line.telemetry.total("pandaeval.spans", "rejected") == 1
+            assert not line.pipeline.open_traces
+            await until(lambda: not list(line.store.open_chunks()))
+
+    async def test_too_late_while_it_was_being_stored_is_told_too(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path, Timing(CloseRules(reopen_delays=()))) as line:
+            await line.send(trace, trace.spans[1:])
+            held = hold_appends(line, monkeypatch)
+            sending = asyncio.create_task(line.send(trace, trace.spans[:1]))
+            await until(lambda: bool(held))
+            await line.wait(QUIET)
+            held[0].set_result(None)
+            assert (await sending).rejected == 1
+            await until(lambda: not list(line.store.open_chunks()))
+
+    async def test_decided_while_a_span_of_it_was_being_stored(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path) as line:
+            await line.send(trace, trace.spans[1:])
+            held = hold_appends(line, monkeypatch)
+            sending = asyncio.create_task(line.send(trace, trace.spans[:1]))
+            await until(lambda: bool(held))
+            await line.wait(QUIET)
+            held[0].set_result(None)
+            assert await sending == Accepted()
+            await line.settle()
+            assert line.standing() == as_file([trace])
+
+    async def test_a_reopened_trace_keeps_what_it_had_though_its_time_is_over(self, tmp_path: Path) -> None:
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path, Timing(late_window=0.0, upkeep=QUIET + 1)) as line:
+            await line.send(trace, trace.spans[1:])
+            await line.wait(QUIET)
+            await line.send(trace, trace.spans[:1])
+            await line.wait(2.0)  # forgetting happens here
+            await line.wait(REOPENED)
+            assert line.of(trace, "coherence")[-1]["revision"] == 2
+            await line.settle()
+            assert line.standing() == as_file([trace])
+
+    async def test_after_its_time_is_over_a_trace_is_final(self, tmp_path: Path) -> None:
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path, Timing(late_window=0.0, upkeep=QUIET + 1)) as line:
+            await line.send(trace, trace.spans[1:])
+            await line.wait(QUIET)
+            await line.wait(2.0)
+            assert (await line.send(trace, trace.spans[:1])).rejected == 1
+
+
+class TestCaps:
+    @pytest.mark.parametrize("rules", [CloseRules(max_spans=100), CloseRules(max_bytes=40_000)])
+    async def test_a_huge_trace_is_cut_where_a_file_is_cut(self, tmp_path: Path, rules: CloseRules) -> None:
+        huge, other = Composer(1).trace(400), Composer(2).trace(5)
+        parts = [huge.spans[start : start + 30] for start in range(0, 400, 30)]
+        async with RunningLine(tmp_path, Timing(rules)) as line:
+            answers = [await line.send(huge, part) for part in parts]
+            await line.send(other)
+            await line.settle()
+            taken = next(index for index, answer in enumerate(answers) if answer.rejected)
+            assert [answer.rejected for answer in answers[taken:]] == [len(part) for part in parts[taken:]]
+            assert {each["trigger"] for each in line.of(huge, "coherence")} <= {"span_limit", "memory"}
+            assert len(line.of(huge, "coherence")) == 1
+            assert line.of(other, "coherence")
+            await until(lambda: not list(line.store.open_chunks()))
+            cut_traces = [replace(huge, spans=part) for part in parts]
+            assert line.standing() == as_file([*cut_traces, other], line.timing)
+
+
+class TestTrouble:
+    """The lines of a broken disk, a broken metric, broken bytes."""
+
+    async def test_a_metric_that_raises_costs_its_own_result(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise ZeroDivisionError("a bug")
+
+        metrics = dict(registry())
+        metrics["trace.coherence"] = replace(metrics["trace.coherence"], evaluate=fail)
+        monkeypatch.setattr(evaluator_module, "registry", lambda: metrics)
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path) as line:
+            await line.send(trace)
+            await line.settle()
+            [failed] = line.of(trace, "coherence")
+            assert (failed["outcome"], failed["why"], failed["score"]) == ("unscored", "metric_error", None)
+            assert failed["reason"] == "ZeroDivisionError: a bug"
+            assert [each["outcome"] for each in line.of(trace, "loop_detection")] == ["assumed"]
+            assert any(each["level"] == "session" for each in line.results())
+
+    async def test_an_embedder_that_fails_costs_the_results_that_need_it(self, tmp_path: Path) -> None:
+        good, bad = in_one_session(2)
+        text = next(a.value.string_value for a in bad.spans[-1].attributes if a.key == "gen_ai.output.messages")
+        answer = text.split('"content": "')[1].split('"')[0]
+        async with RunningLine(tmp_path, embedder=WordEmbedder(fail_on=answer)) as line:
+            await line.send(good)
+            await line.send(bad)
+            await line.settle()
+            assert [each["why"] for each in line.of(bad, "coherence")] == ["metric_error"]
+            assert [each["outcome"] for each in line.of(good, "coherence")] == ["scored"]
+            assert line.telemetry.total("pandaeval.traces", "failed") == 0
+
+    async def test_a_trace_that_cannot_be_read_is_given_up_once(self, tmp_path: Path) -> None:
+        bad, good = in_one_session(2)
+        async with RunningLine(tmp_path) as line:
+            await line.send(bad)
+            await line.send(good)
+            damage(line, bad)
+            await line.settle()
+            assert line.telemetry.total("pandaeval.traces", "failed") == 1
+            assert {(each["outcome"], each["why"]) for each in line.results_of(bad)} == {("unscored", "metric_error")}
+            assert line.of(good, "coherence")
+            await line.restart()
+            assert not line.pipeline.open_traces
+            assert line.telemetry.total("pandaeval.traces", "failed") == 1
+
+    async def test_damaged_spans_do_not_keep_it_from_starting(self, tmp_path: Path) -> None:
+        bad, good = in_one_session(2)
+        async with RunningLine(tmp_path) as line:
+            await line.send(bad)
+            await line.send(good)
+            damage(line, bad)
+            await line.restart()
+            assert line.pipeline.open_traces == 2
+            await line.settle()
+            assert line.telemetry.total("pandaeval.traces", "failed") == 1
+            assert line.of(good, "coherence")
+
+    @pytest.mark.parametrize(
+        "statement", ["COMMIT", "BEGIN", "SELECT logs, packed", "SELECT id, unit", "SELECT trace_id, start_ns"]
+    )
+    async def test_a_disk_that_fails_is_waited_for(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+    ) -> None:
+        monkeypatch.setattr(pipeline_module, "_RETRY_S", 0.01)
+        failures = failing_disk(monkeypatch)
+        traces = in_one_session(3)
+        async with RunningLine(tmp_path) as line:
+            for trace in traces:
+                await line.send(trace)
+            failures[statement] = 4
+            await line.settle()
+            assert failures[statement] == 0
+            assert line.telemetry.total("pandaeval.store.errors", "retried") == 4
+            assert line.standing() == as_file(traces)
+
+    async def test_it_stops_while_the_disk_fails_and_goes_on_at_the_next_start(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        monkeypatch.setattr(pipeline_module, "_RETRY_S", 0.01)
+        failures = failing_disk(monkeypatch)
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path) as line:
+            await line.send(trace)
+            failures["COMMIT"] = 1_000_000
+            line.now += 3600
+            await until(lambda: line.telemetry.total("pandaeval.store.errors", "retried") > 0)
+            await line.pipeline.stop()
+            assert "the next start takes it up again" in caplog.text
+            failures["COMMIT"] = 0
+            await line.restart()
+            await line.settle()
+            assert line.standing() == as_file([trace])
+
+    @pytest.mark.parametrize("statement", ["COMMIT", "BEGIN"])
+    async def test_a_sender_is_asked_to_come_back_while_the_disk_fails(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+    ) -> None:
+        failures = failing_disk(monkeypatch)
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path) as line:
+            failures[statement] = 2
+            for _ in range(2):
+                with pytest.raises(Overloaded, match="cannot be written to just now"):
+                    await line.send(trace)
+            assert await line.send(trace) == Accepted()
+            await line.settle()
+            assert line.standing() == as_file([trace])
+
+    async def test_so_is_one_with_late_spans_while_the_decision_cannot_be_looked_up(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        failures = failing_disk(monkeypatch)
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path) as line:
+            await line.send(trace, trace.spans[1:])
+            await line.wait(QUIET)
+            failures["SELECT trace_id, revision"] = 1
+            with pytest.raises(Overloaded, match="cannot be written to just now"):
+                await line.send(trace, trace.spans[:1])
+            assert await line.send(trace, trace.spans[:1]) == Accepted()
+            await line.settle()
+            assert line.standing() == as_file([trace])
+
+    async def test_scoring_goes_on_while_much_is_dropped(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
+            await line.wait(0.0)
+            held = Future[int]()
+            monkeypatch.setattr(line.store, "forget", lambda *_, **__: held)
+            line.now += 2.0
+            await until(lambda: line.pipeline.is_tidying)
+            await line.send(trace)
+            line.now += QUIET
+            await until(lambda: bool(line.of(trace, "coherence")))
+            held.set_result(0)
+
+    async def test_a_stop_does_not_wait_until_all_is_dropped(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
+            await line.wait(0.0)
+            forget, steps = line.store.forget, list[int]()
+
+            def never_done(*arguments: Any, limit: int) -> Future[int]:
+                steps.append(limit)
+                done = Future[int]()
+                forget(*arguments, limit=limit).add_done_callback(lambda _: done.set_result(limit))
+                return done
+
+            monkeypatch.setattr(line.store, "forget", never_done)
+            line.now += 2.0
+            await until(lambda: len(steps) > 2)
+            await line.pipeline.stop()
+            assert not line.pipeline.is_tidying
+
+    async def test_tidying_up_may_fail(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        failures = failing_disk(monkeypatch)
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
+            failures["SELECT trace_id, chunks, no FROM traces WHERE decided_at"] = 2
+            for _ in range(4):
+                await line.wait(2.0)
+            assert line.telemetry.total("pandaeval.store.errors", "upkeep") == 2
+            await line.send(trace)
+            await line.settle()
+            assert line.standing() == as_file([trace])
+
+    async def test_what_nobody_thought_of_does_not_end_the_line(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        failures = failing_disk(monkeypatch, sqlite3.DatabaseError("database disk image is malformed"))
+        first, second = in_one_session(2)
+        async with RunningLine(tmp_path) as line:
+            await line.send(first)
+            failures["COMMIT"] = 2  # the decision, and then giving it up
+            await line.wait(QUIET)
+            assert line.telemetry.total("pandaeval.store.errors", "left") == 1
+            await line.send(second)
+            await line.wait(QUIET)
+            assert line.of(second, "coherence")
+            await line.restart()
+            await line.settle()
+            assert line.standing() == as_file([first, second])
+
+    async def test_a_watcher_that_fails_harms_nobody(self, tmp_path: Path) -> None:
+        def fail(_: object) -> None:
+            raise ZeroDivisionError("a bug")
+
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path, on_results=fail) as line:
+            await line.send(trace)
+            await line.settle()
+            assert line.telemetry.total("pandaeval.traces", "failed") == 0
+            assert line.standing() == as_file([trace])
+
+    async def test_a_session_that_cannot_be_scored_does_not_end_the_line(self, tmp_path: Path) -> None:
+        first, second = in_session(in_one_session(1)[0], "broken"), in_one_session(2)[1]
+        async with RunningLine(tmp_path) as line:
+            await line.send(first)
+            await line.send(second)
+            await line.wait(QUIET)
+            spoil_session(line, "broken")
+            await line.settle()
+            assert {each["session_id"] for each in line.results() if each["level"] == "session"} == {"s"}
+            assert not list(line.store.open_sessions())
+
+
+class TestStopping:
+    async def test_open_traces_and_sessions_are_taken_up_again(self, tmp_path: Path) -> None:
+        first, second, third = in_one_session(3)
+        async with RunningLine(tmp_path) as line:
+            await line.send(first)
+            await line.wait(QUIET)
+            await line.send(second)
+            await line.send(third, third.spans[1:])
+            await line.restart()
+            assert (line.pipeline.open_traces, line.pipeline.open_sessions) == (2, 1)
+            await line.send(third, third.spans[:1])
+            await line.settle()
+            assert line.standing() == as_file([first, second, third])
+            assert {each["revision"] for each in line.results()} == {1}
+
+    async def test_time_spent_down_is_not_idleness(self, tmp_path: Path) -> None:
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path) as line:
+            await line.send(trace)
+            line.now += QUIET - 2
+            await line.restart()
+            await line.wait(QUIET - 2)
+            assert line.pipeline.open_traces == 1
+            await line.wait(3.0)
+            assert line.pipeline.open_traces == 0
+
+    async def test_it_may_decide_instead(self, tmp_path: Path) -> None:
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path) as line:
+            await line.send(trace)
+            await line.pipeline.stop(decide=True)
+            assert {each["trigger"] for each in line.results()} == {"shutdown"}
+            assert not line.pipeline.open_traces + line.pipeline.open_sessions
+
+    async def test_who_comes_now_is_sent_away(self, tmp_path: Path) -> None:
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path) as line:
+            await line.pipeline.stop()
+            with pytest.raises(Draining):
+                await line.send(trace)
+
+
+class TestTakingIn:
+    async def test_bytes_that_are_no_request(self, tmp_path: Path) -> None:
+        async with RunningLine(tmp_path) as line:
+            with pytest.raises(Malformed):
+                await line.pipeline.traces(b"\xff" * 20)
+
+    async def test_a_large_request_gives_what_small_ones_give_and_others_their_turn(self, tmp_path: Path) -> None:
+        """More traces than are filed at once: the event loop goes on in between, and the books balance then, too."""
+        spans = tiny_spans(6_000, traces=3_000)
+        open_items, residuals = set(), set()
+
+        async def look(line: RunningLine) -> None:
+            while True:
+                open_items.add(line.pipeline.open_items)
+                residuals.add(residual(line.telemetry, line.pipeline.open_items))
+                await asyncio.sleep(0)
+
+        async with RunningLine(tmp_path) as line:
+            looking = asyncio.create_task(look(line))
+            assert await line.pipeline.traces(spans, large=True) == Accepted()
+            looking.cancel()
+            assert open_items >= {0, 2_000, 4_000}
+            assert (line.pipeline.open_traces, line.pipeline.open_items) == (3_000, 6_000)
+            assert await line.pipeline.traces(spans, large=True) == Accepted()
+            assert line.telemetry.total("pandaeval.spans", "stored") == 6_000
+            assert line.telemetry.total("pandaeval.spans", "duplicate") == 6_000
+        assert residuals == {0}
+
+    async def test_a_large_request_takes_several_commits_and_leaves_nothing_where_one_fails(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        spans = tiny_spans(2_500, traces=2_500)
+        async with RunningLine(tmp_path) as line:
+            sizes: list[int] = []
+            append = line.store.append
+
+            def counting(chunks: Sequence[Chunk], endings: Sequence[str] = ()) -> Future[None]:
+                sizes.append(len(chunks))
+                if len(sizes) == 3:
+                    raise StoreFullError("full")
+                return append(chunks, endings)
+
+            monkeypatch.setattr(line.store, "append", counting)
+            with pytest.raises(Overloaded):
+                await line.pipeline.traces(spans, large=True)
+            assert sizes == [1_000, 1_000, 500]
+            line.store.put("after", "that").result(10)
+            assert not [*line.store.open_chunks()]
+            assert await line.pipeline.traces(spans, large=True) == Accepted()
+            assert len([*line.store.open_chunks()]) == line.pipeline.open_traces == 2_500
+
+    @pytest.mark.parametrize("dense", [b"\x0a\0" * 6_000, b"\x0a\x04\x12\0\x12\0" * 2_000, tiny_spans(5_000)])
+    async def test_what_would_hold_up_the_loop_has_to_come_as_a_large_request(
+        self, tmp_path: Path, dense: bytes
+    ) -> None:
+        async with RunningLine(tmp_path) as line:
+            with pytest.raises(Dense):
+                await line.pipeline.traces(dense)
+            with pytest.raises(Dense):
+                await line.pipeline.logs(dense)
+            await line.pipeline.traces(dense, large=True)
+            assert line.telemetry.total("pandaeval.spans", "decoded") in (0, 5_000)
+
+    async def test_own_output_is_counted_and_ignored(self, tmp_path: Path) -> None:
+        request = output_about(in_one_session(1)).traces
+        async with RunningLine(tmp_path) as line:
+            assert await line.pipeline.traces(request.SerializeToString()) == Accepted()
+            sent = len(request.resource_spans[0].scope_spans[0].spans)
+            assert line.telemetry.total("pandaeval.spans", "own_output") == sent > 0
+            assert not line.pipeline.open_traces
+
+    async def test_a_span_without_ids_is_rejected_alone(self, tmp_path: Path) -> None:
+        [trace] = in_one_session(1)
+        request = trace.request()
+        request.resource_spans[0].scope_spans[0].spans[0].span_id = b""
+        async with RunningLine(tmp_path) as line:
+            answer = await line.pipeline.traces(request.SerializeToString())
+            assert answer.rejected == 1
+            assert line.telemetry.total("pandaeval.spans", "stored") == len(trace.spans) - 1
+
+    async def test_a_sender_that_repeats_itself_keeps_nothing_open(self, tmp_path: Path) -> None:
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path) as line:
+            await line.send(trace)
+            for _ in range(3):
+                await line.wait(4.0)
+                await line.send(trace)
+            assert not line.pipeline.open_traces
+
+    async def test_a_sender_that_hangs_up_harms_nobody(self, tmp_path: Path) -> None:
+        first, second = in_one_session(2)
+        async with RunningLine(tmp_path) as line:
+            sending = asyncio.create_task(line.send(first))
+            await asyncio.sleep(0)
+            sending.cancel()
+            await line.send(second)
+            await line.send(first)
+            await line.settle()
+            assert line.standing() == as_file([first, second])
+
+
+def members(line: RunningLine, session: str) -> list[bytes]:
+    """The traces of a session, in its order."""
+    return [row.trace_id for row in line.store.session_traces(session)]
+
+
+def damage(line: RunningLine, trace: MadeTrace) -> None:
+    """Makes the stored spans of a trace unreadable."""
+    with open_database(line.folder / "pandaeval.db") as connection:
+        connection.execute("UPDATE chunks SET data = x'ffff' WHERE trace_id = ?", (trace.trace_id,))
+
+
+def spoil_session(line: RunningLine, session: str) -> None:
+    """Makes what is remembered of a session unreadable."""
+    with open_database(line.folder / "pandaeval.db") as connection:
+        connection.execute(
+            "UPDATE members SET body = '{}' WHERE session = (SELECT no FROM sessions WHERE session_id = ?)", (session,)
+        )
+
+
+def hold_appends(line: RunningLine, monkeypatch: pytest.MonkeyPatch) -> list[Future[None]]:
+    """From now on chunks are stored, but nobody is told until the test says so."""
+    held: list[Future[None]] = []
+    append = line.store.append
+
+    def hold(chunks: Any, *more: Any) -> Future[None]:
+        append(chunks, *more).result(10)
+        held.append(Future())
+        return held[-1]
+
+    monkeypatch.setattr(line.store, "append", hold)
+    return held

@@ -1,0 +1,224 @@
+"""Completed traces at the pipeline: stored whole, closed on the application's word, rejected singly, accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.pipeline.submitted import SessionEndings
+from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.receivers import Draining, Overloaded, Submitted
+from support.disk import failing_disk
+from support.doors import until
+from support.line import RunningLine, as_file, in_session
+from support.made_traces import Composer, MadeTrace
+from support.own_output import output_about
+
+from pandaeval_otel.assembly import CloseRules
+
+
+def made(number: int, seed: int = 1) -> list[MadeTrace]:
+    composer = Composer(seed)
+    return [composer.trace(4) for _ in range(number)]
+
+
+def submitted(trace: MadeTrace, *, fragment: bool = False, session_end: bool = False) -> Submitted:
+    data = trace.request().SerializeToString()
+    return Submitted(trace.trace_id, data, fragment=fragment, session_id=trace.session or "", session_end=session_end)
+
+
+def assert_accounted(line: RunningLine, decoded: int) -> None:
+    counts = {key[1:]: n for key, n in line.telemetry.counts().items() if key[0] == "pandaeval.spans"}
+    assert counts.pop(("decoded", "")) == decoded == sum(counts.values())
+
+
+class TestTraces:
+    async def test_they_are_decided_at_once_and_give_what_a_file_gives(self, tmp_path: Path) -> None:
+        traces = made(20)
+        async with RunningLine(tmp_path) as line:
+            assert await line.pipeline.submit([submitted(trace) for trace in traces]) == [""] * 20
+            await line.wait(0)
+            assert {each["trigger"] for each in line.results()} == {"explicit"}
+            await line.settle()
+            assert line.standing() == as_file(traces)
+            assert_accounted(line, 80)
+
+    async def test_fragments_wait_for_the_rest(self, tmp_path: Path) -> None:
+        (trace,) = made(1)
+        async with RunningLine(tmp_path) as line:
+            await line.pipeline.submit([submitted(trace, fragment=True)])
+            await line.wait(5)
+            assert not line.results()
+            await line.wait(6)
+            assert {each["trigger"] for each in line.results()} == {"root_ended"}
+
+    async def test_the_same_twice_changes_nothing(self, tmp_path: Path) -> None:
+        (trace,) = made(1)
+        async with RunningLine(tmp_path) as line:
+            for _ in range(2):
+                assert await line.pipeline.submit([submitted(trace)]) == [""]
+                await line.wait(0)
+            assert {each["revision"] for each in line.results()} == {1}
+            assert_accounted(line, 8)
+
+    async def test_a_restart_remembers_that_they_are_complete(self, tmp_path: Path) -> None:
+        (trace,) = made(1)
+        async with RunningLine(tmp_path) as line:
+            await line.pipeline.submit([submitted(trace)])
+            await line.restart()
+            await line.wait(0)
+            assert {each["trigger"] for each in line.results()} == {"explicit"}
+
+    async def test_a_restart_loses_nothing(self, tmp_path: Path) -> None:
+        (trace,) = made(1)
+        async with RunningLine(tmp_path) as line:
+            await line.pipeline.submit([submitted(trace, fragment=True)])
+            await line.restart()
+            await line.settle()
+            assert line.standing() == as_file([trace])
+
+
+class TestRejections:
+    @pytest.mark.parametrize(
+        ("spoil", "reason"),
+        [
+            (lambda trace, other: Submitted(trace.trace_id, b"\xff\xff\xff"), "malformed"),
+            (lambda trace, other: Submitted(other.trace_id, trace.request().SerializeToString()), "invalid"),
+            (lambda trace, other: Submitted(trace.trace_id), "invalid"),
+        ],
+    )
+    async def test_one_bad_trace_costs_no_other(self, tmp_path: Path, spoil: object, reason: str) -> None:
+        first, bad, last = made(3)
+        async with RunningLine(tmp_path) as line:
+            assert callable(spoil)
+            reasons = await line.pipeline.submit([submitted(first), spoil(bad, last), submitted(last)])
+            assert [each.partition(":")[0] for each in reasons] == ["", reason, ""]
+            await line.settle()
+            assert line.standing() == as_file([first, last])
+            decoded = 12 if "another" in reasons[1] else 8
+            assert_accounted(line, decoded)
+
+    async def test_what_comes_after_the_last_word_is_late(self, tmp_path: Path) -> None:
+        trace, other = made(2)
+        early = MadeTrace(trace.trace_id, trace.session, trace.service, trace.spans[:2])
+        async with RunningLine(tmp_path, Timing(CloseRules(max_spans=2), upkeep=1e9)) as line:
+            await line.pipeline.submit([submitted(early)])
+            await line.wait(0)
+            reasons = await line.pipeline.submit([submitted(trace), submitted(other)])
+            assert reasons[0].startswith("late")
+            assert reasons[1] == ""
+
+    async def test_our_own_output_is_passed_over(self, tmp_path: Path) -> None:
+        (trace,) = made(1)
+        request = output_about([trace]).traces
+        async with RunningLine(tmp_path) as line:
+            assert await line.pipeline.submit([Submitted(trace.trace_id, request.SerializeToString())]) == [""]
+            assert_accounted(line, len(request.resource_spans[0].scope_spans[0].spans))
+            assert not line.pipeline.open_traces
+
+    async def test_a_full_disk_and_a_shutdown_ask_to_come_back(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (trace,) = made(1)
+        failures = failing_disk(monkeypatch)
+        async with RunningLine(tmp_path) as line:
+            failures["COMMIT"] = 1
+            with pytest.raises(Overloaded):
+                await line.pipeline.submit([submitted(trace)])
+            line.pipeline._stopping = True
+            with pytest.raises(Draining):
+                await line.pipeline.submit([submitted(trace)])
+            line.pipeline._stopping = False
+
+
+class TestSessionEnds:
+    async def _sessions(self, line: RunningLine) -> list[str]:
+        return [each["session_id"] for each in line.results() if each["level"] == "session"]
+
+    async def test_it_ends_after_its_traces(self, tmp_path: Path) -> None:
+        first, second = (in_session(trace, "s") for trace in _with_session(2))
+        async with RunningLine(tmp_path) as line:
+            await line.pipeline.submit([submitted(first, fragment=True), submitted(second, session_end=True)])
+            await line.wait(1)
+            assert not await self._sessions(line)
+            await line.wait(11)
+            await line.wait(0)
+            assert await self._sessions(line) == ["s"]
+            (scored,) = (each for each in line.results() if each["level"] == "session")
+            assert (scored["trigger"], scored["metadata"]["total_traces_in_session"]) == ("explicit", 2)
+
+    async def test_its_end_may_come_alone(self, tmp_path: Path) -> None:
+        (trace,) = (in_session(trace, "s") for trace in _with_session(1))
+        async with RunningLine(tmp_path) as line:
+            await line.pipeline.submit([submitted(trace)])
+            await line.wait(0)
+            assert await line.pipeline.submit([Submitted(b"", session_id="s", session_end=True)]) == [""]
+            await line.wait(0)
+            assert await self._sessions(line) == ["s"]
+
+    @pytest.mark.parametrize("restarts_after_end", [1, 2])
+    async def test_a_restart_forgets_neither_its_end_nor_what_it_waits_for(
+        self, tmp_path: Path, restarts_after_end: int
+    ) -> None:
+        first, second = (in_session(trace, "s") for trace in _with_session(2))
+        async with RunningLine(tmp_path) as line:
+            await line.pipeline.submit([submitted(first, fragment=True), submitted(second, session_end=True)])
+            for _ in range(restarts_after_end):
+                await line.restart()
+            await line.wait(1)
+            assert not await self._sessions(line)
+            await line.wait(11)
+            await line.wait(0)
+            assert await self._sessions(line) == ["s"]
+            (scored,) = (each for each in line.results() if each["level"] == "session")
+            assert (scored["trigger"], scored["metadata"]["total_traces_in_session"]) == ("explicit", 2)
+            await until(lambda: not line.store.endings())
+            await line.restart()
+            await line.wait(0)
+            assert await self._sessions(line) == ["s"]
+
+    async def test_a_restart_remembers_an_end_that_came_alone(self, tmp_path: Path) -> None:
+        (trace,) = (in_session(trace, "s") for trace in _with_session(1))
+        async with RunningLine(tmp_path) as line:
+            await line.pipeline.submit([submitted(trace)])
+            await line.wait(0)
+            await line.pipeline.submit([Submitted(b"", session_id="s", session_end=True)])
+            await line.restart()
+            await line.wait(0)
+            assert await self._sessions(line) == ["s"]
+
+    async def test_the_end_of_an_unknown_session_is_soon_forgotten(self, tmp_path: Path) -> None:
+        async with RunningLine(tmp_path) as line:
+            await line.pipeline.submit([Submitted(b"", session_id="nobody's", session_end=True)])
+            assert line.store.endings() == ["nobody's"]
+            await line.wait(0)
+            await until(lambda: not line.store.endings())
+            assert not await self._sessions(line)
+
+    async def test_what_it_would_score_now_is_not_stored(self, tmp_path: Path) -> None:
+        (trace,) = (in_session(trace, "s") for trace in _with_session(1))
+        async with RunningLine(tmp_path) as line:
+            await line.pipeline.submit([submitted(trace)])
+            await line.wait(0)
+            before = line.store.newest_seq()
+            assert await line.pipeline.session_now("s")
+            assert await line.pipeline.session_now("nobody's") == []
+            assert line.store.newest_seq() == before
+
+    def test_endings_forget_what_is_done(self) -> None:
+        endings = SessionEndings()
+        endings.opened(b"1", "s")
+        endings.opened(b"1", "s")
+        endings.opened(b"2", "s")
+        endings.opened(b"3", "")
+        assert not endings.end("s")
+        assert [endings.decided(trace_id) for trace_id in (b"3", b"1", b"1", b"2")] == [None, None, None, "s"]
+        assert endings.end("s")
+        endings.opened(b"4", "s")
+        assert endings.decided(b"4") is None
+        assert (endings._session_of, endings._undecided, endings._ending) == ({}, {}, set())
+
+
+def _with_session(number: int) -> Sequence[MadeTrace]:
+    return [trace for trace in made(10 * number) if trace.session is not None][:number]
