@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     _Context = grpc.aio.ServicerContext[bytes, bytes]
 
 MAX_WAITING = 20_000
-_TOGETHER_BYTES, _FEWEST, _MOST = 48 << 20, 3, 64
+_TOGETHER_BYTES, _FEWEST, _MOST = 32 << 20, 2, 64
 _LARGE_BYTES = 1 << 20
 _LOOK_S = 0.05
 _REMEMBERED = 1_000
@@ -45,7 +45,7 @@ class Reading:
 
     @classmethod
     def of_messages(cls, max_bytes: int) -> Reading:
-        """So many at a time that they take 48 MiB at most, or three of the largest."""
+        """So many at a time that they take 32 MiB at most, or two of the largest."""
         return cls(min(_MOST, max(_FEWEST, _TOGETHER_BYTES // max_bytes)))
 
     async def read(self, context: _Context) -> bytes:

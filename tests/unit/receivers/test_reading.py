@@ -54,7 +54,7 @@ async def test_so_many_at_a_time() -> None:
 
 
 async def test_the_largest_messages_decide_how_many() -> None:
-    assert [Reading.of_messages(size).at_once for size in (1, 1 << 20, 8 << 20, 16 << 20, 1 << 30)] == [64, 48, 6, 3, 3]
+    assert [Reading.of_messages(size).at_once for size in (1, 1 << 20, 8 << 20, 16 << 20, 1 << 30)] == [64, 32, 4, 2, 2]
 
 
 async def test_a_call_without_a_message() -> None:
