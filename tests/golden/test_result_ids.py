@@ -1,0 +1,65 @@
+"""Results keep their ids: the same recording gives the ids that it gave before, as long as a metric keeps its version.
+
+Dashboards, exports and people's verdicts refer to results by id. The ids of all recordings are stored in one file.
+
+    python tests/golden/test_result_ids.py          # writes it anew: after a metric has a new version, or for a new one
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent
+sys.path[:0] = [str(FOLDER.parents[1]), str(FOLDER.parents[1] / "collector")] if __name__ == "__main__" else []
+
+from pandaeval_collector.embedding.load import load  # noqa: E402
+from pandaeval_collector.evaluator import Evaluator, Settings  # noqa: E402
+from pandaeval_collector.filerun import FileRun  # noqa: E402
+from pandaeval_collector.receivers.files import Input  # noqa: E402
+
+STORED = FOLDER / "result_ids.json"
+METRICS = frozenset({"trace.coherence", "trace.loop_detection", "trace.tool_loop", "session.agent_reliability"})
+
+Ids = dict[str, list[str]]
+
+
+def recordings() -> list[Path]:
+    return sorted((FOLDER / "captures").glob("*/*.otlp.jsonl"))
+
+
+def name(recording: Path) -> str:
+    return f"{recording.parent.name}/{recording.name.partition('.')[0]}"
+
+
+def ids(recording: Path, evaluator: Evaluator) -> Ids:
+    """The ids of a recording's results, sorted, by metric and version."""
+    found: Ids = {}
+    with FileRun(evaluator) as run:
+        for request in Input(str(recording)).requests():
+            run.add(request)
+        for result in run.results():
+            found.setdefault(f"{result.metric} {result.evaluator.version}", []).append(result.id)
+    return {metric: sorted(found[metric]) for metric in sorted(found)}
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> Evaluator:
+    return Evaluator(load("embedded"), Settings(enabled=METRICS))
+
+
+@pytest.mark.parametrize("recording", recordings(), ids=name)
+def test_results_keep_their_ids(recording: Path, evaluator: Evaluator) -> None:
+    stored: Ids = json.loads(STORED.read_text())[name(recording)]
+    now = ids(recording, evaluator)
+    assert now.keys() == stored.keys(), "a metric has a new version: write the file anew, and say so in CHANGELOG.md"
+    assert now == stored
+
+
+if __name__ == "__main__":
+    made = Evaluator(load("embedded"), Settings(enabled=METRICS))
+    everything = {name(recording): ids(recording, made) for recording in recordings()}
+    STORED.write_text(json.dumps(everything, indent=0, sort_keys=True) + "\n")
