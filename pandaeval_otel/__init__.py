@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pandaeval_otel.agents import agent_turn
     from pandaeval_otel.context import session_end, using_case, using_session, using_user
     from pandaeval_otel.log_processor import PandaEvalLogProcessor
     from pandaeval_otel.processor import PandaEvalSpanProcessor
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "PandaEvalLogProcessor": "log_processor",
     "PandaEvalSpanProcessor": "processor",
+    "agent_turn": "agents",
     "session_end": "context",
     "using_case": "context",
     "using_session": "context",
@@ -28,6 +30,7 @@ _WHERE = {
 __all__ = [
     "PandaEvalLogProcessor",
     "PandaEvalSpanProcessor",
+    "agent_turn",
     "session_end",
     "using_case",
     "using_session",
