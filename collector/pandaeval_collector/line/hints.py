@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pandaeval_otel.model import Kind, Text, Trace
+from pandaeval_otel.model import Kind, Text, ToolResponse, Trace
 
 _log = logging.getLogger(__name__)
 _MAX_REMEMBERED = 1000
@@ -48,17 +48,20 @@ CURES: Mapping[str, str] = {
 @dataclass(slots=True)
 class Lacking:
     """What keeps a trace of a service from being scored in full. ``content``: how its instrumentation is told to
-    capture content, empty where it did; ``session``: whether it names none."""
+    capture content, empty where it did; ``session``: whether it names none; ``root``: whether it is one model call of
+    an agent whose other calls are traces of their own."""
 
     service: str
     content: str = ""
     session: bool = False
+    root: bool = False
 
 
 def lacking(trace: Trace) -> Lacking:
     """What a trace lacks."""
     content = "" if _has_content(trace) else cure((*_scopes(trace), *trace.dialects))
-    return Lacking(trace.service, content, trace.session_id is None and not trace.continues)
+    no_session = trace.session_id is None and not trace.continues
+    return Lacking(trace.service, content, no_session, _is_part_of_a_run(trace))
 
 
 class Hints:
@@ -89,6 +92,15 @@ class Hints:
                     "with pandaeval_otel.using_session(...)",
                     trace.service,
                 )
+            if trace.root:
+                self._tell(
+                    trace.service,
+                    "root",
+                    "each model call of service %r is a trace of its own, so what its agent did for one message is "
+                    "scored in pieces, and loops between them are not seen; open a span around the agent's work, in "
+                    "Python: with pandaeval_otel.agent_turn(...)",
+                    trace.service,
+                )
             if not self._has_judge:
                 self._tell(
                     "",
@@ -110,6 +122,15 @@ def cure(names: Iterable[str]) -> str:
             if name == beginning or name.startswith(beginning if beginning.endswith(".") else f"{beginning}."):
                 return text
     return _OTEL
+
+
+def _is_part_of_a_run(trace: Trace) -> bool:
+    """Whether all there is is one model call that asks for tools or answers their results: nothing holds its agent's
+    calls together. A model call without tools may well be the whole of an application."""
+    if len(trace.spans) != 1 or trace.spans[0].kind is not Kind.LLM:
+        return False
+    messages = trace.spans[0].input or ()
+    return trace.ends_in_tool_call or any(isinstance(part, ToolResponse) for each in messages for part in each.parts)
 
 
 def _scopes(trace: Trace) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from pandaeval_collector.line.hints import CURES, Hints, cure, lacking
 
-from pandaeval_otel.model import Kind, Message, Span, Text, ToolRequest, Trace
+from pandaeval_otel.model import Kind, Message, Span, Text, ToolRequest, ToolResponse, Trace
 
 SPAN = Span("0a" * 16, "0b" * 8, "", "invoke_agent", Kind.AGENT, 0, 1, scope="agent_framework")
 BARE = Trace("0a" * 16, (SPAN,), SPAN.span_id, service="shop")
@@ -52,6 +52,17 @@ def test_names_of_tools_are_none(caplog: pytest.LogCaptureFixture) -> None:
     """What Pydantic AI leaves without content: who said something, and which tools were called."""
     inner = replace(SPAN, kind=Kind.LLM, output=(Message("assistant", (ToolRequest("search"),)),))
     assert len(told(caplog, replace(GOOD, input=None, output=None, spans=(SPAN, inner)))) == 1
+
+
+def test_model_calls_with_tools_that_nothing_holds_together(caplog: pytest.LogCaptureFixture) -> None:
+    question, result = Message("user", (Text("where?"),)), Message("tool", (ToolResponse("here"),))
+    call = replace(SPAN, kind=Kind.LLM, input=(question,))
+    assert told(caplog, replace(GOOD, spans=(call,))) == []
+    assert told(caplog, replace(GOOD, spans=(SPAN, call), ends_in_tool_call=True)) == []
+    [hint] = told(caplog, replace(GOOD, spans=(replace(call, input=(question, result)),)))
+    assert "agent_turn" in hint
+    asks = replace(GOOD, service="support", spans=(call,), ends_in_tool_call=True)
+    assert "'support'" in told(caplog, asks, asks)[-1]
 
 
 def test_without_a_judge_once_for_all(caplog: pytest.LogCaptureFixture) -> None:
