@@ -44,7 +44,7 @@ from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_collector.workers import Setup, Workers
+from pandaeval_collector.workers import Workers, WorkerSetup
 
 _log = logging.getLogger(__name__)
 
@@ -227,7 +227,7 @@ class Collector:
 
     def _workers(self, number: int, scorer: Evaluator) -> Workers:
         config, level = self._config, logging.getLogger().getEffectiveLevel()
-        setup = Setup(Path(config.store.path), config.embedding.model, scorer.settings, level)
+        setup = WorkerSetup(Path(config.store.path), config.embedding.model, scorer.settings, level)
         return Workers(number, setup, self._environ, self.telemetry)
 
     async def _start_judge(self, store: Store, line: Line, scorer: Evaluator, pipeline: Pipeline) -> None:

@@ -103,7 +103,7 @@ class TraceContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
+class SessionSignal:
     """What a trace says of one of its metrics to its session: ``value`` only where ``outcome`` is ``scored``."""
 
     outcome: str
@@ -118,7 +118,7 @@ class TraceSummary:
     trace_id: str
     digest: str
     crashed: bool
-    signals: Mapping[str, Signal]
+    signals: Mapping[str, SessionSignal]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.config import Config, enabled_metrics, judge_models, judge_samples, metric_thresholds
-from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.metric import registry
 from pandaeval_collector.pipeline.timing import Timing
@@ -26,9 +26,9 @@ def evaluator(config: Config) -> Evaluator:
     return Evaluator(load(config.embedding.model), scoring(config))
 
 
-def scoring(config: Config) -> Settings:
+def scoring(config: Config) -> EvaluatorSettings:
     names = [(metric.level, metric.name) for metric in registry().values()]
-    return Settings(
+    return EvaluatorSettings(
         enabled=enabled_metrics(config, names),
         thresholds=metric_thresholds(config, names),
         weights={str(name): weight for name, weight in config.session.weights.items()},
@@ -61,13 +61,13 @@ def judge(config: Config) -> JudgeConfig | None:
     settings = scoring(config).judge
     if settings is None:
         return None
-    from pandaeval_collector.judge.client import Setup
+    from pandaeval_collector.judge.client import JudgeProcessSetup
     from pandaeval_collector.judging import JudgeConfig, Limits
 
     given = config.judge
     models = tuple(sorted({settings.model, *settings.models.values()}))
     return JudgeConfig(
-        Setup(
+        JudgeProcessSetup(
             models,
             given.api_base,
             given.api_key_env,

@@ -18,35 +18,50 @@ from pandaeval_collector.config._show import effective, to_yaml
 from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config
 from pandaeval_collector.config._units import format_duration, format_size, parse_duration, parse_size
-from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store, Tls
+from pandaeval_collector.config.sections_in import (
+    CloseSection,
+    LateSection,
+    LineSection,
+    ServerSection,
+    StoreSection,
+    TlsSection,
+)
 from pandaeval_collector.config.sections_out import Exporters, Jsonl, Otlp, OtlpSignal, Prometheus
-from pandaeval_collector.config.sections_scoring import Embedding, Gates, Judge, Metrics, Redact, Session, Sessions
+from pandaeval_collector.config.sections_scoring import (
+    EmbeddingSection,
+    GatesSection,
+    JudgeSection,
+    MetricsSection,
+    RedactSection,
+    SessionSection,
+    SessionsSection,
+)
 
 __all__ = [
-    "Close",
+    "CloseSection",
     "Config",
     "ConfigError",
-    "Embedding",
+    "EmbeddingSection",
     "Exporters",
-    "Gates",
+    "GatesSection",
     "Jsonl",
-    "Judge",
-    "Late",
-    "Line",
+    "JudgeSection",
+    "LateSection",
+    "LineSection",
     "MetricNames",
-    "Metrics",
+    "MetricsSection",
     "Otlp",
     "OtlpSignal",
     "Place",
     "Problem",
     "Prometheus",
-    "Redact",
+    "RedactSection",
     "Resolved",
-    "Server",
-    "Session",
-    "Sessions",
-    "Store",
-    "Tls",
+    "ServerSection",
+    "SessionSection",
+    "SessionsSection",
+    "StoreSection",
+    "TlsSection",
     "check_available",
     "check_embedder",
     "check_machine",

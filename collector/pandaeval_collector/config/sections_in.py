@@ -19,7 +19,7 @@ from pandaeval_collector.config._types import (
 )
 
 
-class Tls(Section):
+class TlsSection(Section):
     """Certificates of the listeners, PEM files."""
 
     cert: FilePath = Field(description="File with the server's certificate and its chain, PEM.")
@@ -30,7 +30,7 @@ class Tls(Section):
     )
 
 
-class Server(Section):
+class ServerSection(Section):
     """Where the collector listens, and who may send."""
 
     grpc: Address = Field(
@@ -46,7 +46,7 @@ class Server(Section):
         default=False,
         description="Allow grpc and http on addresses that other machines reach without TLS and a token.",
     )
-    tls: Tls | None = Field(default=None, description="Certificates of grpc and http; null speaks plain text.")
+    tls: TlsSection | None = Field(default=None, description="Certificates of grpc and http; null speaks plain text.")
     token_env: EnvName | None = Field(
         default=None, description="Name of the environment variable with the bearer token that senders must present."
     )
@@ -64,7 +64,7 @@ class Server(Section):
     )
 
 
-class Close(Section):
+class CloseSection(Section):
     """When a trace is taken to be complete."""
 
     quiet: Duration = Field(
@@ -80,7 +80,7 @@ class Close(Section):
     )
 
 
-class Late(Section):
+class LateSection(Section):
     """Spans that arrive after their trace was scored."""
 
     policy: Literal["rescore", "count"] = Field(
@@ -91,7 +91,7 @@ class Late(Section):
     )
 
 
-class Line(Section):
+class LineSection(Section):
     """How due traces are decided."""
 
     workers: Processes = Field(
@@ -101,7 +101,7 @@ class Line(Section):
     )
 
 
-class Store(Section):
+class StoreSection(Section):
     """The file that holds everything that was acknowledged."""
 
     path: FilePath = Field(

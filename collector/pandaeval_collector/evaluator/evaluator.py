@@ -15,7 +15,7 @@ from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.evaluator.asking import ask, refusal
 from pandaeval_collector.evaluator.judged import Judged, Question
 from pandaeval_collector.evaluator.prepared import Preparation, Prepared
-from pandaeval_collector.evaluator.settings import Settings
+from pandaeval_collector.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.evaluator.texts import vectors
 from pandaeval_collector.evaluator.unit import trace_unit
 from pandaeval_collector.judge.desk import Spent
@@ -39,9 +39,9 @@ from pandaeval_otel.model import Trace
 class Evaluator:
     """The enabled metrics with one embedder."""
 
-    def __init__(self, embedder: Embedder, settings: Settings | None = None) -> None:
+    def __init__(self, embedder: Embedder, settings: EvaluatorSettings | None = None) -> None:
         self.embedder = embedder
-        self.settings = settings or Settings()
+        self.settings = settings or EvaluatorSettings()
         enabled, judge = self.settings.enabled, self.settings.judge
         metrics = [metric for key, metric in registry().items() if enabled is None or key in enabled]
         metrics = [metric for metric in metrics if metric.kind != "llm" or judge is not None]

@@ -18,7 +18,7 @@ class SignalSettings(Protocol):
     def endpoint(self) -> str | None: ...
 
 
-class Settings(Protocol):
+class OtlpSettings(Protocol):
     """``exporters.otlp``."""
 
     @property
@@ -44,7 +44,7 @@ class Settings(Protocol):
     def endpoint_of(self, signal: Signal, /) -> str | None: ...
 
 
-def exporters(settings: Settings, around: Surroundings) -> Iterator[Exporter | Repeating]:
+def exporters(settings: OtlpSettings, around: Surroundings) -> Iterator[Exporter | Repeating]:
     """One for each signal that has somewhere to go."""
     if any(settings.endpoint_of(signal) for signal in SIGNALS):
         # Here, since a collector without OTLP output needs no HTTP client.

@@ -16,7 +16,7 @@ from pandaeval_collector.exporters import RetryLaterError, Surroundings
 from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters._otlp.items import ItemExporter
 from pandaeval_collector.exporters.jsonl import JsonlExporter
-from pandaeval_collector.store import OutboxRow, Store, WriteSet, parcels
+from pandaeval_collector.store import OutboxRow, Store, WriteSet, outbox_batches
 from pandaeval_collector.telemetry import Telemetry
 from support.doors import until
 
@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def put(store: Store, signal: str, rows: int, size: int = 100) -> None:
     items = [random.randbytes(size) for _ in range(rows)]
-    store.commit(WriteSet(outbox=[*parcels(signal, items)])).result()
+    store.commit(WriteSet(outbox=[*outbox_batches(signal, items)])).result()
 
 
 def names(store: Store, **environ: str) -> set[str]:

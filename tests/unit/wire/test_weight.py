@@ -19,7 +19,7 @@ from pandaeval_otel.weight import (
     SUBMISSION,
     TRACES,
     BrokenBytesError,
-    Kind,
+    RequestKind,
     estimate,
     resources_and_items,
     upper_items,
@@ -55,7 +55,7 @@ CAPTURES = sorted((Path(__file__).parents[2] / "golden" / "captures").rglob("goo
         pytest.param(SUBMISSION, part(1, part(3, in_item(b"\x32\0" * MANY))), id="attributes of a submitted record"),
     ],
 )
-def test_too_many_of_anything(kind: Kind, request_bytes: bytes) -> None:
+def test_too_many_of_anything(kind: RequestKind, request_bytes: bytes) -> None:
     tracemalloc.start()
     try:
         assert estimate(request_bytes, kind, LIMIT) > LIMIT
