@@ -18,50 +18,35 @@ from pandaeval_collector.config._show import effective, to_yaml
 from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config
 from pandaeval_collector.config._units import format_duration, format_size, parse_duration, parse_size
-from pandaeval_collector.config.sections_in import (
-    CloseSection,
-    LateSection,
-    LineSection,
-    ServerSection,
-    StoreSection,
-    TlsSection,
-)
+from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store, Tls
 from pandaeval_collector.config.sections_out import Exporters, Jsonl, Otlp, OtlpSignal, Prometheus
-from pandaeval_collector.config.sections_scoring import (
-    EmbeddingSection,
-    GatesSection,
-    JudgeSection,
-    MetricsSection,
-    RedactSection,
-    SessionSection,
-    SessionsSection,
-)
+from pandaeval_collector.config.sections_scoring import Embedding, Gates, Judge, Metrics, Redact, Session, Sessions
 
 __all__ = [
-    "CloseSection",
+    "Close",
     "Config",
     "ConfigError",
-    "EmbeddingSection",
+    "Embedding",
     "Exporters",
-    "GatesSection",
+    "Gates",
     "Jsonl",
-    "JudgeSection",
-    "LateSection",
-    "LineSection",
+    "Judge",
+    "Late",
+    "Line",
     "MetricNames",
-    "MetricsSection",
+    "Metrics",
     "Otlp",
     "OtlpSignal",
     "Place",
     "Problem",
     "Prometheus",
-    "RedactSection",
+    "Redact",
     "Resolved",
-    "ServerSection",
-    "SessionSection",
-    "SessionsSection",
-    "StoreSection",
-    "TlsSection",
+    "Server",
+    "Session",
+    "Sessions",
+    "Store",
+    "Tls",
     "check_available",
     "check_embedder",
     "check_machine",

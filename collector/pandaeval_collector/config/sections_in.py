@@ -19,7 +19,7 @@ from pandaeval_collector.config._types import (
 )
 
 
-class TlsSection(Section):
+class Tls(Section):
     """Certificates of the listeners, PEM files."""
 
     cert: FilePath = Field(description="File with the server's certificate and its chain, PEM.")
@@ -30,7 +30,7 @@ class TlsSection(Section):
     )
 
 
-class ServerSection(Section):
+class Server(Section):
     """Where the collector listens, and who may send."""
 
     grpc: Address = Field(
@@ -46,7 +46,7 @@ class ServerSection(Section):
         default=False,
         description="Allow grpc and http on addresses that other machines reach without TLS and a token.",
     )
-    tls: TlsSection | None = Field(default=None, description="Certificates of grpc and http; null speaks plain text.")
+    tls: Tls | None = Field(default=None, description="Certificates of grpc and http; null speaks plain text.")
     token_env: EnvName | None = Field(
         default=None, description="Name of the environment variable with the bearer token that senders must present."
     )
@@ -64,7 +64,7 @@ class ServerSection(Section):
     )
 
 
-class CloseSection(Section):
+class Close(Section):
     """When a trace is taken to be complete."""
 
     quiet: Duration = Field(
@@ -80,7 +80,7 @@ class CloseSection(Section):
     )
 
 
-class LateSection(Section):
+class Late(Section):
     """Spans that arrive after their trace was scored."""
 
     policy: Literal["rescore", "count"] = Field(
@@ -91,7 +91,7 @@ class LateSection(Section):
     )
 
 
-class LineSection(Section):
+class Line(Section):
     """How due traces are decided."""
 
     workers: Processes = Field(
@@ -101,7 +101,7 @@ class LineSection(Section):
     )
 
 
-class StoreSection(Section):
+class Store(Section):
     """The file that holds everything that was acknowledged."""
 
     path: FilePath = Field(

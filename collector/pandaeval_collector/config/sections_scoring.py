@@ -24,7 +24,7 @@ from pandaeval_collector.config._types import (
 )
 
 
-class SessionSection(Section):
+class Session(Section):
     """When a session is over, and how its score is weighed."""
 
     idle: Duration = Field(default=900.0, description="Time since its last trace after which a session closes.")
@@ -47,7 +47,7 @@ class SessionSection(Section):
     )
 
 
-class SessionsSection(Section):
+class Sessions(Section):
     """Sessions whose traces reach several collectors."""
 
     forward_to: Endpoint | None = Field(
@@ -55,7 +55,7 @@ class SessionsSection(Section):
     )
 
 
-class MetricsSection(Section):
+class Metrics(Section):
     """Which metrics run, and when they pass."""
 
     enabled: Names = Field(
@@ -69,7 +69,7 @@ class MetricsSection(Section):
     )
 
 
-class EmbeddingSection(Section):
+class Embedding(Section):
     """How texts become vectors."""
 
     model: Text = Field(
@@ -78,7 +78,7 @@ class EmbeddingSection(Section):
     )
 
 
-class OnlySection(Section):
+class Only(Section):
     """Which traces are judged at all; what is empty excludes none."""
 
     agents: tuple[Text, ...] = Field(default=(), description="Names of agents (the outermost one of a trace).")
@@ -88,7 +88,7 @@ class OnlySection(Section):
     )
 
 
-class JudgeSection(Section):
+class Judge(Section):
     """The language model that answers what code cannot."""
 
     model: Text | None = Field(
@@ -131,7 +131,7 @@ class JudgeSection(Section):
         description="suspicious: judge every trace that failed or that a metric without a model found bad, and of the "
         "others the share that judge.sample says.",
     )
-    only: OnlySection = group(OnlySection)
+    only: Only = group(Only)
     models: Mapping[str, Text] = Field(
         default={}, description="Other models for single metrics, by name, such as trace.plan_quality: openai/gpt-4o."
     )
@@ -146,7 +146,7 @@ class JudgeSection(Section):
     canary_interval: PositiveDuration = Field(default=86400.0, description="Time between two rounds of the canaries.")
 
 
-class RedactSection(Section):
+class Redact(Section):
     """What is taken out of texts before they are shown to a judge."""
 
     secrets: bool = Field(default=True, description="Replace keys, tokens and passwords.")
@@ -161,7 +161,7 @@ class RedactSection(Section):
     )
 
 
-class GatesSection(Section):
+class Gates(Section):
     """When pandaeval evaluate exits with 1."""
 
     fail_on_error_severity: Literal["low", "medium", "high", "critical"] | None = Field(
