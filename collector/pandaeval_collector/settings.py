@@ -43,17 +43,23 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
     judge = config.judge
     if judge.model is None:
         return None
-    models = judge_models(config, names)
     selection = Selection(
-        judge.sample,
-        judge_samples(config, names),
-        judge.when,
-        frozenset(judge.only.agents),
-        frozenset(judge.only.services),
-        judge.only.attributes,
+        share=judge.sample,
+        shares=judge_samples(config, names),
+        when=judge.when,
+        agents=frozenset(judge.only.agents),
+        services=frozenset(judge.only.services),
+        attributes=judge.only.attributes,
     )
-    redact = config.redact
-    return JudgeSettings(judge.model, models, selection, judge.delay, redact.secrets, redact.pii, redact.custom)
+    return JudgeSettings(
+        judge.model,
+        models=judge_models(config, names),
+        selection=selection,
+        delay=judge.delay,
+        secrets=config.redact.secrets,
+        pii=config.redact.pii,
+        custom=config.redact.custom,
+    )
 
 
 def judge(config: Config) -> JudgeConfig | None:
@@ -69,19 +75,25 @@ def judge(config: Config) -> JudgeConfig | None:
     return JudgeConfig(
         JudgeProcessSetup(
             models,
-            given.api_base,
-            given.api_key_env,
-            given.timeout,
+            api_base=given.api_base,
+            api_key_env=given.api_key_env,
+            timeout=given.timeout,
             cooldown=given.cooldown,
             allowed_fails=given.allowed_fails,
             fallbacks=given.fallbacks,
             home=settings.model.partition("/")[0],
         ),
-        Limits(given.concurrency, given.rpm, given.tpm, given.daily_usd, given.daily_tokens),
-        given.over_budget,
-        given.retest,
-        given.canaries,
-        given.canary_interval,
+        Limits(
+            concurrency=given.concurrency,
+            rpm=given.rpm,
+            tpm=given.tpm,
+            daily_usd=given.daily_usd,
+            daily_tokens=given.daily_tokens,
+        ),
+        over_budget=given.over_budget,
+        retest=given.retest,
+        canaries=given.canaries,
+        canary_interval=given.canary_interval,
     )
 
 

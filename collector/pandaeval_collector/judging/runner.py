@@ -38,11 +38,11 @@ _SAME_PAUSE_S = 1.0
 _IN_VAIN = 2
 """After so many pauses in a row without an answer, a run that somebody waits for asks no more."""
 
-Settle = Callable[[Callable[[], Decision]], Awaitable[None]]
+Commit = Callable[[Callable[[], Decision]], Awaitable[None]]
 
 
 class Runner:
-    """The jobs of one store. ``settle`` runs a decision where decisions are made and commits it. One event loop."""
+    """The jobs of one store. ``commit`` makes a decision on the line's thread and commits it. One event loop."""
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class Runner:
         line: Line,
         evaluator: Evaluator,
         caller: Caller,
-        settle: Settle,
+        commit: Commit,
         telemetry: Telemetry,
         patience: Patience | None = None,
         over_budget: Literal["unscored", "wait"] = "unscored",
         slots: int = 16,
         retest: Retest | None = None,
     ) -> None:
-        self._store, self._line, self._evaluator, self._settle = store, line, evaluator, settle
+        self._store, self._line, self._evaluator, self._commit = store, line, evaluator, commit
         self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
         self._desk = Desk(caller, StoredMemory(store, telemetry))
         judge = evaluator.settings.judge
@@ -231,7 +231,7 @@ class Runner:
 
     async def _end(self, judgement: Judgement) -> None:
         self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
-        await self._settle(lambda: self._line.judged([judgement]))
+        await self._commit(lambda: self._line.judged([judgement]))
 
     def _warn_of_itself(self, model: str, loaded: JobTrace) -> None:
         bare = model.rpartition("/")[2]

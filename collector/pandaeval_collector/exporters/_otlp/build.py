@@ -9,10 +9,10 @@ from pandaeval_collector.exporters._otlp.items import ItemExporter
 from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
 from pandaeval_collector.exporters._otlp.over_grpc import GrpcTransport
 from pandaeval_collector.exporters._otlp.over_http import HttpTransport
+from pandaeval_collector.exporters._otlp.settings import SIGNALS, OtlpSettings, Signal, SignalSettings
 from pandaeval_collector.exporters._otlp.target import Target, target
 from pandaeval_collector.exporters._otlp.trust import Trust
 from pandaeval_collector.exporters._protocol import Exporter, Repeating, Surroundings
-from pandaeval_collector.exporters.otlp import SIGNALS, OtlpSettings, Signal, SignalSettings
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 
 
