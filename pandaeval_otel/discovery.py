@@ -27,6 +27,6 @@ def _modules(package: str) -> tuple[ModuleType, ...]:
             continue
         try:
             found.append(importlib.import_module(info.name))
-        except Exception as error:
+        except Exception as error:  # whatever a module raises: the error has to name the module
             raise ImportError(f"{info.name} could not be imported: {error}") from error
     return tuple(found)

@@ -13,13 +13,13 @@ def bounded(name: str, most: int = MAX_NAME_CHARS) -> str:
     that two long names stay two. The same name always gives the same; what this returns it returns unchanged."""
     if len(name) <= most and name.isprintable():
         return name
-    if len(name) <= most and len(shown := printable(name)) <= most:
+    if len(name) <= most and len(shown := escaped(name)) <= most:
         return shown
     digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
-    return f"{printable(name[:most])[: most - len(digest) - 1]}~{digest}"
+    return f"{escaped(name[:most])[: most - len(digest) - 1]}~{digest}"
 
 
-def printable(text: str) -> str:
+def escaped(text: str) -> str:
     """The text with everything that is no printable character written as an escape (``\\n``, ``\\x1b``, ``\\u202e``):
     control characters, line ends, marks that turn the direction, halves of pairs."""
     if text.isprintable():

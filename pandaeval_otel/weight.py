@@ -31,7 +31,7 @@ class Outline:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RequestKind:
     """A kind of request. ``upper``: down to spans and records, ``whole``: down to the last value. ``tags``: the bytes
     with which a message within a span or record can begin where there may be many of it."""
 
@@ -40,7 +40,7 @@ class Kind:
     tags: bytes
 
 
-def estimate(request: bytes, kind: Kind, limit: int) -> int:
+def estimate(request: bytes, kind: RequestKind, limit: int) -> int:
     """The items of ``request``, or somewhat more; whatever is above ``limit`` is returned as soon as that is certain.
     Takes 0.5 µs for each span or record, and 1 ns for each byte; ten times that for requests that consist of little
     else than attributes. Raises :class:`BrokenBytesError`."""
@@ -69,7 +69,7 @@ def resources_and_items(request: bytes) -> int:
     return found
 
 
-def upper_items(request: bytes, kind: Kind, limit: int) -> int:
+def upper_items(request: bytes, kind: RequestKind, limit: int) -> int:
     """The items of ``request`` but for what lies within its spans and records; whatever is above ``limit`` is returned
     as soon as that is certain. Takes 0.5 µs for each. Raises :class:`BrokenBytesError`."""
     return _items(_units(request, kind.upper, limit * _ITEM))
@@ -187,6 +187,6 @@ def _tags(*fields: int) -> bytes:
 
 
 _LEAF = Outline(_ITEM)
-TRACES = Kind(_request(_LEAF), _request(_span()), _tags(1, 3, 4, 9, 11, 13))
-LOGS = Kind(_request(_LEAF), _request(_record()), _tags(1, 3, 6))
-SUBMISSION = Kind(_submission(_LEAF, _LEAF), _submission(_span(), _record()), _tags(1, 3, 4, 6, 9, 11, 13))
+TRACES = RequestKind(_request(_LEAF), _request(_span()), _tags(1, 3, 4, 9, 11, 13))
+LOGS = RequestKind(_request(_LEAF), _request(_record()), _tags(1, 3, 6))
+SUBMISSION = RequestKind(_submission(_LEAF, _LEAF), _submission(_span(), _record()), _tags(1, 3, 4, 6, 9, 11, 13))

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.delivery.outlets import Outlets, instance_id
+from pandaeval_collector.doors import Doors
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
@@ -22,29 +23,22 @@ from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.judging import Agreement, Canaries, Retest, Runner, open_caller, read_canaries
 from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
-from pandaeval_collector.line.understanding import Run
 from pandaeval_collector.pipeline.accounting import publish
 from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.pipeline.guard import Guard
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.receivers._connections import health_connections
-from pandaeval_collector.receivers._reading import Reading
-from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.bind import Address, check_bind, parse_address
+from pandaeval_collector.receivers.bind import Address, parse_address
 from pandaeval_collector.receivers.health import health_app
-from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
-from pandaeval_collector.receivers.otlp_http import otlp_http_app
-from pandaeval_collector.receivers.results_grpc import ResultsHandler
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.receivers.submit_grpc import SubmitHandler
 from pandaeval_collector.series import Labels
 from pandaeval_collector.settings import evaluator, judge, timing, workers
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_collector.workers import Setup, Workers
+from pandaeval_collector.workers import Workers, WorkerSetup
 
 _log = logging.getLogger(__name__)
 
@@ -71,14 +65,11 @@ class Collector:
         self.telemetry = Telemetry()
         self._parts = contextlib.AsyncExitStack()
         self._ready = {"store": False, "pipeline": False, "grpc": False, "http": False}
-        self._reading = Reading.of_messages(config.server.max_request_bytes)
-        read_bytes = self._reading.at_once * config.server.max_request_bytes
-        self._admission = Admission.beside_reading(config.server.max_inflight_bytes, read_bytes)
         self._scrape = Scrape(self.telemetry, None)
         self._pipeline: Pipeline | None = None
         self._guard: Guard | None = None
         self._token = secret(config.server.token_env, environ)
-        self._tls = tls_files(config)
+        self._doors = Doors(config, self._token, tls_files(config), self.telemetry)
 
     async def start(self) -> Listening:
         """Opens the store, resumes, then the doors. Raises what keeps it from starting; nothing is left running."""
@@ -103,106 +94,74 @@ class Collector:
 
     async def stop(self) -> None:
         """Closes the doors, finishes what is at hand, keeps the rest in the store for the next start."""
-        self._admission.draining = True
+        self._doors.refuse()
         self._ready = dict.fromkeys(self._ready, False)
         await self._parts.aclose()
 
     async def _start(self) -> Listening:
-        config, parts = self._config, self._parts
-        addresses = [parse_address(text) for text in (config.server.grpc, config.server.http, config.server.health)]
-        for address in addresses[:2]:
-            check_bind(address, self._tls, self._token, config.server.insecure_bind)
-        metrics = self._metrics if config.exporters.prometheus.enabled else None
-        health = HttpServer(
-            health_app(self._stages, metrics, lambda: self._trouble),
-            addresses[2],
-            setting="server.health",
-            connections=health_connections(),
-        )
-        health_address = await health.start()
-        parts.push_async_callback(health.stop)
+        config = self._config
+        grpc, http = parse_address(config.server.grpc), parse_address(config.server.http)
+        self._doors.check(grpc, http)
+        health_server, health = await self._open_health(parse_address(config.server.health))
         scorer = await asyncio.to_thread(evaluator, config)
-        # On a thread: a large file takes a while, and the health checks want an answer meanwhile.
-        store = await asyncio.to_thread(Store, Path(config.store.path), config.store.durability, config.store.max_bytes)
-        parts.callback(store.close)
-        parts.push_async_callback(health.stop)  # before the store goes: a scrape reads it
-        self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
-        self.telemetry.add("pandaeval.store.errors", "missing", int(bool(store.missing)))
-        if config.store.on_shutdown == "forward" and config.store.drain_to is not None:
-            certificate = config.store.drain_certificate
-            drained = partial(drain, store, config.store.drain_to, token=self._token, certificate=certificate)
-            parts.push_async_callback(_unless_gone, store, drained)
-        self._guard = Guard(store, self.telemetry, self._fail)
-        self._guard.start()
-        parts.push_async_callback(self._guard.stop)
-        self._ready["store"] = True
+        store = await self._open_store(health_server)
         outlets = await self._open_outlets(store)
         line = Line(store, scorer, await self._emitter(store, outlets.signals))
-        hints = Hints(config.judge.model is not None)
+        pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
+        watching = Watching(store, pipeline)
+        pipeline.listen(lambda _: outlets.wake())
+        pipeline.listen(lambda _: watching.wake())
+        await self._start_pipeline(pipeline, store)
+        await self._start_judge(store, line, scorer, pipeline)
+        self._ready["pipeline"] = True
+        grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts)
+        self._ready |= {"grpc": True, "http": True}
+        return Listening(grpc, http, health)
 
-        def look(runs: Sequence[Run]) -> None:
-            hints.look(run.lacking for run in runs)
+    async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
+        metrics = self._metrics if self._config.exporters.prometheus.enabled else None
+        app = health_app(self._stages, metrics, lambda: self._trouble)
+        server = HttpServer(app, address, setting="server.health", connections=health_connections())
+        address = await server.start()
+        self._parts.push_async_callback(server.stop)
+        return server, address
 
-        understands = await self._start_workers(scorer)
+    async def _open_store(self, health: HttpServer) -> Store:
+        """Opens the store and starts its guard. The store is closed after ``health``, whose scrapes read it."""
+        config = self._config.store
+        # On a thread: a large file takes a while, and the health checks want an answer meanwhile.
+        store = await asyncio.to_thread(Store, Path(config.path), config.durability, config.max_bytes)
+        self._parts.callback(store.close)
+        self._parts.push_async_callback(health.stop)
+        self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
+        self.telemetry.add("pandaeval.store.errors", "missing", int(bool(store.missing)))
+        if config.on_shutdown == "forward" and config.drain_to is not None:
+            drained = partial(drain, store, config.drain_to, token=self._token, certificate=config.drain_certificate)
+            self._parts.push_async_callback(_unless_gone, store, drained)
+        self._guard = Guard(store, self.telemetry, self._fail)
+        self._guard.start()
+        self._parts.push_async_callback(self._guard.stop)
+        self._ready["store"] = True
+        return store
+
+    def _make_pipeline(self, store: Store, line: Line, scorer: Evaluator, understands: Workers | None) -> Pipeline:
+        hints = Hints(self._config.judge.model is not None)
         pipeline = Pipeline(
             store,
             line,
-            timing(config),
+            timing(self._config),
             self.telemetry,
-            lambda _: wake(),
-            on_runs=look,
+            on_runs=lambda runs: hints.look(run.lacking for run in runs),
             understands=understands,
             trial=None if understands is not None else partial(self._workers, 1, scorer),
         )
-        watching = Watching(store, pipeline)
-
-        def wake() -> None:
-            outlets.wake()
-            watching.wake()
-
         publish(self.telemetry, store, pipeline)
+        return pipeline
+
+    async def _start_pipeline(self, pipeline: Pipeline, store: Store) -> None:
         await pipeline.start()
         self._pipeline = pipeline
-        parts.push_async_callback(self._stop_pipeline, pipeline, store)
-        await self._start_judge(store, line, scorer, pipeline)
-        self._ready["pipeline"] = True
-        items = config.server.max_request_items
-        grpc = OtlpGrpcServer(
-            pipeline,
-            self._admission,
-            addresses[0],
-            max_request_bytes=config.server.max_request_bytes,
-            max_request_items=items,
-            reading=self._reading,
-            token=self._token,
-            tls=self._tls,
-            handlers=[
-                SubmitHandler(pipeline, self._admission, self.telemetry, items, self._reading).handler,
-                ResultsHandler(watching, self.telemetry, self._reading).handler,
-            ],
-            telemetry=self.telemetry,
-        )
-        http = HttpServer(
-            otlp_http_app(
-                pipeline,
-                self._admission,
-                max_request_bytes=config.server.max_request_bytes,
-                max_request_items=items,
-                token=self._token,
-                telemetry=self.telemetry,
-            ),
-            addresses[1],
-            setting="server.http",
-            tls=self._tls,
-        )
-        http_address = await http.start()
-        parts.push_async_callback(http.stop)
-        grpc_address = await grpc.start()
-        parts.push_async_callback(grpc.stop, 5.0)
-        parts.push_async_callback(watching.close)
-        self._admission.draining = False
-        self._ready |= {"grpc": True, "http": True}
-        return Listening(grpc_address, http_address, health_address)
+        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
 
     async def _emitter(self, store: Store, signals: Collection[str]) -> Emitter:
         """Goes on with the series that there are."""
@@ -227,7 +186,7 @@ class Collector:
 
     def _workers(self, number: int, scorer: Evaluator) -> Workers:
         config, level = self._config, logging.getLogger().getEffectiveLevel()
-        setup = Setup(Path(config.store.path), config.embedding.model, scorer.settings, level)
+        setup = WorkerSetup(Path(config.store.path), config.embedding.model, scorer.settings, level)
         return Workers(number, setup, self._environ, self.telemetry)
 
     async def _start_judge(self, store: Store, line: Line, scorer: Evaluator, pipeline: Pipeline) -> None:
@@ -248,7 +207,7 @@ class Collector:
             line,
             scorer,
             caller,
-            pipeline.settle,
+            pipeline.commit,
             self.telemetry,
             over_budget=configured.over_budget,
             slots=2 * configured.limits.concurrency,

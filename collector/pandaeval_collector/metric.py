@@ -103,7 +103,7 @@ class TraceContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
+class SessionSignal:
     """What a trace says of one of its metrics to its session: ``value`` only where ``outcome`` is ``scored``."""
 
     outcome: str
@@ -118,7 +118,7 @@ class TraceSummary:
     trace_id: str
     digest: str
     crashed: bool
-    signals: Mapping[str, Signal]
+    signals: Mapping[str, SessionSignal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +145,8 @@ class Metric(Generic[S, C]):
 
     ``kind``: ``embedding | llm | code | math``. ``threshold``: the default, or a function of the embedder's bands.
     ``texts``: what has to be embedded before ``evaluate`` is called. ``needs`` and ``question`` are for people.
+    ``calibrated``: the key, in a score's metadata, of the value on a scale that does not depend on the embedder;
+    session metrics see that value unless ``session.coherence_signal`` is ``raw``.
     ``evaluate`` is pure, runs on the line's thread, and may raise: that becomes ``unscored(metric_error)``.
 
     Kind ``llm``: ``evaluate`` says what needs no model (nothing was captured, say), and ``None`` means that ``ask`` is
@@ -163,6 +165,7 @@ class Metric(Generic[S, C]):
     texts: Callable[[S], Sequence[str]] | None = None
     needs_session: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
+    calibrated: str | None = None
     ask: Callable[[S, Judge], Awaitable[Finding | None]] | None = None
     rubrics: tuple[Rubric[Any], ...] = ()
 

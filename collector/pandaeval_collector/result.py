@@ -71,8 +71,8 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluator:
-    """Who concluded it: ``kind`` is ``embedding | llm | code | math``, ``model`` the judge's model or the embedder."""
+class EvaluatorInfo:
+    """What produced a result. ``kind``: ``embedding | llm | code | math``; ``model``: the judge's or the embedder."""
 
     kind: str
     version: str
@@ -91,7 +91,7 @@ class Result:
     metric: str
     unit: Unit
     finding: Finding
-    evaluator: Evaluator
+    evaluator: EvaluatorInfo
     threshold: float | None
     revision: int
     final: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.config import Config, enabled_metrics, judge_models, judge_samples, metric_thresholds
-from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.metric import registry
 from pandaeval_collector.pipeline.timing import Timing
@@ -26,9 +26,9 @@ def evaluator(config: Config) -> Evaluator:
     return Evaluator(load(config.embedding.model), scoring(config))
 
 
-def scoring(config: Config) -> Settings:
+def scoring(config: Config) -> EvaluatorSettings:
     names = [(metric.level, metric.name) for metric in registry().values()]
-    return Settings(
+    return EvaluatorSettings(
         enabled=enabled_metrics(config, names),
         thresholds=metric_thresholds(config, names),
         weights={str(name): weight for name, weight in config.session.weights.items()},
@@ -43,17 +43,23 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
     judge = config.judge
     if judge.model is None:
         return None
-    models = judge_models(config, names)
     selection = Selection(
-        judge.sample,
-        judge_samples(config, names),
-        judge.when,
-        frozenset(judge.only.agents),
-        frozenset(judge.only.services),
-        judge.only.attributes,
+        share=judge.sample,
+        shares=judge_samples(config, names),
+        when=judge.when,
+        agents=frozenset(judge.only.agents),
+        services=frozenset(judge.only.services),
+        attributes=judge.only.attributes,
     )
-    redact = config.redact
-    return JudgeSettings(judge.model, models, selection, judge.delay, redact.secrets, redact.pii, redact.custom)
+    return JudgeSettings(
+        judge.model,
+        models=judge_models(config, names),
+        selection=selection,
+        delay=judge.delay,
+        secrets=config.redact.secrets,
+        pii=config.redact.pii,
+        custom=config.redact.custom,
+    )
 
 
 def judge(config: Config) -> JudgeConfig | None:
@@ -61,27 +67,33 @@ def judge(config: Config) -> JudgeConfig | None:
     settings = scoring(config).judge
     if settings is None:
         return None
-    from pandaeval_collector.judge.client import Setup
+    from pandaeval_collector.judge.client import JudgeProcessSetup
     from pandaeval_collector.judging import JudgeConfig, Limits
 
     given = config.judge
     models = tuple(sorted({settings.model, *settings.models.values()}))
     return JudgeConfig(
-        Setup(
+        JudgeProcessSetup(
             models,
-            given.api_base,
-            given.api_key_env,
-            given.timeout,
+            api_base=given.api_base,
+            api_key_env=given.api_key_env,
+            timeout=given.timeout,
             cooldown=given.cooldown,
             allowed_fails=given.allowed_fails,
             fallbacks=given.fallbacks,
             home=settings.model.partition("/")[0],
         ),
-        Limits(given.concurrency, given.rpm, given.tpm, given.daily_usd, given.daily_tokens),
-        given.over_budget,
-        given.retest,
-        given.canaries,
-        given.canary_interval,
+        Limits(
+            concurrency=given.concurrency,
+            rpm=given.rpm,
+            tpm=given.tpm,
+            daily_usd=given.daily_usd,
+            daily_tokens=given.daily_tokens,
+        ),
+        over_budget=given.over_budget,
+        retest=given.retest,
+        canaries=given.canaries,
+        canary_interval=given.canary_interval,
     )
 
 

@@ -61,8 +61,7 @@ async def run(folder: Path, traces: int, seconds: float, late_window: float) -> 
                 store.forget_sent(signal, 1 << 62, limit=1 << 40).result()
             await pipeline._upkeep.run()
             # Sessions that are over; the next blocks bring others.
-            over = pipeline._sessions.take_all(Trigger.IDLE)
-            await pipeline._close_sessions({session.session_id: session.trigger for session in over})
+            await pipeline._sessions.close_all(Trigger.IDLE)
             resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
             block = {"traces": done, "us": cpu * 1e6 / BLOCK / SPANS_PER_TRACE, "rss": resident}
             block["disk"] = store.size_bytes() / 1e6

@@ -41,7 +41,7 @@ from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import Durability
 from pandaeval_collector.store.writer import Writer
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_collector.workers import Setup, Workers
+from pandaeval_collector.workers import Workers, WorkerSetup
 from synthetic import SIZES, SPANS_PER_TRACE, Stream
 
 import pandaeval_otel.normal.trace as trace_module
@@ -84,7 +84,8 @@ async def _run(
     evaluator = Evaluator(load("embedded"))
     evaluator.embedder.embed(["the model is read once"])
     spare_the_garbage_collector()  # as the collector does
-    pool = Workers(workers, Setup(folder, "embedded", evaluator.settings), os.environ, Telemetry()) if workers else None
+    setup = WorkerSetup(folder, "embedded", evaluator.settings)
+    pool = Workers(workers, setup, os.environ, Telemetry()) if workers else None
     if pool is not None:
         await pool.start()
     line = Line(store, evaluator, Emitter(("logs", "traces")))

@@ -30,7 +30,7 @@ from _judgements import tables  # noqa: E402
 from pandaeval_collector.cli._reading import requests  # noqa: E402
 from pandaeval_collector.filerun import FileRun  # noqa: E402
 from pandaeval_collector.judge.call import Caller, CallFailedError  # noqa: E402
-from pandaeval_collector.judge.client import Setup, WorkerProcess  # noqa: E402
+from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess  # noqa: E402
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION  # noqa: E402
@@ -160,7 +160,7 @@ async def _attack(caller: Caller, ledger: Ledger, run: str, count: int, conditio
 
 
 async def _main(options: argparse.Namespace) -> None:
-    setup = Setup((MODEL,), options.api_base, "LOCAL_JUDGE_KEY", timeout=900.0, retries=0)
+    setup = JudgeProcessSetup((MODEL,), options.api_base, "LOCAL_JUDGE_KEY", timeout=900.0, retries=0)
     caller = WorkerProcess(setup, {**os.environ, "LOCAL_JUDGE_KEY": "none"})
     ledger = Ledger(options.ledger)
     try:

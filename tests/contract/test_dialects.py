@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_otel.dialects import Dialect
+from pandaeval_otel.dialects import Dialect, Reading
 from pandaeval_otel.discovery import find
 from pandaeval_otel.raw import RawEvent, RawLog, RawSpan, Scope
 
@@ -36,7 +36,9 @@ class TestEveryDialect:
             name = f"{dialect.names[0]}x" if dialect.names else "x"
             event = RawEvent(name, 0, attributes)
             span = RawSpan("a" * 32, "b" * 16, name=name, attributes=attributes, events=(event,), scope=scope)
-            dialect.read(span, (RawLog("a" * 32, "b" * 16, event_name=name, body=value, attributes=attributes),))
+            log = RawLog("a" * 32, "b" * 16, event_name=name, body=value, attributes=attributes)
+            reading = dialect.read(span, (log,))
+            assert reading is None or isinstance(reading, Reading), f"{value!r} gave {type(reading)}"
 
     def test_reads_the_same_twice(self, dialect: Dialect) -> None:
         span = RawSpan("a" * 32, "b" * 16, attributes={f"{root}.x": "y" for root in dialect.roots})

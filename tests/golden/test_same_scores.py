@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from pandaeval_collector.embedding.load import load
-from pandaeval_collector.evaluator import Evaluator, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.receivers.files import Input
 
@@ -38,7 +38,7 @@ def _read(path: Path, evaluator: Evaluator) -> list[tuple[Trace, Scores]]:
 
 def _groups(root: Path) -> dict[tuple[object, ...], dict[str, Scores]]:
     """Scores by set, for each (scenario, input, answer, number of calls, whether results were captured, session)."""
-    evaluator = Evaluator(load("embedded"), Settings(enabled=METRICS, score_fragments=True))
+    evaluator = Evaluator(load("embedded"), EvaluatorSettings(enabled=METRICS, score_fragments=True))
     groups: dict[tuple[object, ...], dict[str, Scores]] = defaultdict(dict)
     for path in sorted(root.glob("*/*.otlp.jsonl")):
         for trace, scores in _read(path, evaluator):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from pandaeval_collector.judge.call import Call, CallFailedError, Failure, OverBudgetError
-from pandaeval_collector.judge.client import Setup, WorkerProcess
+from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.limits import LimitedCaller
 from pandaeval_collector.judge.pack import pack
@@ -45,9 +45,9 @@ class Memory:
         self.kept[key] = body
 
 
-def _setup(server: JudgeServer, **fields: Any) -> Setup:
+def _setup(server: JudgeServer, **fields: Any) -> JudgeProcessSetup:
     given: dict[str, Any] = {"timeout": 4.0, "retries": 0, "cooldown": 0.01}
-    return Setup((MODEL, OTHER), server.url, "JUDGE_KEY", **(given | fields))
+    return JudgeProcessSetup((MODEL, OTHER), server.url, "JUDGE_KEY", **(given | fields))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

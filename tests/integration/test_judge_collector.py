@@ -116,3 +116,5 @@ def test_a_bad_key_kills_no_job_while_somebody_may_put_it_right(judged: tuple[Ju
     collector.until(lambda: len(server.requests) > 0 and "due" in _states(collector), "refused", 120.0)
     server.behave = good
     collector.until(lambda: set(_states(collector)) == {"done"}, "judged", 120.0)
+    assert "dead" not in _states(collector)
+    assert "judge_failed" not in {each["why"] for each in _results(collector, "confidence")}

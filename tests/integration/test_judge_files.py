@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.judge.client import Setup
+from pandaeval_collector.judge.client import JudgeProcessSetup
 from pandaeval_collector.judging import JudgeConfig, Limits
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.result import Result
@@ -26,14 +26,14 @@ SESSION = ("session.agent_consistency", "session.agent_reliability")
 ENVIRON = {**os.environ, "JUDGE_KEY": "sk-test"}
 
 
-def _setup(server: JudgeServer) -> Setup:
-    return Setup((MODEL,), server.url, "JUDGE_KEY", timeout=4.0, retries=0, cooldown=0.01)
+def _setup(server: JudgeServer) -> JudgeProcessSetup:
+    return JudgeProcessSetup((MODEL,), server.url, "JUDGE_KEY", timeout=4.0, retries=0, cooldown=0.01)
 
 
 def _run(server: JudgeServer, *, judged: bool = True, count: int = 6, limits: Limits | None = None) -> list[Result]:
     composer = Composer(5)
     enabled = {"trace.coherence", "trace.tool_loop", "trace.confidence", *SESSION}
-    settings = Settings(enabled, judge=JudgeSettings(MODEL) if judged else None)
+    settings = EvaluatorSettings(enabled, judge=JudgeSettings(MODEL) if judged else None)
     config = JudgeConfig(_setup(server), limits or Limits()) if judged else None
     with FileRun(Evaluator(WordEmbedder(), settings), judge=config, environ=ENVIRON) as run:
         for _ in range(count):
@@ -87,7 +87,7 @@ def test_a_key_that_the_provider_quotes_is_in_no_log_job_or_result(
         return Say(status=401, raw=json.dumps({"error": {"message": said, "type": "auth", "code": "bad"}}).encode())
 
     composer, told = Composer(5), list[str]()
-    settings = Settings({"trace.confidence"}, judge=JudgeSettings(MODEL))
+    settings = EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings(MODEL))
     with JudgeServer(quoting) as server:
         config = JudgeConfig(_setup(server), Limits())
         environ = {**os.environ, "JUDGE_KEY": key}

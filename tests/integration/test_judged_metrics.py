@@ -9,8 +9,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
-from pandaeval_collector.judge.client import Setup, WorkerProcess
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.score import Score
@@ -35,10 +35,10 @@ RUN = trace(
 
 
 async def test_all_seven_cost_nine_calls_that_begin_with_the_same_bytes() -> None:
-    _, questions = Evaluator(WordEmbedder(), Settings(judge=JudgeSettings(MODEL))).judged(RUN)
+    _, questions = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(MODEL))).judged(RUN)
     assert len(questions) == 7
     with JudgeServer(behave) as server:
-        setup = Setup((MODEL,), server.url, "JUDGE_KEY", timeout=20.0, retries=0)
+        setup = JudgeProcessSetup((MODEL,), server.url, "JUDGE_KEY", timeout=20.0, retries=0)
         process = WorkerProcess(setup, {**os.environ, "JUDGE_KEY": "sk-test"})
         desk, packed = Desk(process, Memory()), pack(RUN, b"s" * 32)
         judges = {question.metric.name: Judge(desk, packed, MODEL) for question in questions}

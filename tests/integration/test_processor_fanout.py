@@ -37,6 +37,7 @@ def test_backend_and_pandaeval_get_every_trace(tmp_path: Path) -> None:
             tracing.shutdown()
             collector.until(lambda: sent <= scored(collector.results()), "done with all traces")
             until(lambda: {span["traceId"] for span in backend.items("traces")} == sent, "the backend's share")
+            assert {span["traceId"] for span in backend.items("traces")} == sent == scored(collector.results())
         finally:
             fanout.kill()
             fanout.wait()

@@ -90,7 +90,7 @@ class TestHalfSentOverGrpc:
             gc.disable()
             try:
                 streams = [await sender.call(EXPORT, MIB, MIB // 2) for _ in range(2)]
-                await until(lambda: sender.ended >= set(streams))
+                await until(lambda: sender.ended.keys() >= set(streams))
                 await until(lambda: not {id(each) for each in _contexts()} - others)
             finally:
                 gc.enable()
@@ -240,5 +240,5 @@ async def test_too_many_connections_over_grpc(monkeypatch: pytest.MonkeyPatch) -
         refused = HalfSender(where.host, where.port)
         with contextlib.suppress(OSError):
             await stack.enter_async_context(refused)
-            await asyncio.wait([refused._listening], timeout=5)
+            await asyncio.wait([refused.listening], timeout=5)
         assert not refused.settled.is_set()

@@ -13,7 +13,7 @@ from pandaeval_collector.receivers import Accepted, Dense, Submitted
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.submit_grpc import SubmitHandler
 from support.doors import CountingTelemetry, RecordingIngest, grpc_door, http_client, http_door
-from support.wire_bytes import in_item, in_scope, in_value, nested_value, part, tiny_spans
+from support.wire_bytes import field, in_item, in_scope, in_value, nested_value, tiny_spans
 
 from pandaeval_otel.wire import DenseError, split_traces
 
@@ -24,13 +24,13 @@ SUBMIT = "/pandaeval.v1.TraceService/SubmitTraces"
 MANY = 1_000_000
 ITEMS = {
     "resources": b"\x0a\0" * MANY,
-    "scopes": part(1, b"\x12\0" * MANY),
+    "scopes": field(1, b"\x12\0" * MANY),
     "items": in_scope(b"\x12\0" * MANY),
 }
 PARTS = {
     "attributes": in_item(b"\x4a\0" * 2 * MANY + b"\x4a\0"),
-    "pairs of one value": in_value(part(6, b"\x0a\0" * 2 * MANY)),
-    "attributes of a resource": part(1, part(1, b"\x0a\0" * 2 * MANY)),
+    "pairs of one value": in_value(field(6, b"\x0a\0" * 2 * MANY)),
+    "attributes of a resource": field(1, field(1, b"\x0a\0" * 2 * MANY)),
 }
 
 
@@ -87,8 +87,8 @@ async def test_over_grpc(method: str, compression: grpc.Compression) -> None:
     [
         b"\x0a\0" * MANY,
         b"\x0a\0" * 12_000,
-        part(1, part(2, ITEMS["items"])),
-        part(1, part(3, in_item(b"\x32\0" * 2 * MANY))),
+        field(1, field(2, ITEMS["items"])),
+        field(1, field(3, in_item(b"\x32\0" * 2 * MANY))),
     ],
     ids=["traces", "traces in a small request", "spans", "attributes of a record"],
 )

@@ -132,11 +132,11 @@ def test_the_demo_can_write_its_report(tmp_path: Path) -> None:
 
 def test_a_run_that_broke_is_as_bad_as_can_be() -> None:
     from pandaeval_collector.report.index import ranked
-    from pandaeval_collector.report.results import Shown
-    from pandaeval_collector.report.rows import TraceRow
+    from pandaeval_collector.report.results import ShownResult
+    from pandaeval_collector.report.rows import ReportTrace
 
-    broken = TraceRow({"id": "broken", "error": "TimeoutError"}, "", (0, 0))
-    off_topic = TraceRow({"id": "off topic"}, "", (0, 0))
-    off_topic.add(Shown("trace.coherence", "off topic", {"signal": 0.1, "success": False}, {}, 1))
+    broken = ReportTrace({"id": "broken", "error": "TimeoutError"}, "", (0, 0))
+    off_topic = ReportTrace({"id": "off topic"}, "", (0, 0))
+    off_topic.add(ShownResult("trace.coherence", "off topic", {"signal": 0.1, "success": False}, {}, 1))
     order = [unit.rows[0].facts["id"] for unit in ranked([off_topic, broken], {})]
     assert order == ["broken", "off topic"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from pandaeval_collector.evaluator import Evaluator, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.receivers.files import Request
@@ -132,7 +132,7 @@ def decided(
 ) -> tuple[dict[int, str], Standing]:
     """The sessions of the traces, and what stands, after the parts were decided batch by batch."""
     store = Store(folder, "off")
-    evaluator = Evaluator(WordEmbedder(), Settings())
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings())
     held: dict[bytes, list[int]] = {}
     results = []
     for batch, restart in zip(batches, restarts, strict=True):

@@ -24,6 +24,7 @@ from pandaeval_collector.pipeline.accounting import residual
 from pandaeval_collector.receivers import Malformed
 from support.line import RunningLine
 from support.made_traces import START_NS, Composer, MadeTrace
+from support.wire_bytes import varint
 
 from pandaeval_otel.otlp_json import BadOtlp, decode_json, logs_from_json, traces_from_json
 
@@ -123,15 +124,6 @@ def records(draw: st.DrawFn) -> LogRecord:
     )
     record.MergeFromString(b"\x10" + varint(draw(I32)))
     return record
-
-
-def varint(number: int) -> bytes:
-    number &= 2**64 - 1
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes((*out, number))
 
 
 def bound(content: bytes) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pandaeval_collector.signals.tool_loop import tool_loop
+from pandaeval_collector.tool_loops.tool_loop import tool_loop
 
 from pandaeval_otel.model import Kind, Message, OtherPart, Span, Text, ToolCall, ToolDefinition, Trace, Turn
 

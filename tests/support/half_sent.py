@@ -1,102 +1,82 @@
-"""gRPC calls that announce a message and send a part of it: HTTP/2 by hand, since no client does that."""
+"""gRPC calls that announce a message and send a part of it: HTTP/2 frames by h2, since no gRPC client does that."""
 
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections import defaultdict
 from types import TracebackType
 
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
-_END_HEADERS, _ACK = 4, 1
-_FRAME, _WINDOW = 16_384, 65_535
+import h2.config
+import h2.connection
+import h2.events
 
 
 class HalfSender:
-    """One connection. A context manager; ``ended`` has the streams that the server ended."""
+    """One connection. A context manager; ``ended`` has the streams that the server ended, and by which event;
+    ``listening`` is done when the server hung up; ``settled`` is set once it has sent its settings."""
 
     def __init__(self, host: str, port: int) -> None:
         self._place = (host, port)
-        self._windows: defaultdict[int, int] = defaultdict(lambda: self._initial)
-        self._initial = _WINDOW
+        self._machine = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
         self._moved = asyncio.Condition()
-        self._next = 1
-        self.ended: set[int] = set()
+        self.ended: dict[int, str] = {}
         self.sent: defaultdict[int, int] = defaultdict(int)
-        self.max_streams = 1 << 31
         self.settled = asyncio.Event()
 
     async def __aenter__(self) -> HalfSender:
         self._reader, self._writer = await asyncio.open_connection(*self._place)
-        self._windows[0] = _WINDOW
-        self._writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-        self._frame(_SETTINGS, 0, 0)
-        self._listening = asyncio.create_task(self._listen())
+        self._machine.initiate_connection()
+        self._flush()
+        self.listening = asyncio.create_task(self._listen())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._writer.close()
-        self._listening.cancel()
-        await asyncio.gather(self._listening, return_exceptions=True)
+        self.listening.cancel()
+        await asyncio.gather(self.listening, return_exceptions=True)
 
     async def call(self, path: str, announced: int, sent: int) -> int:
         """Begins a call whose message is ``announced`` bytes long and sends as many of ``sent`` as the server lets it,
         then leaves it there. Returns the stream when they are sent; waits for as long as they are not."""
-        stream, self._next = self._next, self._next + 2
+        stream = self._machine.get_next_available_stream_id()
         headers = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "half-sent", "te": "trailers"}
-        headers["content-type"] = "application/grpc"
-        block = b"".join(b"\0" + _text(name) + _text(value) for name, value in headers.items())
-        self._frame(_HEADERS, _END_HEADERS, stream, block)
-        await self._send(stream, b"\0" + struct.pack(">I", announced))
-        while self.sent[stream] < sent + 5 and stream not in self.ended:
-            await self._send(stream, bytes(min(_FRAME, sent + 5 - self.sent[stream])))
+        self._machine.send_headers(stream, [*headers.items(), ("content-type", "application/grpc")])
+        self._flush()
+        head = b"\0" + announced.to_bytes(4, "big")
+        while self.sent[stream] < sent + len(head):
+            room = await self._room(stream)
+            if not room:
+                break
+            data = (head if not self.sent[stream] else bytes(sent + len(head) - self.sent[stream]))[:room]
+            self._machine.send_data(stream, data)
+            self.sent[stream] += len(data)
+            self._flush()
+            await self._writer.drain()
         return stream
 
-    async def _send(self, stream: int, data: bytes) -> None:
+    async def _room(self, stream: int) -> int:
+        """How many bytes may be sent now: waits for at least the five that stand before a message. 0: the stream was
+        ended."""
         async with self._moved:
             await self._moved.wait_for(
-                lambda: min(self._windows[0], self._windows[stream]) >= len(data) or stream in self.ended
+                lambda: stream in self.ended or self._machine.local_flow_control_window(stream) >= 5
             )
-        if stream not in self.ended:
-            for window in (0, stream):
-                self._windows[window] -= len(data)
-            self.sent[stream] += len(data)
-            self._frame(_DATA, 0, stream, data)
-            await self._writer.drain()
-
-    def _frame(self, kind: int, flags: int, stream: int, payload: bytes = b"") -> None:
-        self._writer.write(struct.pack(">I", len(payload))[1:] + bytes((kind, flags)) + struct.pack(">I", stream))
-        self._writer.write(payload)
+        if stream in self.ended:
+            return 0
+        return min(self._machine.local_flow_control_window(stream), self._machine.max_outbound_frame_size)
 
     async def _listen(self) -> None:
-        while True:
-            head = await self._reader.readexactly(9)
-            size, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
-            payload = await self._reader.readexactly(size)
+        while data := await self._reader.read(65_536):
             async with self._moved:
-                self._take(kind, flags, int.from_bytes(head[5:], "big"), payload)
+                for event in self._machine.receive_data(data):
+                    if isinstance(event, h2.events.RemoteSettingsChanged):
+                        self.settled.set()
+                    elif isinstance(event, h2.events.StreamEnded | h2.events.StreamReset):
+                        self.ended[event.stream_id] = type(event).__name__
+                self._flush()
                 self._moved.notify_all()
 
-    def _take(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
-        if kind == _WINDOW_UPDATE:
-            self._windows[stream] += int.from_bytes(payload, "big")
-        elif kind == _SETTINGS and not flags & _ACK:
-            for key, value in struct.iter_unpack(">HI", payload):
-                if key == 4:
-                    for known in self._windows:
-                        self._windows[known] += 0 if known == 0 else value - self._initial
-                    self._initial = value
-                elif key == 3:
-                    self.max_streams = value
-            self._frame(_SETTINGS, _ACK, 0)
-            self.settled.set()
-        elif kind == _PING and not flags & _ACK:
-            self._frame(_PING, _ACK, 0, payload)
-        elif kind in (_RST_STREAM, _HEADERS) and (kind == _RST_STREAM or flags & 1):
-            self.ended.add(stream)
-
-
-def _text(value: str) -> bytes:
-    return bytes((len(value),)) + value.encode()
+    def _flush(self) -> None:
+        self._writer.write(self._machine.data_to_send())

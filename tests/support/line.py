@@ -14,7 +14,7 @@ import orjson
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.embedding.load import load
-from pandaeval_collector.evaluator import Evaluator, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.pipeline.pipeline import Pipeline
@@ -23,7 +23,7 @@ from pandaeval_collector.receivers import Accepted
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.store import ResultRow, Store
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_collector.workers import Setup, Workers
+from pandaeval_collector.workers import Workers, WorkerSetup
 from support.collector import standing
 from support.doors import until
 from support.embedder import WordEmbedder
@@ -45,14 +45,14 @@ class RunningLine:
         timing: Timing | None = None,
         embedder: Embedder | None = None,
         on_results: Callable[[Sequence[ResultRow]], None] | None = None,
-        settings: Settings | None = None,
+        settings: EvaluatorSettings | None = None,
         workers: int = 0,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._on_results = on_results
         self.folder, self.timing = folder, timing or Timing(upkeep=1e9)
         self.embedder = embedder or (load("embedded") if workers else WordEmbedder())
-        self.settings = settings or Settings()
+        self.settings = settings or EvaluatorSettings()
         self._environ = environ
         self._number = workers
         self.now = 0.0
@@ -85,7 +85,7 @@ class RunningLine:
     def _open(self) -> Store:
         store = Store(self.folder, "off")
         line = Line(store, Evaluator(self.embedder, self.settings))
-        setup = Setup(self.folder, "embedded", self.settings, logging.WARNING)
+        setup = WorkerSetup(self.folder, "embedded", self.settings, logging.WARNING)
         self.workers = Workers(self._number, setup, self._environ, self.telemetry) if self._number else None
         self.pipeline = Pipeline(
             store,
@@ -142,7 +142,7 @@ def ids_and_scores(results: Sequence[dict[str, Any]]) -> Standing:
 
 def as_file(traces: Iterable[MadeTrace], timing: Timing | None = None) -> Standing:
     """What a run over a file with these traces says."""
-    with FileRun(Evaluator(WordEmbedder(), Settings()), (timing or Timing()).close) as run:
+    with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings()), (timing or Timing()).close) as run:
         for trace in traces:
             run.add(Request(False, trace.request().SerializeToString()))
         return ids_and_scores([result.to_dict() for result in run.results()])

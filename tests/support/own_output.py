@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from pandaeval_collector.evaluator import Evaluator, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters.encode import log_record, said, spans
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.result import Evaluator as By
+from pandaeval_collector.result import EvaluatorInfo
 from support.embedder import WordEmbedder
 from support.made_traces import MadeTrace
 
@@ -25,11 +25,11 @@ class Output:
 
 def output_about(traces: Iterable[MadeTrace], instance: str = "another") -> Output:
     """Of traces, of their sessions, and of one judged metric."""
-    with FileRun(Evaluator(WordEmbedder(), Settings())) as run:
+    with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings())) as run:
         for trace in traces:
             run.add(Request(False, trace.request().SerializeToString()))
         results = list(run.results())
-    judged = replace(results[0], id="f" * 32, metric="plan_quality", evaluator=By("llm", "1", "m"))
+    judged = replace(results[0], id="f" * 32, metric="plan_quality", evaluator=EvaluatorInfo("llm", "1", "m"))
     encoded = [said(result) for result in [*results, judged]]
     around = Envelope(instance)
     return Output(

@@ -15,7 +15,7 @@ from typing import Any
 
 from pandaeval_collector.report import Report
 from pandaeval_collector.report.index import About
-from pandaeval_collector.result import Evaluator, Result, Unit
+from pandaeval_collector.result import EvaluatorInfo, Result, Unit
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored
 
 from pandaeval_otel.model import Trace
@@ -37,7 +37,7 @@ def result(
         unit = Unit(level, trace, "f" * 32, "a" * 16, trace, agent="helper", service="shop")
     else:
         unit = Unit(level, trace.trace_id, trace.trace_id, trace.root_span_id, trace.session_id, trace.agent, "shop")
-    by = Evaluator(kind, "1", "judge-1" if kind == "llm" else None)
+    by = EvaluatorInfo(kind, "1", "judge-1" if kind == "llm" else None)
     moment = datetime(2026, 1, 2, tzinfo=UTC)
     return Result("r" * 32, metric, unit, made, by, threshold, revision, True, 1.0, moment)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pandaeval_collector.result import Evaluator, Result, Unit
+from pandaeval_collector.result import EvaluatorInfo, Result, Unit
 from pandaeval_collector.score import Finding, Score
 
 TRACE_ID, SPAN_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -27,9 +27,9 @@ UNIT = Unit(
     response_id="resp-1",
     end_ns=END_NS,
 )
-EMBEDDER = Evaluator("embedding", "2", "embedded-1")
-CODE = Evaluator("code", "1")
-JUDGE = Evaluator("llm", "3", "judge-large")
+EMBEDDER = EvaluatorInfo("embedding", "2", "embedded-1")
+CODE = EvaluatorInfo("code", "1")
+JUDGE = EvaluatorInfo("llm", "3", "judge-large")
 
 
 def result(metric: str = "coherence", finding: Finding | None = None, **changes: Any) -> Result:

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from pandaeval_collector.embedding.load import load
-from pandaeval_collector.evaluator import Evaluator, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.receivers.files import Input
 
@@ -37,7 +37,7 @@ def lines(paths: list[Path]) -> Iterator[str]:
     """First what discovery finds, in its order."""
     yield " ".join(dialect.name for dialect in find("pandaeval_otel.dialects", "DIALECT"))
     yield " ".join(metric.key for metric in find("pandaeval_collector.metrics", "METRIC"))
-    evaluator = Evaluator(load("embedded"), Settings(score_fragments=True))
+    evaluator = Evaluator(load("embedded"), EvaluatorSettings(score_fragments=True))
     for path in paths:
         yield told(path, evaluator)
 

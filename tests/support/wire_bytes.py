@@ -4,37 +4,40 @@ from __future__ import annotations
 
 
 def varint(number: int) -> bytes:
-    written = b""
-    while number > 127:
-        written += bytes([number & 127 | 128])
+    """A number as protobuf writes it; a negative one takes ten bytes."""
+    number &= 2**64 - 1
+    written = bytearray()
+    while number > 0x7F:
+        written.append(number & 0x7F | 0x80)
         number >>= 7
-    return written + bytes([number])
+    written.append(number)
+    return bytes(written)
 
 
-def part(field: int, content: bytes) -> bytes:
-    """A field that holds ``content``."""
-    return varint(field << 3 | 2) + varint(len(content)) + content
+def field(number: int, content: bytes) -> bytes:
+    """A length-delimited field."""
+    return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def in_scope(items: bytes) -> bytes:
     """A request with one scope that holds ``items``."""
-    return part(1, part(2, items))
+    return field(1, field(2, items))
 
 
 def in_item(content: bytes) -> bytes:
     """A request with one span or log record that holds ``content``."""
-    return in_scope(part(2, content))
+    return in_scope(field(2, content))
 
 
 def in_value(content: bytes) -> bytes:
     """A request with one span whose attribute has a value of this content."""
-    return in_item(part(9, part(2, content)))
+    return in_item(field(9, field(2, content)))
 
 
 def tiny_spans(number: int, traces: int = 1) -> bytes:
     """A request of the smallest spans that are valid: 30 bytes each."""
     spans = (
-        part(2, part(1, (1 + at % traces).to_bytes(16, "big")) + part(2, (1 + at).to_bytes(8, "big")))
+        field(2, field(1, (1 + at % traces).to_bytes(16, "big")) + field(2, (1 + at).to_bytes(8, "big")))
         for at in range(number)
     )
     return in_scope(b"".join(spans))
@@ -44,5 +47,5 @@ def nested_value(depth: int) -> bytes:
     """A request whose attribute is an array in an array, ``depth`` deep."""
     value = b""
     for _ in range(depth):
-        value = part(5, part(1, value))
+        value = field(5, field(1, value))
     return in_value(value)

@@ -37,7 +37,7 @@ class Cell:
 
 
 @dataclass(slots=True)
-class TraceRow:
+class TraceSummaryRow:
     """A trace and its results by metric."""
 
     trace_id: str
@@ -54,7 +54,7 @@ class TraceRow:
 
 
 @dataclass(slots=True)
-class SessionRow:
+class SessionSummaryRow:
     """A session, how many traces of it were scored, and the worst that was found in it."""
 
     session_id: str
@@ -76,8 +76,8 @@ class Summary:
         self.traces = 0
         self._totals: dict[str, list[float]] = {}
         self._apart: dict[str, list[float]] = {}
-        self._rows: dict[str, TraceRow] = {}
-        self._sessions: dict[str, SessionRow] = {}
+        self._rows: dict[str, TraceSummaryRow] = {}
+        self._sessions: dict[str, SessionSummaryRow] = {}
         self._broken: set[str] = set()
 
     def runs(self, traces: Iterable[Trace]) -> None:
@@ -108,17 +108,17 @@ class Summary:
         """By metric, how far the judge agreed with itself where it was asked twice (1 is perfectly), and how often."""
         return {key: (1.0 - sum(apart) / len(apart), len(apart)) for key, apart in self._apart.items()}
 
-    def sessions_worst_first(self) -> list[SessionRow]:
+    def sessions_worst_first(self) -> list[SessionSummaryRow]:
         """Sessions without any score come last."""
         rows = self._sessions.values()
         return sorted(rows, key=lambda row: (row.worst.badness if row.worst else 2.0, row.session_id))
 
-    def traces_worst_first(self) -> list[TraceRow]:
+    def traces_worst_first(self) -> list[TraceSummaryRow]:
         """At most :data:`KEEP` or twice that; ``traces`` has the number of all."""
         return sorted(self._rows.values(), key=lambda row: (row.badness, row.trace_id))
 
     def _add_to_session(self, result: Result) -> None:
-        row = self._sessions.setdefault(result["session_id"], SessionRow(result["session_id"]))
+        row = self._sessions.setdefault(result["session_id"], SessionSummaryRow(result["session_id"]))
         cell = _cell(result)
         row.note(cell)
         if cell.metric == "agent_reliability":
@@ -130,16 +130,18 @@ class Summary:
         if row is None:
             self._forget_the_best()
             broken = result["trace_id"] in self._broken
-            row = self._rows[result["trace_id"]] = TraceRow(result["trace_id"], result["agent"], session_id, broken)
+            row = self._rows[result["trace_id"]] = TraceSummaryRow(
+                result["trace_id"], result["agent"], session_id, broken
+            )
             self.traces += 1
             if session_id is not None:
-                session = self._sessions.setdefault(session_id, SessionRow(session_id))
+                session = self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
                 session.traces += 1
                 if broken:
                     session.note(_broken(row.agent))
         cell = row.cells[result["metric"]] = _cell(result)
         if session_id is not None:
-            self._sessions.setdefault(session_id, SessionRow(session_id)).note(cell)
+            self._sessions.setdefault(session_id, SessionSummaryRow(session_id)).note(cell)
 
     def _forget_the_best(self) -> None:
         if len(self._rows) >= 2 * KEEP:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pandaeval_collector.cli._output import safe, table
-from pandaeval_collector.cli._summary import Cell, SessionRow, Summary, TraceRow
+from pandaeval_collector.cli._summary import Cell, SessionSummaryRow, Summary, TraceSummaryRow
 
 MAX_ROWS = 40
 _MAX_REASON = 100
@@ -34,7 +34,7 @@ def print_problems(out: Console, problems: Iterable[str], bad: int) -> None:
         out.print(Text(f"warning: … and {bad - 10} more", style="yellow"))
 
 
-def _session_table(rows: Sequence[SessionRow], out: Console) -> Table:
+def _session_table(rows: Sequence[SessionSummaryRow], out: Console) -> Table:
     columns = ("session", "agent", "traces", "worst signal", "reliability", "what is worst")
     shown = (
         (
@@ -50,7 +50,7 @@ def _session_table(rows: Sequence[SessionRow], out: Console) -> Table:
     return _more(table(columns, shown, on=out, title="Sessions, worst first"), len(rows))
 
 
-def _trace_table(rows: Sequence[TraceRow], total: int, out: Console) -> Table:
+def _trace_table(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> Table:
     names = sorted({name for row in rows for name in row.cells})
     columns: tuple[str, ...] = ("trace", "agent", "session", *names)
     shown: list[tuple[object, ...]] = [
@@ -63,7 +63,7 @@ def _trace_table(rows: Sequence[TraceRow], total: int, out: Console) -> Table:
     return _more(table(columns, shown, on=out, title="Traces, worst first"), total)
 
 
-def _ending(row: TraceRow) -> Text:
+def _ending(row: TraceSummaryRow) -> Text:
     return Text("run failed", style="bold red") if row.broken else Text("")
 
 

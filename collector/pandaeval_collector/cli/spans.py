@@ -23,7 +23,7 @@ def spans(
     """Write what is stored of a trace as length-delimited OTLP, for inspect and evaluate."""
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.errors import UserError
-    from pandaeval_collector.store.shelf import stored_spans
+    from pandaeval_collector.store.chunk_reader import stored_spans
 
     try:
         trace_id = bytes.fromhex(trace)

@@ -35,7 +35,8 @@ MAX_PROCESSES = 64
 
 
 class Section(BaseModel):
-    """A group of keys. Unknown keys are errors; values never change after loading."""
+    """A group of keys. Unknown keys are errors; values never change after loading. Each subclass is named after its
+    key: the JSON schema that ``pandaeval config`` prints contains the class names."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

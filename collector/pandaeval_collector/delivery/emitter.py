@@ -10,7 +10,7 @@ import orjson
 from pandaeval_collector.exporters.encode import log_record, said, spans
 from pandaeval_collector.result import Result
 from pandaeval_collector.series import Increment, Labels, increments
-from pandaeval_collector.store import SeriesRow, WriteSet, parcels
+from pandaeval_collector.store import SeriesRow, WriteSet, outbox_batches
 
 _log = logging.getLogger(__name__)
 
@@ -34,9 +34,9 @@ class Emitter:
         histogram before."""
         encoded = [said(result) for result in results] if self._signals else []
         if "logs" in self._signals:
-            changes.outbox.extend(parcels("logs", [log_record(each) for each in encoded]))
+            changes.outbox.extend(outbox_batches("logs", [log_record(each) for each in encoded]))
         if "traces" in self._signals:
-            changes.outbox.extend(parcels("traces", spans(encoded)))
+            changes.outbox.extend(outbox_batches("traces", spans(encoded)))
         self._count(results, counted, changes)
 
     def count(self, results: Sequence[Result], changes: WriteSet) -> None:

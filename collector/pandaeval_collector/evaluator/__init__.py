@@ -2,7 +2,7 @@
 
 from pandaeval_collector.evaluator.evaluator import Evaluator
 from pandaeval_collector.evaluator.judged import PASSING, Question
-from pandaeval_collector.evaluator.settings import JudgeSettings, Settings
+from pandaeval_collector.evaluator.settings import EvaluatorSettings, JudgeSettings
 from pandaeval_collector.evaluator.unit import trace_unit, unread
 
-__all__ = ["PASSING", "Evaluator", "JudgeSettings", "Question", "Settings", "trace_unit", "unread"]
+__all__ = ["PASSING", "Evaluator", "EvaluatorSettings", "JudgeSettings", "Question", "trace_unit", "unread"]

@@ -15,7 +15,7 @@ from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.evaluator.asking import ask, refusal
 from pandaeval_collector.evaluator.judged import Judged, Question
 from pandaeval_collector.evaluator.prepared import Preparation, Prepared
-from pandaeval_collector.evaluator.settings import Settings
+from pandaeval_collector.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.evaluator.texts import vectors
 from pandaeval_collector.evaluator.unit import trace_unit
 from pandaeval_collector.judge.desk import Spent
@@ -32,16 +32,16 @@ from pandaeval_collector.metric import (
     registry,
 )
 from pandaeval_collector.result import Result, Unit, now
-from pandaeval_collector.score import Finding, Unscored, Why
+from pandaeval_collector.score import Finding, Score, Unscored, Why
 from pandaeval_otel.model import Trace
 
 
 class Evaluator:
     """The enabled metrics with one embedder."""
 
-    def __init__(self, embedder: Embedder, settings: Settings | None = None) -> None:
+    def __init__(self, embedder: Embedder, settings: EvaluatorSettings | None = None) -> None:
         self.embedder = embedder
-        self.settings = settings or Settings()
+        self.settings = settings or EvaluatorSettings()
         enabled, judge = self.settings.enabled, self.settings.judge
         metrics = [metric for key, metric in registry().items() if enabled is None or key in enabled]
         metrics = [metric for metric in metrics if metric.kind != "llm" or judge is not None]
@@ -52,6 +52,7 @@ class Evaluator:
         self._trace: list[TraceMetric] = [m for m in inline if m.level == "trace" and not m.needs_session]
         self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
         self._session: list[SessionMetric] = [m for m in metrics if m.level == "session"]
+        self._calibrated = {m.name: m.calibrated for m in metrics if m.level == "trace" and m.calibrated is not None}
 
     def embed(self, traces: Iterable[Trace]) -> Texts:
         """The vectors of all texts that the enabled metrics want of these traces. If they cannot be had for a single
@@ -81,6 +82,14 @@ class Evaluator:
             return SessionContext(threshold, names, settings.weights, settings.extra_signals)
 
         return self._run(self._session, session, unit, context, None)
+
+    def signal_value(self, result: Result) -> float | None:
+        """What session metrics see of a trace's result: its score, on the calibrated scale if its metric has one and
+        ``coherence_signal`` asks for it; ``None`` for a result without a score."""
+        finding = result.finding
+        value = finding.value if isinstance(finding, Score) else None
+        key = self._calibrated.get(result.metric) if self.settings.coherence_signal == "calibrated" else None
+        return value if key is None else finding.metadata.get(key, value)
 
     def judges(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
         """Whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""

@@ -13,8 +13,7 @@ from pandaeval_collector.evaluator.unit import trace_unit
 from pandaeval_collector.judge.desk import Spent
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.metric import Texts, TraceContext, TraceMetric
-from pandaeval_collector.result import Evaluator as By
-from pandaeval_collector.result import Identity, Result, Unit, now
+from pandaeval_collector.result import EvaluatorInfo, Identity, Result, Unit, now
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_otel.model import Trace
 
@@ -99,7 +98,7 @@ class Judged:
             metric=metric.name,
             unit=question.unit,
             finding=_chosen(finding, question.choice),
-            evaluator=By(metric.kind, metric.version, spent.model or question.model),
+            evaluator=EvaluatorInfo(metric.kind, metric.version, spent.model or question.model),
             threshold=question.threshold,
             revision=question.unit.revision,
             final=True,

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_collector.embedding import Embedder
-from pandaeval_collector.evaluator.settings import Settings
+from pandaeval_collector.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.metric import Metric
-from pandaeval_collector.result import Evaluator as By
-from pandaeval_collector.result import Identity
+from pandaeval_collector.result import EvaluatorInfo, Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +19,14 @@ class Prepared:
 
     metric: Metric[Any, Any]
     threshold: float
-    by: By
+    by: EvaluatorInfo
     identity: Identity
 
 
 class Preparation:
     """Prepares each metric once. ``metrics``: all that are enabled; ``names``: those of them that look at traces."""
 
-    def __init__(self, settings: Settings, embedder: Embedder, metrics: Sequence[Metric[Any, Any]]) -> None:
+    def __init__(self, settings: EvaluatorSettings, embedder: Embedder, metrics: Sequence[Metric[Any, Any]]) -> None:
         self.settings, self.embedder = settings, embedder
         self._judged = [metric.key for metric in metrics if metric.level == "trace" and metric.kind == "llm"]
         self.names = frozenset(metric.name for metric in metrics if metric.level == "trace")
@@ -44,7 +43,7 @@ class Preparation:
             model = judge.model_of(metric.key)
         threshold = self._threshold(metric)
         identity = Identity(metric.key, metric.version, model, self.depends_on(metric, threshold))
-        prepared = Prepared(metric, threshold, By(metric.kind, metric.version, model), identity)
+        prepared = Prepared(metric, threshold, EvaluatorInfo(metric.kind, metric.version, model), identity)
         self._prepared[metric.key] = prepared
         return prepared
 

@@ -28,7 +28,7 @@ class JudgeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class EvaluatorSettings:
     """What is configured about scoring. ``enabled``: metric keys, or ``None`` for all; ``thresholds``: by key."""
 
     enabled: Collection[str] | None = None

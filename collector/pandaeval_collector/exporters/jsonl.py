@@ -16,14 +16,14 @@ from pandaeval_collector.errors import UserError
 from pandaeval_collector.exporters._protocol import Row, Sent, Surroundings
 
 
-class Settings(Protocol):
+class JsonlSettings(Protocol):
     """``exporters.jsonl``."""
 
     @property
     def path(self) -> str | None: ...
 
 
-def exporters(settings: Settings, _: Surroundings) -> Iterator[JsonlExporter]:
+def exporters(settings: JsonlSettings, _: Surroundings) -> Iterator[JsonlExporter]:
     """One, when there is a file to write to."""
     if settings.path is not None:
         yield JsonlExporter(Path(settings.path))

@@ -3,48 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, Protocol
 
+from pandaeval_collector.exporters._otlp.settings import SIGNALS, OtlpSettings
 from pandaeval_collector.exporters._protocol import Exporter, Repeating, Surroundings
 
-Signal = Literal["logs", "traces", "metrics"]
-SIGNALS: tuple[Signal, ...] = ("logs", "traces", "metrics")
 
-
-class SignalSettings(Protocol):
-    """``exporters.otlp.logs`` and its like."""
-
-    @property
-    def endpoint(self) -> str | None: ...
-
-
-class Settings(Protocol):
-    """``exporters.otlp``."""
-
-    @property
-    def protocol(self) -> str: ...
-    @property
-    def insecure(self) -> bool: ...
-    @property
-    def certificate(self) -> str | None: ...
-    @property
-    def client_certificate(self) -> str | None: ...
-    @property
-    def client_key(self) -> str | None: ...
-    @property
-    def headers_env(self) -> str | None: ...
-    @property
-    def metrics_interval(self) -> float: ...
-    @property
-    def logs(self) -> SignalSettings: ...
-    @property
-    def traces(self) -> SignalSettings: ...
-    @property
-    def metrics(self) -> SignalSettings: ...
-    def endpoint_of(self, signal: Signal, /) -> str | None: ...
-
-
-def exporters(settings: Settings, around: Surroundings) -> Iterator[Exporter | Repeating]:
+def exporters(settings: OtlpSettings, around: Surroundings) -> Iterator[Exporter | Repeating]:
     """One for each signal that has somewhere to go."""
     if any(settings.endpoint_of(signal) for signal in SIGNALS):
         # Here, since a collector without OTLP output needs no HTTP client.

@@ -29,7 +29,7 @@ _OWN_ENVIRONMENT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class JudgeProcessSetup:
     """What the worker is told at its start. ``fallbacks``: who is asked when one of ``models`` fails, in this order.
     ``api_key_env``: the name of a variable, never the key itself; it and ``api_base`` belong to the provider ``home``
     (the part of a model's name before the slash), or to all. ``timeout``, ``cooldown``: seconds."""
@@ -48,7 +48,7 @@ class Setup:
 class WorkerProcess:
     """Implements :class:`pandaeval_collector.judge.call.Caller`. On one event loop."""
 
-    def __init__(self, setup: Setup, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, setup: JudgeProcessSetup, environ: Mapping[str, str] | None = None) -> None:
         self._setup = setup
         self._environ = dict(os.environ if environ is None else environ)
         self._secrets = secrets_in(self._environ, setup.api_key_env)

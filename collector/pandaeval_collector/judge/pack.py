@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
-from pandaeval_collector.judge.sections import FAILED, OURS, Section, sections
+from pandaeval_collector.judge.sections import FAILED, OURS, PromptSection, sections
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, Trace
 
 _VALUE_LIMITS = (6000, 2000, 700, 250, 100)
@@ -115,7 +115,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
 
 
-def _squeezed(shown: Sequence[Section], budget: int, fence: str) -> list[Section]:
+def _squeezed(shown: Sequence[PromptSection], budget: int, fence: str) -> list[PromptSection]:
     """One block a section, each within its share of what the fences leave."""
     room = budget - tokens(_render([replace(each, blocks=("",)) for each in shown], fence)) - len(shown)
     return [
@@ -144,7 +144,7 @@ def _within(blocks: Sequence[str], most: int) -> str:
     return fitting("\n\n".join([first, f"(… {len(middle) - len(kept)} left out …)", *shown, last]), most)
 
 
-def _render(shown: Sequence[Section], fence: str) -> str:
+def _render(shown: Sequence[PromptSection], fence: str) -> str:
     """What is of the trace between two lines that hold the nonce; inside, the nonce cannot occur."""
     parts = []
     for number, section in enumerate(shown, 1):
@@ -158,7 +158,7 @@ def _fenced(block: str, fence: str) -> str:
     return f"<<{fence}>>\n{block.replace(fence, '[…]')}\n<</{fence}>>"
 
 
-def _finish(shown: Sequence[Section], text: str, fence: str, cut: tuple[str, ...]) -> Pack:
+def _finish(shown: Sequence[PromptSection], text: str, fence: str, cut: tuple[str, ...]) -> Pack:
     content = json.dumps([[section.title, section.blocks] for section in shown], ensure_ascii=False)
     digest = hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest()
     return Pack(text, fence, digest, tokens(text), cut)

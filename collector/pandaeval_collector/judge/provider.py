@@ -48,7 +48,7 @@ _clock: ContextVar[Clock] = ContextVar("clock")
 """That of the call which the running task is about."""
 
 
-class Caller:
+class ProviderCaller:
     """Calls through litellm's Router: timeouts, retries, Retry-After, fallbacks and cool-downs are its business."""
 
     def __init__(self, setup: dict[str, Any]) -> None:

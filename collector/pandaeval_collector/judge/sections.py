@@ -19,7 +19,7 @@ OURS = frozenset({_NOTHING, _NO_TOOLS, _NO_CALLS})
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PromptSection:
     """``blocks`` are fenced one by one; ``together``: all in one fence; ``ours``: not at all, as no word of the trace
     is in them."""
 
@@ -40,20 +40,22 @@ def said_on_the_way(trace: Trace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in said if text))
 
 
-def sections(trace: Trace, limit: int, text_limit: int) -> list[Section]:
+def sections(trace: Trace, limit: int, text_limit: int) -> list[PromptSection]:
     """Of a trace whose texts are neutral. ``limit``: most characters of an argument, a result or a thought;
     ``text_limit``: of any other text."""
     return [
-        Section("WHAT THE USER ASKED", tuple(_texts((turn.user for turn in trace.turns), text_limit))),
-        Section("TOOLS THAT THE AGENT HAD", tuple(_tools(trace))),
-        Section("WHAT HAPPENED, IN ORDER (recorded by the instrumentation)", tuple(_steps(trace, limit, text_limit))),
-        Section("FACTS COUNTED BY CODE", (_facts(trace),), ours=True),
-        Section(
+        PromptSection("WHAT THE USER ASKED", tuple(_texts((turn.user for turn in trace.turns), text_limit))),
+        PromptSection("TOOLS THAT THE AGENT HAD", tuple(_tools(trace))),
+        PromptSection(
+            "WHAT HAPPENED, IN ORDER (recorded by the instrumentation)", tuple(_steps(trace, limit, text_limit))
+        ),
+        PromptSection("FACTS COUNTED BY CODE", (_facts(trace),), ours=True),
+        PromptSection(
             "WHAT THE AGENT THOUGHT, AND SAID ON THE WAY (claims, not evidence)",
             tuple(_texts((*trace.reasoning, *said_on_the_way(trace)), limit)),
             together=True,
         ),
-        Section("WHAT THE AGENT ANSWERED", tuple(_texts((turn.assistant for turn in trace.turns), text_limit))),
+        PromptSection("WHAT THE AGENT ANSWERED", tuple(_texts((turn.assistant for turn in trace.turns), text_limit))),
     ]
 
 

@@ -31,7 +31,7 @@ _DEAREST_TOKEN = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class AnswerUsage:
     """Tokens and US dollars of one answer. ``stated``: by the provider, at least the tokens; else an estimate."""
 
     prompt_tokens: int
@@ -40,13 +40,13 @@ class Usage:
     stated: bool = True
 
 
-def estimated(call: Call, price: Price) -> Usage:
+def estimated(call: Call, price: Price) -> AnswerUsage:
     """The most that an answer to a call can take, as far as its length is known: what is set aside for it."""
     sent = sum(tokens(message["content"]) for message in call.messages)
-    return Usage(sent, call.max_tokens, sent * price[0] + call.max_tokens * price[1], stated=False)
+    return AnswerUsage(sent, call.max_tokens, sent * price[0] + call.max_tokens * price[1], stated=False)
 
 
-def believed(stated: Mapping[str, Any], call: Call, text: str, price: Price) -> Usage:
+def believed(stated: Mapping[str, Any], call: Call, text: str, price: Price) -> AnswerUsage:
     """The usage of an answer. ``stated``: its ``prompt_tokens``, ``completion_tokens`` and ``cost_usd`` as the provider
     gave them, each of any type or missing; ``text``: of the answer. Tokens that cannot be true are replaced, both
     counts, by the estimate; a cost that cannot be true, by the list price of the tokens."""
@@ -59,7 +59,7 @@ def believed(stated: Mapping[str, Any], call: Call, text: str, price: Price) -> 
     listed = prompt * price[0] + completion * price[1]
     least, most = _CHEAPEST * listed, _DEAREST * listed if listed else _DEAREST_TOKEN * (prompt + completion)
     cost = stated.get("cost_usd")
-    return Usage(prompt, completion, float(cost) if _is_amount(cost, least, most) else listed)
+    return AnswerUsage(prompt, completion, float(cost) if _is_amount(cost, least, most) else listed)
 
 
 def _most_in(call: Call) -> int:

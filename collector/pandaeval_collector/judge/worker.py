@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pandaeval_collector.judge.provider import Caller
+from pandaeval_collector.judge.provider import ProviderCaller
 from pandaeval_collector.untrusted.foreign import explained, secrets_in
 
 _NICE = 10
@@ -42,10 +42,10 @@ class Lines:
         self._out.flush()
 
 
-class Desk:
+class CallServer:
     """The calls under way in this process."""
 
-    def __init__(self, caller: Caller, lines: Lines) -> None:
+    def __init__(self, caller: ProviderCaller, lines: Lines) -> None:
         self._caller, self._lines = caller, lines
         self._running: dict[int, asyncio.Task[None]] = {}
         self._asked: dict[int, asyncio.Event] = {}
@@ -80,10 +80,10 @@ class Desk:
             del self._asked[number], self._running[number]
 
 
-async def _serve(caller: Caller, lines: Lines) -> None:
+async def _serve(caller: ProviderCaller, lines: Lines) -> None:
     await caller.warm_up()
     lines.write({"ready": True, "prices": caller.prices()})
-    loop, desk = asyncio.get_running_loop(), Desk(caller, lines)
+    loop, server = asyncio.get_running_loop(), CallServer(caller, lines)
     inbox: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
     def read() -> None:
@@ -93,7 +93,7 @@ async def _serve(caller: Caller, lines: Lines) -> None:
 
     threading.Thread(target=read, name="stdin", daemon=True).start()
     while (message := await inbox.get()) is not None:
-        desk.take(message)
+        server.take(message)
     os._exit(0)  # nothing that a provider's client still does may keep a worker that nobody listens to
 
 
@@ -106,7 +106,7 @@ def main() -> None:
     if setup is None:
         return
     try:
-        caller = Caller(setup)
+        caller = ProviderCaller(setup)
     except Exception as error:  # noqa: BLE001 - the parent has to hear why there is no worker
         lines.write({"ready": False, "message": explained(error, secrets_in(os.environ, setup.get("api_key_env")))})
         return

@@ -23,7 +23,7 @@ Series = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class AgreementShare:
     """The mean of the newest ``n`` comparisons, 0..1: 1 is perfect agreement."""
 
     value: float
@@ -49,10 +49,10 @@ class Agreement:
         """These comparisons instead of all before."""
         await self._keep((check, metric, model), values)
 
-    def of(self, check: str, metric: str, model: str) -> Shown | None:
+    def of(self, check: str, metric: str, model: str) -> AgreementShare | None:
         """``None`` as long as nothing was compared."""
         values = self._values.get((check, metric, model))
-        return Shown(math.fsum(values) / len(values), len(values)) if values else None
+        return AgreementShare(math.fsum(values) / len(values), len(values)) if values else None
 
     async def _keep(self, series: Series, values: list[float]) -> None:
         is_new = series not in self._values

@@ -17,8 +17,8 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judging.complaints import Complaints
 from pandaeval_collector.judging.hiding import hider
+from pandaeval_collector.judging.job_traces import GoneError, JobTrace, JobTraceLoader
 from pandaeval_collector.judging.outcome import GivenUp, Later, Patience, after_failure, until_next_day
-from pandaeval_collector.judging.packing import GoneError, Packed, Packer
 from pandaeval_collector.judging.retest import Retest
 from pandaeval_collector.judging.setup import StoredMemory
 from pandaeval_collector.line.line import Decision, Judgement, Line
@@ -38,11 +38,11 @@ _SAME_PAUSE_S = 1.0
 _IN_VAIN = 2
 """After so many pauses in a row without an answer, a run that somebody waits for asks no more."""
 
-Settle = Callable[[Callable[[], Decision]], Awaitable[None]]
+Commit = Callable[[Callable[[], Decision]], Awaitable[None]]
 
 
 class Runner:
-    """The jobs of one store. ``settle`` runs a decision where decisions are made and commits it. One event loop."""
+    """The jobs of one store. ``commit`` makes a decision on the line's thread and commits it. One event loop."""
 
     def __init__(
         self,
@@ -50,19 +50,19 @@ class Runner:
         line: Line,
         evaluator: Evaluator,
         caller: Caller,
-        settle: Settle,
+        commit: Commit,
         telemetry: Telemetry,
         patience: Patience | None = None,
         over_budget: Literal["unscored", "wait"] = "unscored",
         slots: int = 16,
         retest: Retest | None = None,
     ) -> None:
-        self._store, self._line, self._evaluator, self._settle = store, line, evaluator, settle
+        self._store, self._line, self._evaluator, self._commit = store, line, evaluator, commit
         self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
         self._desk = Desk(caller, StoredMemory(store, telemetry))
         judge = evaluator.settings.judge
         self._hide = judge is None or judge.secrets
-        self._packer = Packer(store, hider(judge) if judge is not None else redact)
+        self._traces = JobTraceLoader(store, hider(judge) if judge is not None else redact)
         self._slots, self._retest = slots, retest
         self._running: set[asyncio.Task[None]] = set()
         self._suspects: list[Job] = []
@@ -87,7 +87,7 @@ class Runner:
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
-        self._packer.close()
+        self._traces.close()
 
     async def drain(self, ended: Callable[[], None] | None = None) -> None:
         """Runs until no job is left; ``ended`` is called after each. For files: jobs that are due later are waited
@@ -107,7 +107,7 @@ class Runner:
             for task in self._running:
                 task.cancel()
             await asyncio.gather(*self._running, return_exceptions=True)
-            self._packer.close()
+            self._traces.close()
 
     async def _take_over(self) -> None:
         await asyncio.wrap_future(self._store.jobs.release_all())
@@ -163,18 +163,18 @@ class Runner:
 
     async def _job(self, job: Job) -> None:
         try:
-            packed = await asyncio.get_running_loop().run_in_executor(self._packer.thread, self._packer, job)
+            loaded = await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._traces, job)
         except GoneError as error:
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "gone", str(error))))
         except Exception as error:  # noqa: BLE001 - what one trace holds must not stop the judge
             _log.exception("trace %s could not be packed for a judge", job.trace_id.hex())
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "unreadable", explained(error))))
-        question = self._question(job, packed)
+        question = self._question(job, loaded)
         if question is None:
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "not_wanted")))
-        self._warn_of_itself(question.model, packed)
-        judge = Judge(self._desk, packed.pack, question.model, self._hide, job.metric)
-        finding = await self._finding(job, question, packed, judge)
+        self._warn_of_itself(question.model, loaded)
+        judge = Judge(self._desk, loaded.pack, question.model, self._hide, job.metric)
+        finding = await self._finding(job, question, loaded, judge)
         match finding:
             case Later():
                 await self._put_back(job, finding)
@@ -186,24 +186,24 @@ class Runner:
                 await self._end(Judgement(JobEnd(job.id, "done", "not_applicable")))
             case _:
                 if self._retest is not None:
-                    finding = await self._retest.beside(question, packed.trace, packed.pack, judge, finding)
+                    finding = await self._retest.beside(question, loaded.trace, loaded.pack, judge, finding)
                 result = self._evaluator.answered(question, finding, judge.spent)
                 await self._end(Judgement(JobEnd(job.id, "done", result.why or ""), result))
 
-    def _question(self, job: Job, packed: Packed) -> Question | None:
+    def _question(self, job: Job, loaded: JobTrace) -> Question | None:
         """The job's question as it is asked now; ``None`` when nobody wants it any more."""
         suspicious = bool(orjson.loads(job.body).get("suspicious"))
-        _, questions = self._evaluator.judged(packed.trace, suspicious)
+        _, questions = self._evaluator.judged(loaded.trace, suspicious)
         return next((each for each in questions if each.metric.key == job.metric), None)
 
     async def _finding(
-        self, job: Job, question: Question, packed: Packed, judge: Judge
+        self, job: Job, question: Question, loaded: JobTrace, judge: Judge
     ) -> Finding | Later | GivenUp | None:
         ask = question.metric.ask
         if self._patience.interactive and self._in_vain > _IN_VAIN:
             return GivenUp(Unscored(Why.JUDGE_FAILED, "the judge could not be reached for too long"), "not asked")
         try:
-            finding = None if ask is None else await ask(packed.trace, judge)
+            finding = None if ask is None else await ask(loaded.trace, judge)
             self._in_vain = 0
             return finding
         except NoVerdictError as error:
@@ -231,11 +231,11 @@ class Runner:
 
     async def _end(self, judgement: Judgement) -> None:
         self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
-        await self._settle(lambda: self._line.judged([judgement]))
+        await self._commit(lambda: self._line.judged([judgement]))
 
-    def _warn_of_itself(self, model: str, packed: Packed) -> None:
+    def _warn_of_itself(self, model: str, loaded: JobTrace) -> None:
         bare = model.rpartition("/")[2]
-        if bare in packed.trace.models and bare not in self._same_model:
+        if bare in loaded.trace.models and bare not in self._same_model:
             self._same_model.add(bare)
             _log.warning(
                 "the judge %s judges runs of the same model: models rate their own work too high; set another "

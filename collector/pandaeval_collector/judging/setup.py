@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pandaeval_collector.errors import UserError
 from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.judge.client import Setup, WorkerProcess
+from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
 
@@ -40,7 +40,7 @@ class JudgeConfig:
     """A judge as it is configured. ``retest``: share of results, 0..1; ``canaries``: a file, judged every
     ``canary_interval`` seconds."""
 
-    setup: Setup
+    setup: JudgeProcessSetup
     limits: Limits
     over_budget: Literal["unscored", "wait"] = "unscored"
     retest: float = 0.0

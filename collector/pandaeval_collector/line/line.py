@@ -85,10 +85,10 @@ class Line:
             decision.runs, places = self._sessions.place(decision.runs)
             changes.jobs = [job for run in decision.runs for job in run.jobs]
             speak([run.member for run in decision.runs if run.member.body["embedder"] is not None])
-            results = self._sessions.file(decision.runs, places, changes)
+            results = [*self._sessions.file(decision.runs, places, changes)]
             for each, one in zip(due, understood, strict=True):
                 if one.failed is not None:
-                    results = [*results, *self._aside(each, *one.failed, decision)]
+                    results.extend(self._aside(each, *one.failed, decision))
             first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
             self._add_results(results, decision, first_time)
         return decision
@@ -102,11 +102,12 @@ class Line:
     def close_sessions(self, session_ids: Iterable[str], trigger: Callable[[str], Trigger]) -> Decision:
         """Scores sessions for good."""
         decision = Decision()
+        results: list[Result] = []
         with self._store.snapshot():
             for session_id in session_ids:
-                decision.results.extend(self._sessions.score(session_id, trigger(session_id)))
+                results.extend(self._sessions.score(session_id, trigger(session_id)))
                 decision.changes.closed.add(session_id)
-            self._add_results(decision.results, decision)
+            self._add_results(results, decision)
         return decision
 
     def session_now(self, session_id: str) -> list[Result]:
@@ -117,6 +118,7 @@ class Line:
         """What judges said, and the ends of the jobs that asked them: filed under results and sessions like anything
         that is decided. A judgement on evidence that has grown since is dropped; a job for the new one exists."""
         decision = Decision()
+        results: list[Result] = []
         for judgement in judgements:
             result = judgement.result
             held = None if result is None else self._store.held(bytes.fromhex(result.unit.trace_id))
@@ -125,9 +127,9 @@ class Line:
                 decision.changes.ended.append(end)
                 continue
             decision.changes.ended.append(judgement.end)
-            decision.results.append(result)
-        self._sessions.tell(decision.results, decision.changes)
-        self._add_results(decision.results, decision)
+            results.append(result)
+        self._sessions.tell(results, decision.changes)
+        self._add_results(results, decision)
         return decision
 
     def _aside(self, due: DueTrace, kind: str, why: str, decision: Decision) -> list[Result]:
@@ -139,18 +141,17 @@ class Line:
     def _add_results(
         self, results: Sequence[Result], decision: Decision, first_time: Collection[str] = frozenset()
     ) -> None:
-        """Gives revisions, and leaves out what already stands: the same evidence is not reported twice.
-        ``first_time``: units of which nothing can stand yet."""
-        standing = self._store.newest_results({result.unit.id for result in results} - set(first_time))
-        decision.results = []
+        """Adds to ``decision``, numbered by revision, each of ``results`` unless the store has its id as the newest of
+        the unit and metric: the same evidence is not reported twice. ``first_time``: ids of units of which the store
+        has no results, so that it need not be asked."""
+        newest = self._store.newest_results({result.unit.id for result in results} - set(first_time))
         counted: set[str] = set()
-        unsampled = [result for result in results if result.why == _NOT_SAMPLED]
-        self._emitter.count(unsampled, decision.changes)
+        self._emitter.count([result for result in results if result.why == _NOT_SAMPLED], decision.changes)
         for result in results:
             if result.why == _NOT_SAMPLED:
                 continue
             key = f"{result.unit.level}.{result.metric}"
-            known = standing.get((result.unit.id, key))
+            known = newest.get((result.unit.id, key))
             if known is not None and known.id == result.id:
                 continue
             revision = max(result.revision, known.revision + 1 if known is not None else 1)

@@ -13,7 +13,7 @@ import orjson
 
 from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.embedding.plain import plain
-from pandaeval_collector.metric import Signal, Texts, TraceSummary
+from pandaeval_collector.metric import SessionSignal, Texts, TraceSummary
 from pandaeval_collector.result import Unit
 from pandaeval_collector.stats.similarity import Direction
 from pandaeval_collector.store import SessionTraceRow
@@ -240,7 +240,7 @@ def to_row(member: Member, session_id: str) -> SessionTraceRow:
 
 def summary(member: Member) -> TraceSummary:
     """What session metrics see of it."""
-    signals = {name: Signal(**signal) for name, signal in member.body["signals"].items()}
+    signals = {name: SessionSignal(**signal) for name, signal in member.body["signals"].items()}
     return TraceSummary(member.trace_id, member.body["digest"], member.body["crashed"], signals)
 
 

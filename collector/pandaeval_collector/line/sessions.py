@@ -25,7 +25,7 @@ from pandaeval_collector.line.members import (
 from pandaeval_collector.line.understanding import Run, in_session
 from pandaeval_collector.metric import SessionView
 from pandaeval_collector.result import Result, Unit
-from pandaeval_collector.score import Score, Why
+from pandaeval_collector.score import Why
 from pandaeval_collector.store import Expected, SessionTraceRow, WriteSet
 from pandaeval_otel.model import Trigger
 from pandaeval_otel.names import bounded
@@ -223,10 +223,7 @@ class Sessions:
     def _signal(self, result: Result) -> dict[str, Any]:
         if not result.finding.metadata.get("in_sample", True):  # judged for itself: the session is judged whole or not
             return {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
-        value = result.finding.value if isinstance(result.finding, Score) else None
-        if result.metric == "coherence" and self._evaluator.settings.coherence_signal == "calibrated":
-            value = result.finding.metadata.get("calibrated", value)
-        return {"outcome": result.outcome, "value": value, "why": result.why}
+        return {"outcome": result.outcome, "value": self._evaluator.signal_value(result), "why": result.why}
 
 
 def _waiting(names: Iterable[str], older: dict[str, Any]) -> dict[str, Any]:

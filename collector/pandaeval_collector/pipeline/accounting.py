@@ -14,8 +14,8 @@ _INSTRUMENTS = ("pandaeval.spans", "pandaeval.logs")
 _FATES = ("stored", "duplicate", "own_output", "rejected", "ignored")
 
 
-class Line(Protocol):
-    """What is watched of a running pipeline."""
+class OpenWork(Protocol):
+    """The work that a running pipeline has not finished; ``lag`` in seconds."""
 
     @property
     def open_traces(self) -> int: ...
@@ -34,11 +34,11 @@ def residual(telemetry: Telemetry, open_items: int) -> int:
     return lost + taken + resumed - (decided + open_items)
 
 
-def publish(telemetry: Telemetry, store: Store, line: Line) -> None:
+def publish(telemetry: Telemetry, store: Store, work: OpenWork) -> None:
     """Has the gauges of a running collector read from its parts."""
-    telemetry.gauge("pandaeval.traces.open", lambda: line.open_traces)
-    telemetry.gauge("pandaeval.lag", lambda: line.lag)
-    telemetry.gauge("pandaeval.accounting.residual", lambda: residual(telemetry, line.open_items))
+    telemetry.gauge("pandaeval.traces.open", lambda: work.open_traces)
+    telemetry.gauge("pandaeval.lag", lambda: work.lag)
+    telemetry.gauge("pandaeval.accounting.residual", lambda: residual(telemetry, work.open_items))
     telemetry.gauge("pandaeval.store.size", store.size_bytes)
     telemetry.gauge("pandaeval.queue.size", store.waiting, queue="store")
     if _STATM.exists():

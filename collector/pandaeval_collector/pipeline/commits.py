@@ -24,7 +24,7 @@ class Patiently(Protocol):
     async def __call__(self, work: Callable[[], Awaitable[T]], /) -> T: ...
 
 
-class Settling:
+class Committer:
     """Makes and commits decisions. On one event loop, with a thread of its own for the line."""
 
     def __init__(
@@ -32,10 +32,10 @@ class Settling:
         store: Store,
         line: Line,
         patiently: Patiently,
-        settled: Callable[[Decision, Sequence[ResultRow]], None],
+        on_committed: Callable[[Decision, Sequence[ResultRow]], None],
     ) -> None:
-        """``settled`` is called after each commit, in order, with the results that are new."""
-        self._store, self._line, self._patiently, self._settled = store, line, patiently, settled
+        """``on_committed`` is called after each commit, in order, with the results that are new."""
+        self._store, self._line, self._patiently, self._on_committed = store, line, patiently, on_committed
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-line")
         self._deciding, self._committing = asyncio.Lock(), asyncio.Lock()
         self._coming: WriteSet | None = None
@@ -44,11 +44,11 @@ class Settling:
         """Decisions that were made and could not be committed."""
         self._under_way: set[asyncio.Task[None]] = set()
 
-    async def settle(self, decide: Callable[[], Decision], decided: Callable[[], None] = lambda: None) -> None:
+    async def commit(self, decide: Callable[[], Decision], decided: Callable[[], None] = lambda: None) -> None:
         """Has a decision made and committed, in the order of asking; each is made on what those before leave behind.
         ``decided`` is called when only the commit is left, and the next decision can be made. What was begun is
         finished even if the caller is gone. Raises what ``decide`` and the commit raise."""
-        task = asyncio.create_task(self._settle(decide, decided))
+        task = asyncio.create_task(self._commit(decide, decided))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         await asyncio.shield(task)
@@ -62,7 +62,7 @@ class Settling:
         await asyncio.gather(*self._under_way, return_exceptions=True)
         self._thread.shutdown()
 
-    async def _settle(self, decide: Callable[[], Decision], decided: Callable[[], None]) -> None:
+    async def _commit(self, decide: Callable[[], Decision], decided: Callable[[], None]) -> None:
         async with self._deciding:
             failed = self._failed
             decision = await self._decide(decide)
@@ -80,7 +80,7 @@ class Settling:
         try:
             rows = await self._patiently(lambda: asyncio.wrap_future(self._store.commit(decision.changes)))
             failpoints.reach("after_decision_commit")
-            self._settled(decision, rows)
+            self._on_committed(decision, rows)
         except BaseException:
             self._failed += 1
             raise

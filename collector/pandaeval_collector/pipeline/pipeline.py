@@ -10,27 +10,26 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
 
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.understanding import NotUnderstoodError, Run, Understands
-from pandaeval_collector.pipeline.commits import Settling, Turns
+from pandaeval_collector.pipeline.commits import Committer
+from pandaeval_collector.pipeline.deciding import TraceDecider
 from pandaeval_collector.pipeline.intake import Intake
-from pandaeval_collector.pipeline.judge_wait import Awaited
-from pandaeval_collector.pipeline.lookahead import Ahead, Batch, Here
+from pandaeval_collector.pipeline.lookahead import Here
+from pandaeval_collector.pipeline.retries import Retries
+from pandaeval_collector.pipeline.session_closing import SessionCloser
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.pipeline.trial import Trial
-from pandaeval_collector.pipeline.underway import HOPELESS, TOGETHER, UnderWay
+from pandaeval_collector.pipeline.underway import UnderWay
 from pandaeval_collector.pipeline.upkeep import Upkeep
 from pandaeval_collector.receivers import Accepted, Submitted
-from pandaeval_collector.runtime import failpoints
-from pandaeval_collector.store import ResultRow, Store, WriteSet
+from pandaeval_collector.store import ResultRow, Store
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_collector.workers import Workers
-from pandaeval_otel.assembly import DueTrace, SessionAssembler, TraceAssembler
+from pandaeval_otel.assembly import TraceAssembler
 from pandaeval_otel.model import Trigger
 
 _log = logging.getLogger(__name__)
@@ -40,10 +39,6 @@ _FEW, _GATHER_S = 128, 0.01
 """After a batch of fewer traces others get the time to come together: each batch has costs of its own."""
 _LOOK_S = 0.5
 """Under load, so often it is looked which sessions are over: nothing may be under way then."""
-_BATCH = 256
-"""Filing many traces of a session at once takes less than one by one; all of a batch is in memory."""
-_RETRY_S = 1.0
-T = TypeVar("T")
 
 
 class Pipeline:
@@ -63,31 +58,31 @@ class Pipeline:
         understands: Understands | None = None,
         trial: Callable[[], Workers] | None = None,
     ) -> None:
-        self.timing = timing or Timing()
-        self.telemetry = telemetry or Telemetry()
-        self._store, self._line, self._clock = store, line, clock
-        self._on_results = on_results or (lambda rows: None)
+        self.timing = timing = timing or Timing()
+        self.telemetry = telemetry = telemetry or Telemetry()
+        self._line, self._clock = line, clock
+        self._listeners = [on_results] if on_results is not None else []
         self._on_runs = on_runs or (lambda runs: None)
-        self._traces = TraceAssembler(self.timing.close)
-        self._sessions = SessionAssembler(self.timing.session_idle, self.timing.session_max_age)
-        self._awaited = Awaited(store.jobs.pending_in, self.timing.judge_wait)
+        self._retries = Retries(telemetry)
+        self._traces = TraceAssembler(timing.close)
         self._intake = Intake(
-            store, self._traces, self.telemetry, clock, self.end_session, is_draining=lambda: self._stopping
+            store, self._traces, telemetry, clock, self.end_session, is_draining=lambda: self._retries.stopping
         )
-        timing = self.timing
-        self._upkeep = Upkeep(store, timing.late_window, timing.retention, self.telemetry, self._traces.reopened)
-        self._settling = Settling(store, line, self._patiently, self._settled)
-        self._turns = Turns()
+        self._upkeep = Upkeep(store, timing.late_window, timing.retention, telemetry, self._traces.reopened)
+        self._committer = Committer(store, line, self._retries, self._committed)
+        self._sessions = SessionCloser(store, line, timing, self._committer, self._retries, telemetry, clock)
         self._under_way = UnderWay(store.path)
-        self._trial = Trial(understands or Here(line.understanding), self._under_way.suspects, trial)
-        self._ahead = Ahead(self._trial, self._patiently, self._under_way)
-        self._held: list[DueTrace] = []
-        """Suspects that are due, each to be decided alone."""
+        understanding = Trial(understands or Here(line.understanding), self._under_way.suspects, trial)
+        self._decider = TraceDecider(
+            line, self._committer, understanding, self._under_way, self._retries, telemetry, self._intake.decided
+        )
         self._task: asyncio.Task[None] | None = None
-        self._stopping = False
-        self._closing = 0
         self.rounds = 0
         """How often it was looked what is due, and that was dealt with: a sign of life."""
+
+    def listen(self, on_results: Callable[[Sequence[ResultRow]], None]) -> None:
+        """Has ``on_results`` called as well, after those before it."""
+        self._listeners.append(on_results)
 
     @property
     def open_traces(self) -> int:
@@ -97,7 +92,7 @@ class Pipeline:
     @property
     def open_sessions(self) -> int:
         """Sessions that are not scored for good yet."""
-        return len(self._sessions) + len(self._awaited) + self._closing
+        return self._sessions.open
 
     @property
     def open_items(self) -> int:
@@ -134,13 +129,13 @@ class Pipeline:
 
     async def start(self) -> None:
         """Resumes what the store holds, then begins to decide."""
-        await self._settling.on_thread(self._resume)
+        await self._committer.on_thread(self._resume)
         self._task = asyncio.create_task(self._run(), name="pandaeval-pipeline")
 
     async def stop(self, decide: bool = False) -> None:
         """Finishes the decision at hand and stops. Open traces stay in the store, or are decided as they are."""
-        self._stopping = True
-        self._ahead.stop()
+        self._retries.stopping = True
+        self._decider.stop()
         if self._task is not None:
             try:
                 await self._task
@@ -148,218 +143,77 @@ class Pipeline:
                 _log.error("the last decision could not be stored (%s); the next start takes it up again", error)
         if decide:
             await self.close_all(Trigger.SHUTDOWN)
-        await self._ahead.drop()
-        await self._settling.close()
-        await self._trial.close()
-        self._under_way.close()
+        await self._decider.drop()
+        await self._committer.close()
+        await self._decider.close()
         await self._upkeep.stop()
 
     async def close_all(self, trigger: Trigger) -> None:
         """Decides every open trace, then every open session."""
         await self.decide_all(trigger)
-        open_sessions = [*self._sessions.take_all(trigger), *self._awaited.take_all(trigger)]
-        await self._close_sessions({session.session_id: trigger for session in open_sessions})
+        await self._sessions.close_all(trigger)
 
     async def decide_all(self, trigger: Trigger) -> None:
         """Decides every open trace."""
-        while True:
-            self._ahead.fill(partial(self._taken, partial(self._traces.take_all, trigger, _BATCH)))
-            batch = self._ahead.next()
-            if batch is not None:
-                await self._begin(batch)
-            elif self._held:
-                await self._next_alone()
-            else:
-                break
-        await self._turns.rest()
+        while await self._decider.step(partial(self._traces.take_all, trigger)):
+            pass
+        await self._decider.rest()
+
+    async def commit(self, decide: Callable[[], Decision]) -> None:
+        """Has something decided and committed, see :meth:`Committer.commit`. It is not given up because the disk is
+        full or failing just now."""
+        await self._committer.commit(decide)
 
     async def session_now(self, session_id: str) -> list[bytes]:
         """The results that a session would have if it ended now, as JSON objects; none of them is stored."""
-        results = await self._settling.on_thread(lambda: self._line.session_now(session_id))
+        results = await self._committer.on_thread(lambda: self._line.session_now(session_id))
         return [result.to_json() for result in results]
 
     def end_session(self, session_id: str) -> None:
         """The application says that a session is over."""
-        self._sessions.end(session_id, self._clock())
+        self._sessions.end(session_id)
 
     def close_trace(self, trace_id: bytes) -> None:
         """The application says that a trace is done."""
         self._traces.close(trace_id)
 
     def _resume(self) -> None:
-        now = self._clock()
-        for session_id in self._store.open_sessions():
-            self._sessions.touch(session_id, now)
+        open_sessions = self._sessions.resume()
         self._intake.resume()
         self._under_way.resume(self._traces.knows)
         if len(self._traces):
-            _log.info("resumed %d open traces and %d open sessions", len(self._traces), len(self._sessions))
+            _log.info("resumed %d open traces and %d open sessions", len(self._traces), open_sessions)
 
     async def _run(self) -> None:
         upkeep_at = self._clock() + self.timing.upkeep
         look_at = 0.0
         try:
-            while not self._stopping:
+            while not self._retries.stopping:
                 now = self._clock()
-                self._ahead.fill(partial(self._taken, partial(self._traces.take_due, now, _BATCH)))
-                batch = self._ahead.next()
-                if batch is not None:
-                    await self._begin(batch)
-                elif self._held:
-                    await self._next_alone()
-                if batch is None or now >= look_at:
+                decided = await self._decider.step(partial(self._traces.take_due, now))
+                if not decided or now >= look_at:
                     look_at = now + _LOOK_S
-                    await self._turns.rest()
-                    await self._or_left(self._close_due(now), "sessions")
+                    await self._decider.rest()
+                    await self._retries.or_left(self._sessions.close_due(now), "sessions")
                 if now >= upkeep_at:
                     upkeep_at = now + self.timing.upkeep
                     self._upkeep.begin()
                 self.rounds += 1
-                if batch is None or len(batch.due) < _FEW:
-                    await asyncio.sleep(_TICK_S if batch is None else _GATHER_S)
+                if decided < _FEW:
+                    await asyncio.sleep(_GATHER_S if decided else _TICK_S)
         finally:
-            await self._turns.rest()
+            await self._decider.rest()
 
-    def _taken(self, take: Callable[[], Sequence[DueTrace]]) -> Sequence[DueTrace]:
-        """What is due, but for suspects that have to be alone: nothing else is begun until they are decided."""
-        if self._held:
-            return ()
-        due = take()
-        deaths = self._under_way.deaths
-        self._held = sorted(
-            (each for each in due if deaths(each.trace_id) >= TOGETHER), key=lambda d: deaths(d.trace_id)
-        )
-        return [each for each in due if deaths(each.trace_id) < TOGETHER] if self._held else due
-
-    async def _next_alone(self) -> None:
-        """Decides the next suspect that has to be alone: those that most processes died over come last."""
-        await self._turns.rest()
-        due = self._held.pop(0)
-        if self._under_way.deaths(due.trace_id) >= HOPELESS:
-            why = "the collector ended each time while it was being decided"
-            await self._or_left(self._set_aside(due, "process_ended", why), "a trace")
-        else:
-            await self._begin(self._ahead.begin([due]))
-        await self._turns.rest()
-
-    async def _begin(self, batch: Batch) -> None:
-        """Returns when those before it are committed and the batch is decided. Any sooner, and the next one would be
-        taken before anybody can deal with it, and what becomes due meanwhile would wait for one more; but a full one
-        is followed by another that can be taken at once."""
-        await asyncio.wait([batch.ready])
-        decided = asyncio.Event()
-        await self._turns.begin(self._or_left(self._decide(batch, decided), f"{len(batch.due)} traces"))
-        if len(batch.due) < _BATCH:
-            await decided.wait()
-
-    async def _or_left(self, work: Awaitable[None], what: str) -> None:
-        """The last resort: of what fails here nothing is lost, and it is taken up again at the next start."""
-        try:
-            await work
-        except Exception:
-            if self._stopping:
-                raise
-            _log.exception("%s could not be dealt with before the next start", what)
-            self.telemetry.add("pandaeval.store.errors", "left")
-
-    async def _close_due(self, now: float) -> None:
-        sessions = self._awaited.ready(self._sessions.take_due(now), now)
-        if sessions:
-            await self._close_sessions({session.session_id: session.trigger for session in sessions})
-
-    async def _decide(self, batch: Batch, decided: asyncio.Event) -> None:
-        done = False
-        try:
-            await self._decide_or_give_up(batch, decided)
-            done = True
-        finally:
-            decided.set()
-            self._under_way.end([each.trace_id for each in batch.due], done)
-            await self._trial.rest()
-
-    async def _decide_or_give_up(self, batch: Batch, decided: asyncio.Event) -> None:
-        failpoints.reach("before_decide")
-        due = batch.due
-        try:
-            understood = await batch.ready
-            await self._settling.settle(lambda: self._line.file(due, understood()), decided.set)
-        except Exception as error:
-            if self._stopping:
-                raise
-            if len(due) > 1:
-                for each in due:
-                    await self._decide_or_give_up(self._ahead.begin([each]), decided)
-                return
-            _log.exception("trace %s could not be decided", due[0].trace_id.hex())
-            kind = error.kind if isinstance(error, NotUnderstoodError) else type(error).__name__
-            await self._set_aside(due[0], kind, str(error).partition("\n")[0])
-            return
-        self._decided(due)
-
-    async def _set_aside(self, due: DueTrace, kind: str, why: str) -> None:
-        """Decides a trace without looking at it; its spans stay in the store as long as results do."""
-        await self.settle(lambda: self._line.set_aside(due, kind, why))
-        self._under_way.end([due.trace_id])
-        self._decided([due])
-
-    def _decided(self, due: Sequence[DueTrace]) -> None:
-        for each in due:
-            self._intake.decided(each)
-        for trigger, number in Counter(each.trigger.value for each in due).items():
-            self.telemetry.add("pandaeval.traces", "decided", number, trigger)
-        self.telemetry.add("pandaeval.items", "decided", sum(each.new_items for each in due))
-
-    async def _close_sessions(self, sessions: dict[str, Trigger]) -> None:
-        self._closing += len(sessions)
-        try:
-            await self.settle(lambda: self._line.close_sessions(sorted(sessions), sessions.__getitem__))
-        except Exception as error:
-            if self._stopping:
-                raise
-            if len(sessions) > 1:
-                for session_id, trigger in sessions.items():
-                    await self._close_sessions({session_id: trigger})
-                return
-            _log.exception("a session could not be scored")
-            await self.settle(lambda: Decision(WriteSet(closed=set(sessions))))
-            self.telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
-        finally:
-            self._closing -= len(sessions)
-        told = [session_id for session_id, trigger in sessions.items() if trigger is Trigger.EXPLICIT]
-        if told:
-            # After the commit: where a crash comes in between, the session is closed once more, with the same results.
-            await self._patiently(lambda: asyncio.wrap_future(self._store.forget_endings(told)))
-
-    async def settle(self, decide: Callable[[], Decision]) -> None:
-        """Has something decided and committed, see :meth:`Settling.settle`. It is not given up because the disk is full
-        or failing just now."""
-        await self._settling.settle(decide)
-
-    def _settled(self, decision: Decision, rows: Sequence[ResultRow]) -> None:
-        now = self._clock()
-        for session_id in decision.changes.touched:
-            if decision.runs:
-                self._awaited.goes_on(session_id)
-            if session_id not in self._awaited:
-                self._sessions.touch(session_id, now)
+    def _committed(self, decision: Decision, rows: Sequence[ResultRow]) -> None:
+        self._sessions.committed(decision)
         for trace_id, kind in decision.failed.items():
             _log.error("trace %s is set aside (%s): its results are unscored", trace_id.hex(), kind)
             self.telemetry.add("pandaeval.traces", "failed", 1, kind)
         try:
             if rows:
-                self._on_results(rows)
+                for on_results in self._listeners:
+                    on_results(rows)
             if decision.runs:
                 self._on_runs(decision.runs)
         except Exception:  # noqa: BLE001 - the decision itself is committed, whoever watches
             _log.exception("what watches the results failed")
-
-    async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
-        while True:
-            try:
-                return await work()
-            except sqlite3.OperationalError as error:
-                _log.error("the store fails (%s); trying again in %.0f s", error, _RETRY_S)
-                self.telemetry.add("pandaeval.store.errors", "retried")
-                if self._stopping:
-                    raise
-                await asyncio.sleep(_RETRY_S)

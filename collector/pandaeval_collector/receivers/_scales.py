@@ -10,7 +10,7 @@ from pandaeval_collector.receivers._protocol import Accepted, Dense, Ingest, Mal
 from pandaeval_collector.receivers._signals import Signal
 from pandaeval_collector.receivers.admission import Reservation
 from pandaeval_collector.runtime.aside import aside
-from pandaeval_otel.weight import SUBMISSION, BrokenBytesError, Kind, estimate, resources_and_items, upper_items
+from pandaeval_otel.weight import SUBMISSION, BrokenBytesError, RequestKind, estimate, resources_and_items, upper_items
 
 DEFAULT_MAX_ITEMS = 200_000
 _ITEM_BYTES = 400
@@ -51,7 +51,7 @@ class Scales:
         return len(request) > _LARGE or items > _LARGE_ITEMS
 
     async def _weigh(
-        self, kind: Kind, request: bytes, reservation: Reservation, quickly: Callable[[bytes], int]
+        self, kind: RequestKind, request: bytes, reservation: Reservation, quickly: Callable[[bytes], int]
     ) -> int:
         try:
             if len(request) > _SCANNED_FROM:

@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from pandaeval_collector.receivers._protocol import Accepted, Ingest
 from pandaeval_otel import weight
 from pandaeval_otel.otlp_json import logs_from_json, traces_from_json
-from pandaeval_otel.weight import Kind
+from pandaeval_otel.weight import RequestKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Signal:
 
     grpc_service: str
     http_path: str
-    kind: Kind
+    kind: RequestKind
     store: Callable[[Ingest, bytes, bool], Awaitable[Accepted]]
     from_json: Callable[[Mapping[str, Any]], Message]
     respond: Callable[[Accepted], Message]

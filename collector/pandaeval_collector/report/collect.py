@@ -11,8 +11,8 @@ from pandaeval_collector.report.detail import detail
 from pandaeval_collector.report.index import About, index, ranked
 from pandaeval_collector.report.loops import groups
 from pandaeval_collector.report.page import write_page
-from pandaeval_collector.report.results import Shown, shown
-from pandaeval_collector.report.rows import SessionRow, TraceRow
+from pandaeval_collector.report.results import ShownResult, shown
+from pandaeval_collector.report.rows import ReportSession, ReportTrace
 from pandaeval_collector.report.spool import Spool
 from pandaeval_collector.report.text import excerpt
 from pandaeval_collector.result import Result
@@ -30,9 +30,9 @@ class Report:
     about how many traces will come, by which the room for texts is shared out. One thread. A context manager."""
 
     expected: int
-    _rows: dict[str, TraceRow] = field(default_factory=dict)
-    _sessions: dict[str, SessionRow] = field(default_factory=dict)
-    _early: dict[str, list[Shown]] = field(default_factory=dict)
+    _rows: dict[str, ReportTrace] = field(default_factory=dict)
+    _sessions: dict[str, ReportSession] = field(default_factory=dict)
+    _early: dict[str, list[ShownResult]] = field(default_factory=dict)
     _spool: Spool = field(default_factory=Spool)
 
     def __enter__(self) -> Report:
@@ -45,7 +45,7 @@ class Report:
         """Takes traces in, in their final form."""
         room = max(_LEAST_OF_ONE, min(_MOST_OF_ONE, _ALL_TEXTS // max(1, self.expected)))
         for trace in traces:
-            row = TraceRow(_facts(trace), no_content_cure(trace), self._spool.put(detail(trace, room)))
+            row = ReportTrace(_facts(trace), no_content_cure(trace), self._spool.put(detail(trace, room)))
             for early in self._early.pop(trace.trace_id, ()):
                 row.add(early)
             self._rows[trace.trace_id] = row
@@ -73,7 +73,7 @@ class Report:
         made = index(rows, self._sessions, order, others, about)
         return write_page(out, made, ((row.number, self._detail(row)) for row in detailed))
 
-    def _detail(self, row: TraceRow) -> dict[str, Any]:
+    def _detail(self, row: ReportTrace) -> dict[str, Any]:
         found: dict[str, Any] = self._spool.get(row.place)
         found["results"] = [{**held.full, "older": held.older} for held in row.results.values()]
         loop = row.results.get("trace.tool_loop")
@@ -81,8 +81,8 @@ class Report:
         found["loops"] = groups(found["spans"], [cycle for cycle in cycles if isinstance(cycle, dict)])
         return found
 
-    def _session(self, session_id: str) -> SessionRow:
-        return self._sessions.setdefault(session_id, SessionRow(session_id))
+    def _session(self, session_id: str) -> ReportSession:
+        return self._sessions.setdefault(session_id, ReportSession(session_id))
 
 
 def _facts(trace: Trace) -> dict[str, Any]:

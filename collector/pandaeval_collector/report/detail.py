@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pandaeval_collector.report.inspection import in_order
-from pandaeval_collector.report.text import Texts, clean, excerpt, written
+from pandaeval_collector.report.text import TextPool, clean, excerpt, written
 from pandaeval_otel.model import (
     Captured,
     Kind,
@@ -36,7 +36,7 @@ def detail(trace: Trace, room: int) -> dict[str, Any]:
     ``us`` (start since the trace's, and duration, in microseconds) and what else is known; texts are positions in
     ``texts``. ``calls``: span id of each tool call, in order.
     """
-    texts = Texts(room)
+    texts = TextPool(room)
     turns = [
         [None if side is None else texts.add(side) for side in (turn.user, turn.assistant)]
         for turn in trace.turns[:_MAX_TURNS]
@@ -82,7 +82,7 @@ def _kept(spans: Sequence[Span]) -> set[str]:
     return kept
 
 
-def _row(span: Span, start_ns: int, texts: Texts) -> Row:
+def _row(span: Span, start_ns: int, texts: TextPool) -> Row:
     found: Row = {
         "id": span.span_id,
         "kind": span.kind.value,
@@ -115,11 +115,11 @@ def _row(span: Span, start_ns: int, texts: Texts) -> Row:
     return found
 
 
-def _captured(value: Captured | None, texts: Texts) -> int | None:
+def _captured(value: Captured | None, texts: TextPool) -> int | None:
     return None if value is None else texts.add(written(value.value))
 
 
-def _parts(message: Message, texts: Texts) -> Iterable[tuple[str, int]]:
+def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
     """(who or what speaks, position of the text) for each part of a message."""
     role = clean(message.role[:30])
     for part in message.parts:

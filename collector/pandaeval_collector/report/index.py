@@ -9,8 +9,8 @@ from typing import Any
 
 from pandaeval_collector.metric import registry
 from pandaeval_collector.report.cures import cure
-from pandaeval_collector.report.results import Shown
-from pandaeval_collector.report.rows import SessionRow, TraceRow
+from pandaeval_collector.report.results import ShownResult
+from pandaeval_collector.report.rows import ReportSession, ReportTrace
 from pandaeval_collector.report.text import excerpt
 
 _MAX_REASONS = 3
@@ -35,8 +35,8 @@ class About:
 class Ranked:
     """A session, or a trace that belongs to none, with its traces by start."""
 
-    session: SessionRow | None
-    rows: list[TraceRow] = field(default_factory=list)
+    session: ReportSession | None
+    rows: list[ReportTrace] = field(default_factory=list)
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
@@ -49,7 +49,7 @@ class Ranked:
         return not any(each.failed for each in held), min(each.badness for each in held), -failures, name
 
 
-def ranked(rows: Iterable[TraceRow], sessions: Mapping[str, SessionRow]) -> list[Ranked]:
+def ranked(rows: Iterable[ReportTrace], sessions: Mapping[str, ReportSession]) -> list[Ranked]:
     """Sessions and traces without one, worst first. ``rows`` come by start."""
     units = {session_id: Ranked(session) for session_id, session in sessions.items()}
     alone: list[Ranked] = []
@@ -63,10 +63,10 @@ def ranked(rows: Iterable[TraceRow], sessions: Mapping[str, SessionRow]) -> list
 
 
 def index(
-    rows: Sequence[TraceRow],
-    sessions: Mapping[str, SessionRow],
+    rows: Sequence[ReportTrace],
+    sessions: Mapping[str, ReportSession],
     order: Sequence[Ranked],
-    others: Sequence[Shown],
+    others: Sequence[ShownResult],
     about: About,
 ) -> dict[str, Any]:
     """Plain data, JSON-ready; traces and sessions refer to each other by position. ``order``: worst first, a session
@@ -91,18 +91,18 @@ def index(
     }
 
 
-def _trace(row: TraceRow, positions: Mapping[str, int]) -> dict[str, Any]:
+def _trace(row: ReportTrace, positions: Mapping[str, int]) -> dict[str, Any]:
     facts = dict(row.facts)
     if "session" in facts:
         facts["session"] = positions[facts["session"]]
     return {**facts, "results": [result.short for result in row.results.values()]}
 
 
-def _whole(result: Shown) -> dict[str, Any]:
+def _whole(result: ShownResult) -> dict[str, Any]:
     return {**result.short, **result.full, "older": result.older}
 
 
-def _metrics(results: Iterable[Shown]) -> dict[str, Any]:
+def _metrics(results: Iterable[ShownResult]) -> dict[str, Any]:
     """What was asked, and what can be asked and was not (``asked: false``)."""
     thresholds: dict[str, Any] = {}
     judges: dict[str, set[str]] = {}
@@ -126,9 +126,9 @@ def _metrics(results: Iterable[Shown]) -> dict[str, Any]:
     }
 
 
-def _unscored(rows: Iterable[TraceRow], sessions: Iterable[SessionRow]) -> list[dict[str, Any]]:
+def _unscored(rows: Iterable[ReportTrace], sessions: Iterable[ReportSession]) -> list[dict[str, Any]]:
     """Unscored results by why and cure, most first."""
-    found: dict[tuple[str, str], list[tuple[Shown, TraceRow | None]]] = {}
+    found: dict[tuple[str, str], list[tuple[ShownResult, ReportTrace | None]]] = {}
     for row in rows:
         for result in _without_score(row):
             found.setdefault((result.short["why"], cure(result.short["why"], row.cure)), []).append((result, row))
@@ -150,5 +150,5 @@ def _unscored(rows: Iterable[TraceRow], sessions: Iterable[SessionRow]) -> list[
     return sorted(entries, key=lambda entry: -entry["count"])
 
 
-def _without_score(unit: TraceRow | SessionRow) -> list[Shown]:
+def _without_score(unit: ReportTrace | ReportSession) -> list[ShownResult]:
     return [result for result in unit.results.values() if result.short["outcome"] == "unscored"]

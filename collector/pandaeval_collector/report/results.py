@@ -14,7 +14,7 @@ _SHOWN_ELSEWHERE = ("threshold", "success", "inclusion_probability", "per_trace_
 
 
 @dataclass(slots=True)
-class Shown:
+class ShownResult:
     """The newest revision of one metric's result about one unit, and what the older ones said. ``key``: the metric's,
     and the unit's id where a trace has several (turns); ``unit``: the unit's id."""
 
@@ -36,7 +36,7 @@ class Shown:
         return self.short.get("success") is False
 
 
-def shown(result: Result) -> Shown:
+def shown(result: Result) -> ShownResult:
     """A result for the page."""
     finding, unit = result.finding, result.unit
     scored = finding if isinstance(finding, Score) else None
@@ -72,7 +72,7 @@ def shown(result: Result) -> Shown:
         full["risks"] = _risks(finding.metadata.get("per_trace_signals") or {})
     whole = unit.id in (unit.trace_id, unit.session_id)
     key = short["metric"] if whole else f"{short['metric']} {unit.id}"
-    return Shown(str(key), unit.id, _present(short), _present(full), result.revision)
+    return ShownResult(str(key), unit.id, _present(short), _present(full), result.revision)
 
 
 def _risks(signals: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:

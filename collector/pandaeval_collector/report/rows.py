@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pandaeval_collector.report.results import Shown
+from pandaeval_collector.report.results import ShownResult
 
 NO_SCORE = 2.0
 
 
 @dataclass(slots=True)
 class _Judged:
-    results: dict[str, Shown] = field(default_factory=dict, init=False)
+    results: dict[str, ShownResult] = field(default_factory=dict, init=False)
 
-    def add(self, made: Shown) -> None:
+    def add(self, made: ShownResult) -> None:
         """Takes one result in; the newest revision stands."""
         known = self.results.get(made.key)
         if known is None:
@@ -36,7 +36,7 @@ class _Judged:
 
 
 @dataclass(slots=True)
-class TraceRow(_Judged):
+class ReportTrace(_Judged):
     """``facts``: what lists show; ``cure``: what to do if there is no content; ``place``: of the rest, in the spool;
     ``number``: position by start."""
 
@@ -63,7 +63,7 @@ class TraceRow(_Judged):
 
 
 @dataclass(slots=True)
-class SessionRow(_Judged):
+class ReportSession(_Judged):
     """A conversation, by the ids of its traces."""
 
     session_id: str

@@ -88,7 +88,7 @@ def _first(items: Any) -> list[Any]:
     return [item for _, item in zip(range(_LONGEST_LIST), items, strict=False)]
 
 
-class Texts:
+class TextPool:
     """The texts of one trace: each kept once, all together within ``room`` characters, which later texts feel."""
 
     def __init__(self, room: int) -> None:

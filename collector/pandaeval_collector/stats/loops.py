@@ -21,7 +21,7 @@ DEFAULT_WINDOW = 3
 
 
 @dataclass(slots=True)
-class Comparison:
+class OutputComparison:
     """The current output against one earlier one. ``index``: 0-based position in ``previous``. ``cosine_similarity``
     in -1..1 (0 for a zero vector), ``jaccard_similarity`` and ``hybrid_score`` in 0..1."""
 
@@ -37,7 +37,7 @@ class LoopDetection:
 
     score: float
     max_hybrid: float
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[OutputComparison, ...]
 
 
 def loop_detection(current: Any, previous: Sequence[Any], window: int = DEFAULT_WINDOW) -> LoopDetection:
@@ -61,7 +61,7 @@ def loop_detection(current: Any, previous: Sequence[Any], window: int = DEFAULT_
         other_embedding, other_tokens = _parts(previous[index])
         alike = cosine(embedding, other_embedding) or 0.0
         shared = jaccard(tokens, other_tokens)
-        comparisons.append(Comparison(index, alike, shared, max(0.0, alike) * shared))
+        comparisons.append(OutputComparison(index, alike, shared, max(0.0, alike) * shared))
     highest = max((comparison.hybrid_score for comparison in comparisons), default=0.0)
     return LoopDetection(1.0 - highest, highest, tuple(comparisons))
 

@@ -1,10 +1,11 @@
 """Everything that must survive, in one SQLite file: spans, decisions, results, sessions."""
 
+from pandaeval_collector.store.chunk_reader import ChunkReader
 from pandaeval_collector.store.chunks import StoreFullError
 from pandaeval_collector.store.directory import StoreBusyError
 from pandaeval_collector.store.expected import Expected
+from pandaeval_collector.store.outbox_batches import OutboxBatch, outbox_batches
 from pandaeval_collector.store.outgoing import DamagedError
-from pandaeval_collector.store.parcels import Parcel, parcels
 from pandaeval_collector.store.place import StoreGoneError
 from pandaeval_collector.store.responses import response_digest
 from pandaeval_collector.store.rows import (
@@ -22,24 +23,23 @@ from pandaeval_collector.store.rows import (
     WriteSet,
 )
 from pandaeval_collector.store.schema import NewerStoreError
-from pandaeval_collector.store.shelf import Shelf
 from pandaeval_collector.store.store import Store
 
 __all__ = [
     "Chunk",
+    "ChunkReader",
     "DamagedError",
     "Expected",
     "Job",
     "JobEnd",
     "JobRow",
     "NewerStoreError",
+    "OutboxBatch",
     "OutboxRow",
-    "Parcel",
     "ResponseRow",
     "ResultRow",
     "SeriesRow",
     "SessionTraceRow",
-    "Shelf",
     "Store",
     "StoreBusyError",
     "StoreFullError",
@@ -47,6 +47,6 @@ __all__ = [
     "StoredSeries",
     "TraceRow",
     "WriteSet",
-    "parcels",
+    "outbox_batches",
     "response_digest",
 ]

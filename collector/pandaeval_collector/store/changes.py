@@ -12,7 +12,7 @@ import orjson
 from pandaeval_collector.store import jobs, numbers, tally
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.clock import Times
-from pandaeval_collector.store.parcels import Parcel
+from pandaeval_collector.store.outbox_batches import OutboxBatch
 from pandaeval_collector.store.responses import BLOCK_BITS
 from pandaeval_collector.store.rows import ResultRow, TraceRow, WriteSet, pack_ids
 
@@ -189,17 +189,18 @@ def _was_replaced(connection: sqlite3.Connection, row: ResultRow, about: int, se
     return bool(seq != newest)
 
 
-def _put_out(connection: sqlite3.Connection, parcels: Sequence[Parcel], now: float) -> None:
-    """Each item has a number, and a parcel that of its last one: a cursor may stand inside."""
+def _put_out(connection: sqlite3.Connection, batches: Sequence[OutboxBatch], now: float) -> None:
+    """Numbers the items and inserts a row for each batch under the number of its last item; the cursor of an exporter
+    may point into the middle of a batch."""
     first = _next(connection, "outbox")
-    ends = itertools.accumulate((parcel.items for parcel in parcels), initial=first - 1)
+    ends = itertools.accumulate((batch.items for batch in batches), initial=first - 1)
     next(ends)
     insert(
         connection,
         "outbox (seq, signal, created_at, body, size, items)",
         [
             (seq, each.signal, now, each.packed, len(each.packed), each.items)
-            for seq, each in zip(ends, parcels, strict=True)
+            for seq, each in zip(ends, batches, strict=True)
         ],
     )
 

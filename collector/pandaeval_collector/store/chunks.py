@@ -12,11 +12,11 @@ import zstandard
 
 from pandaeval_collector.store.access import Access
 from pandaeval_collector.store.bulk import insert
+from pandaeval_collector.store.chunk_reader import chunk_contents
 from pandaeval_collector.store.commits import keep_newest, newest_chunk
-from pandaeval_collector.store.packing import pack, unpack
-from pandaeval_collector.store.part import Part
+from pandaeval_collector.store.compression import pack, unpack
 from pandaeval_collector.store.rows import Chunk
-from pandaeval_collector.store.shelf import contents
+from pandaeval_collector.store.table_group import TableGroup
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class StoreFullError(RuntimeError):
     """The disk budget (``store.max_bytes``) is used up; refusing is better than dropping what was acknowledged."""
 
 
-class Chunks(Part):
+class ChunkTables(TableGroup):
     """Chunks of traces, within ``max_bytes`` of disk for the whole store."""
 
     def __init__(self, access: Access, max_bytes: int) -> None:
@@ -64,7 +64,7 @@ class Chunks(Part):
 
     def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
         """The same, each under its id."""
-        return contents(self._reader(), ids)
+        return chunk_contents(self._reader(), ids)
 
     def open_chunks(self) -> Iterator[Chunk]:
         """Chunks of traces that were not decided yet, in order of arrival: what a restart resumes from."""

@@ -10,23 +10,23 @@ import orjson
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.access import Access
 from pandaeval_collector.store.changes import apply
-from pandaeval_collector.store.part import Part
-from pandaeval_collector.store.responses import Responses
+from pandaeval_collector.store.responses import ResponseTables
 from pandaeval_collector.store.rows import READ_BYTES, ResultRow, WriteSet, decided
 from pandaeval_collector.store.seen import Remembering, Seen
+from pandaeval_collector.store.table_group import TableGroup
 from pandaeval_otel.assembly import Decided
 
 _RESULT = "id, unit, metric, revision, body, counted, seq"
 
 
-class Decisions(Part):
+class DecisionTables(TableGroup):
     """Decided traces and results; most traces that are new are known to be so without the disk."""
 
     def __init__(self, access: Access) -> None:
         super().__init__(access)
         self._seen = Seen()
         self._remembering = Remembering(self._seen, self._scan, "SELECT trace_id FROM traces INDEXED BY traces_by_id")
-        self.responses = Responses(access)
+        self.responses = ResponseTables(access)
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
         """What is remembered of those of the given traces that were decided before."""

@@ -68,11 +68,11 @@ class Expected:
         return found
 
     def giving(self, response_ids: Collection[str]) -> list[SessionTraceRow]:
-        """See :meth:`Responses.giving`."""
+        """See :meth:`ResponseTables.giving`."""
         return self._linked(self._store.responses.giving(response_ids), response_ids, continued=False)
 
     def continuing(self, response_ids: Collection[str]) -> list[SessionTraceRow]:
-        """See :meth:`Responses.continuing`."""
+        """See :meth:`ResponseTables.continuing`."""
         return self._linked(self._store.responses.continuing(response_ids), response_ids, continued=True)
 
     def held(self, trace_id: bytes) -> tuple[str, tuple[int, ...]] | None:

@@ -15,9 +15,9 @@ from pandaeval_collector.instrument import Attributes
 from pandaeval_collector.series import folded
 from pandaeval_collector.store import tally
 from pandaeval_collector.store.changes import drop_unsent, forget_sent
-from pandaeval_collector.store.parcels import opened
-from pandaeval_collector.store.part import Part
+from pandaeval_collector.store.outbox_batches import batch_items
 from pandaeval_collector.store.rows import READ_BYTES, OutboxRow, StoredSeries
+from pandaeval_collector.store.table_group import TableGroup
 from pandaeval_otel.names import MAX_NAME_CHARS, bounded
 
 _MOVED_AT_ONCE = 200
@@ -47,7 +47,7 @@ def _is_other(written: str) -> bool:
     return folded(attributes) == attributes
 
 
-class Outgoing(Part):
+class OutboxTables(TableGroup):
     """The outbox of each signal, score series, and the label values that they may have."""
 
     def outbox_after(self, signal: str, seq: int, limit: int = 1000) -> list[OutboxRow]:
@@ -61,7 +61,7 @@ class Outgoing(Part):
         size = 0
         for last, count, packed in rows:
             try:
-                items = [packed] if count is None else opened(count, packed)
+                items = [packed] if count is None else batch_items(count, packed)
             except (zstandard.ZstdError, struct.error) as error:
                 if found:
                     break

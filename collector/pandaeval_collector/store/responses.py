@@ -9,9 +9,9 @@ import orjson
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.access import Access
-from pandaeval_collector.store.part import Part
 from pandaeval_collector.store.rows import ResponseRow, SessionTraceRow
 from pandaeval_collector.store.seen import Remembering, Seen
+from pandaeval_collector.store.table_group import TableGroup
 
 BLOCK_BITS = 15
 """Rows lie in blocks of so many trace numbers, each in order of digests: new ones go to a few pages at the end, and a
@@ -21,7 +21,7 @@ MANY = 64
 make each trace dearer than the one before."""
 
 
-class Responses(Part):
+class ResponseTables(TableGroup):
     """Digests of response ids; most that nobody else knows are known to be so without the disk."""
 
     def __init__(self, access: Access) -> None:

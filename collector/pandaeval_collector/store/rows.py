@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from pandaeval_collector.store.parcels import Parcel
+from pandaeval_collector.store.outbox_batches import OutboxBatch
 from pandaeval_otel.assembly import Decided
 
 READ_BYTES = 4 << 20
@@ -171,7 +171,7 @@ class WriteSet:
     """Traces that belong to no session any more."""
     touched: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
-    outbox: list[Parcel] = field(default_factory=list)
+    outbox: list[OutboxBatch] = field(default_factory=list)
     series: list[SeriesRow] = field(default_factory=list)
     labels: list[tuple[str, str]] = field(default_factory=list)
     jobs: list[JobRow] = field(default_factory=list)

@@ -9,11 +9,11 @@ from concurrent.futures import Future
 import orjson
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.part import Part
 from pandaeval_collector.store.rows import SessionTraceRow
+from pandaeval_collector.store.table_group import TableGroup
 
 
-class Sessions(Part):
+class SessionTables(TableGroup):
     """Sessions by their ids. They come into the store with decisions, but for :meth:`endings`, that come with spans."""
 
     def session_traces(self, session_id: str) -> list[SessionTraceRow]:

@@ -13,18 +13,18 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pandaeval_collector.store.access import Access
-from pandaeval_collector.store.chunks import Chunks
+from pandaeval_collector.store.chunks import ChunkTables
 from pandaeval_collector.store.clock import KEY, StoreClock
 from pandaeval_collector.store.connection import FILE_NAME, Durability, create
-from pandaeval_collector.store.decisions import Decisions
+from pandaeval_collector.store.decisions import DecisionTables
 from pandaeval_collector.store.directory import Directory
 from pandaeval_collector.store.forgetting import forget
 from pandaeval_collector.store.jobs import Jobs
-from pandaeval_collector.store.outgoing import Outgoing
-from pandaeval_collector.store.sessions import Sessions
+from pandaeval_collector.store.outgoing import OutboxTables
+from pandaeval_collector.store.sessions import SessionTables
 
 
-class Store(Chunks, Decisions, Sessions, Outgoing):
+class Store(ChunkTables, DecisionTables, SessionTables, OutboxTables):
     """One data directory. ``durability``: ``full`` survives power cuts, ``normal`` process crashes (the last commits
     may be lost at a power cut), ``off`` nothing (for temporary stores)."""
 

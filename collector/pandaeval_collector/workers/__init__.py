@@ -2,6 +2,6 @@
 
 from pandaeval_collector.workers.pool import Workers
 from pandaeval_collector.workers.process import WorkerStartError
-from pandaeval_collector.workers.wire import Setup
+from pandaeval_collector.workers.wire import WorkerSetup
 
-__all__ = ["Setup", "WorkerStartError", "Workers"]
+__all__ = ["WorkerSetup", "WorkerStartError", "Workers"]

@@ -23,7 +23,7 @@ from pandaeval_collector.line.understanding import Understanding
 from pandaeval_collector.runtime import failpoints
 from pandaeval_collector.runtime.garbage import spare_the_garbage_collector
 from pandaeval_collector.runtime.logs import set_up
-from pandaeval_collector.store import Shelf
+from pandaeval_collector.store import ChunkReader
 from pandaeval_collector.workers import wire
 
 
@@ -82,9 +82,9 @@ def _go_first() -> None:
         Path("/proc/self/oom_score_adj").write_text("500")
 
 
-def _open(setup: wire.Setup) -> Understanding:
+def _open(setup: wire.WorkerSetup) -> Understanding:
     set_up(setup.log_level)
-    understanding = Understanding(Shelf(setup.store), Evaluator(load(setup.embedding), setup.settings))
+    understanding = Understanding(ChunkReader(setup.store), Evaluator(load(setup.embedding), setup.settings))
     spare_the_garbage_collector()
     return understanding
 

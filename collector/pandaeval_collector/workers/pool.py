@@ -10,7 +10,7 @@ from functools import partial
 from pandaeval_collector.line.understanding import NotUnderstoodError, Ready
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_collector.workers.process import Worker, WorkerEndedError
-from pandaeval_collector.workers.wire import Setup, pack_due, raise_error, unpack_answer
+from pandaeval_collector.workers.wire import WorkerSetup, pack_due, raise_error, unpack_answer
 from pandaeval_otel.assembly import DueTrace
 
 _log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ _ALONE = 3
 class Workers:
     """Implements :class:`pandaeval_collector.line.understanding.Understands`. On one event loop."""
 
-    def __init__(self, number: int, setup: Setup, environ: Mapping[str, str], telemetry: Telemetry) -> None:
+    def __init__(self, number: int, setup: WorkerSetup, environ: Mapping[str, str], telemetry: Telemetry) -> None:
         self._changed = asyncio.Event()
         self._stopping = False
         self._told = False

@@ -16,12 +16,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.evaluator import Settings
+from pandaeval_collector.evaluator import EvaluatorSettings
 from pandaeval_collector.line import understanding
 from pandaeval_collector.line.hints import Lacking
 from pandaeval_collector.line.members import Lost, Member
 from pandaeval_collector.line.understanding import NotUnderstoodError, Understood
-from pandaeval_collector.result import Evaluator, Result, Unit
+from pandaeval_collector.result import EvaluatorInfo, Result, Unit
 from pandaeval_collector.score import Assumed, Score, Unscored
 from pandaeval_collector.store import JobRow
 from pandaeval_otel.assembly import DueTrace
@@ -41,17 +41,17 @@ def _by_constructor(kind: type[Any]) -> Callable[[Any], tuple[type[Any], Any]]:
 
 
 # What an answer is made of comes out of a pickle by its constructor: an object of a compiled class is never without.
-for _kind in (Assumed, Evaluator, JobRow, Lacking, Lost, Member, Result, Score, Unit, Unscored):
+for _kind in (Assumed, EvaluatorInfo, JobRow, Lacking, Lost, Member, Result, Score, Unit, Unscored):
     copyreg.pickle(_kind, _by_constructor(_kind))
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class WorkerSetup:
     """What a worker is told at its start: the store's directory, how to embed, what to score, how much to log."""
 
     store: Path
     embedding: str
-    settings: Settings
+    settings: EvaluatorSettings
     log_level: int = 0
 
     def pack(self) -> bytes:
@@ -62,7 +62,7 @@ class OtherEditionError(RuntimeError):
     """The program on disk is not the one that started this process."""
 
 
-def unpack_setup(body: bytes) -> Setup:
+def unpack_setup(body: bytes) -> WorkerSetup:
     """Raises :class:`OtherEditionError`."""
     edition, setup = pickle.loads(body)  # noqa: S301 - from our parent
     if edition != EDITION:

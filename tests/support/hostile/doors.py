@@ -5,6 +5,7 @@ Each returns what was answered, as ``HTTP 413`` or ``gRPC INVALID_ARGUMENT``; ``
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import socket
@@ -12,8 +13,7 @@ import time
 from collections.abc import Iterable
 
 import grpc
-import h2.config
-import h2.connection
+from support.half_sent import HalfSender
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
@@ -75,55 +75,18 @@ def half_sent(target: str, streams: int, size: int, hold_s: float) -> list[str]:
     """Calls over one connection that announce a message of ``size`` bytes and send all of it but one byte, as far as
     the server's windows let them; then nothing until ``hold_s`` seconds are over. Returns one entry per stream that the
     server ended within that time."""
+    return asyncio.run(_half_sent(target, streams, size, hold_s))
+
+
+async def _half_sent(target: str, streams: int, size: int, hold_s: float) -> list[str]:
     host, port = target.rsplit(":", 1)
-    with contextlib.closing(socket.create_connection((host, int(port)), PATIENCE_S)) as connection:
-        machine = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
-        machine.initiate_connection()
-        pending = {
-            _begin(machine, target): b"\0" + size.to_bytes(4, "big") + b"\0" * (size - 1) for _ in range(streams)
-        }
-        connection.settimeout(0.05)
-        ended: list[str] = []
-        until = time.monotonic() + hold_s
-        while time.monotonic() < until:
-            _send_what_fits(machine, pending)
-            try:
-                connection.sendall(machine.data_to_send())
-                data = connection.recv(65536)
-            except TimeoutError:
-                continue
-            except OSError:
-                break
-            if not data:
-                break
-            for event in machine.receive_data(data):
-                stream = getattr(event, "stream_id", None)
-                if type(event).__name__ in ("StreamEnded", "StreamReset") and stream in pending:
-                    del pending[stream]
-                    ended.append(type(event).__name__)
-        return ended
-
-
-def _begin(machine: h2.connection.H2Connection, target: str) -> int:
-    stream = machine.get_next_available_stream_id()
-    headers = [
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":path", TRACES),
-        (":authority", target),
-        ("te", "trailers"),
-        ("content-type", "application/grpc"),
-    ]
-    machine.send_headers(stream, headers)
-    return stream
-
-
-def _send_what_fits(machine: h2.connection.H2Connection, pending: dict[int, bytes]) -> None:
-    for stream, rest in list(pending.items()):
-        room = min(machine.local_flow_control_window(stream), machine.max_outbound_frame_size, len(rest))
-        if room > 0:
-            machine.send_data(stream, rest[:room])
-            pending[stream] = rest[room:]
+    async with HalfSender(host, int(port)) as sender:
+        calls = [asyncio.create_task(sender.call(TRACES, size, size - 1)) for _ in range(streams)]
+        await asyncio.wait([sender.listening], timeout=hold_s)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        return [*sender.ended.values()]
 
 
 def stalled(address: str, requests: Iterable[bytes], hold_s: float) -> list[str]:

@@ -8,24 +8,10 @@ import zlib
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from support.wire_bytes import field
 
 NOW_NS = 1_790_000_000 * 10**9
 RESOURCE_SPANS, SCOPE_SPANS, SPANS, EVENTS, LINKS, ATTRIBUTES = 1, 2, 2, 11, 13, 9
-
-
-def field(number: int, content: bytes) -> bytes:
-    """A length-delimited protobuf field."""
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-def varint(value: int) -> bytes:
-    """A protobuf varint."""
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
 
 
 def empty_resources(number: int) -> bytes:

@@ -219,4 +219,5 @@ def test_what_a_judge_is_asked_about_is_checked(run: Run, tmp_path: Path, text: 
 def test_a_share_of_what_is_not_suspicious_is_fine(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("judge: {when: suspicious, sample: 0.05, only: {attributes: {tenant: gold}}}\n")
-    run("config", "check", str(path))
+    _, err = run("config", "check", str(path))
+    assert not err

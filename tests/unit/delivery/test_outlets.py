@@ -16,7 +16,7 @@ from pandaeval_collector.exporters import RetryLaterError, Surroundings
 from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters._otlp.items import ItemExporter
 from pandaeval_collector.exporters.jsonl import JsonlExporter
-from pandaeval_collector.store import OutboxRow, Store, WriteSet, parcels
+from pandaeval_collector.store import OutboxRow, Store, WriteSet, outbox_batches
 from pandaeval_collector.telemetry import Telemetry
 from support.doors import until
 
@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def put(store: Store, signal: str, rows: int, size: int = 100) -> None:
     items = [random.randbytes(size) for _ in range(rows)]
-    store.commit(WriteSet(outbox=[*parcels(signal, items)])).result()
+    store.commit(WriteSet(outbox=[*outbox_batches(signal, items)])).result()
 
 
 def names(store: Store, **environ: str) -> set[str]:
@@ -91,7 +91,9 @@ class TestBounds:
         monkeypatch.setattr(module, "_MAX_AGE_S", -1.0)
         await outlets.start()
         await until(lambda: store.outbox_bytes() == 0)
-        await until(lambda: self.dropped() == {"too_old": 2500})
+        await until(lambda: bool(self.dropped()))
+        assert self.dropped() == {"too_old": 2500}
+        assert store.outbox_waiting("traces", 0) == 0
 
     async def test_what_waits_is_shown(self, store: Store, outlets: Outlets) -> None:
         put(store, "logs", 3)
@@ -101,7 +103,8 @@ class TestBounds:
             found = (m for m in self.telemetry.measures() if m.instrument.name == "pandaeval.queue.size")
             return {dict(measure.attributes)["pandaeval.queue"]: measure.value for measure in found}
 
-        await until(lambda: waiting() == {"outbox.logs": 3, "outbox.traces": 0})
+        await until(lambda: bool(waiting().get("outbox.logs")))
+        assert waiting() == {"outbox.logs": 3, "outbox.traces": 0}
 
     @pytest.mark.parametrize(
         ("held", "size", "room"),

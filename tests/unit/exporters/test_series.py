@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 from pandaeval_collector.delivery.emitter import Emitter
-from pandaeval_collector.result import Evaluator, Result
+from pandaeval_collector.result import EvaluatorInfo, Result
 from pandaeval_collector.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.series import CAPS, INSTRUMENTS, MAX_SERIES, OTHER, Increment, Labels, increments
 from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet
@@ -103,7 +103,7 @@ class TestHistogram:
 class TestNames:
     def test_a_long_name_is_cut_wherever_it_becomes_a_label(self) -> None:
         long = "n" * (1 << 20)
-        judge = Evaluator("llm", "1", long)
+        judge = EvaluatorInfo("llm", "1", long)
         changes = WriteSet()
         labels = Labels()
         made = result(agent=long, service=long, environment=long, revision=2, evaluator=judge, tokens=3)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from pandaeval_collector.errors import UserError
-from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judging.hiding import hider
-from pandaeval_collector.judging.packing import Packer
+from pandaeval_collector.judging.job_traces import JobTraceLoader
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.store import Store
 from support.embedder import WordEmbedder
@@ -42,7 +42,7 @@ def test_what_cannot_be_had_is_refused_at_the_start(name: str) -> None:
 def test_what_is_hidden_is_part_of_the_id() -> None:
     def id_of(**fields: object) -> str:
         judge = JudgeSettings("m", **fields)  # type: ignore[arg-type]
-        evaluator = Evaluator(WordEmbedder(), Settings({"trace.confidence"}, judge=judge))
+        evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=judge))
         return evaluator.judged(trace())[1][0].id
 
     assert len({id_of(), id_of(secrets=False), id_of(pii=True), id_of(custom=("a:b",))}) == 4
@@ -50,10 +50,10 @@ def test_what_is_hidden_is_part_of_the_id() -> None:
 
 def test_metrics_see_no_more_of_a_trace_than_the_pack_shows(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
-    evaluator = Evaluator(WordEmbedder(), Settings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
     store.commit(Line(store, evaluator).decide([stored(store, Composer(5).trace())]).changes).result()
     [job] = store.jobs.lease(1e12, 1, 60.0).result()
-    packer = Packer(store, lambda text: "█" * len(text))
+    packer = JobTraceLoader(store, lambda text: "█" * len(text))
     packed = packer(job)
     packer.close()
     store.close()

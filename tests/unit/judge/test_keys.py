@@ -10,7 +10,7 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # as the collecto
 litellm = pytest.importorskip("litellm")
 
 from pandaeval_collector.judge.keys import missing_key  # noqa: E402
-from pandaeval_collector.judge.provider import Caller  # noqa: E402
+from pandaeval_collector.judge.provider import ProviderCaller  # noqa: E402
 
 # What pydantic says of litellm's types is not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore:Item 'summary' on TypedDict:UserWarning")
@@ -56,7 +56,7 @@ async def _allowed(model: str, answered: bool = False) -> None:
 
 
 async def test_it_is_denied_without_a_try() -> None:
-    answer = await Caller(_SETUP).answer(_CALL, _allowed)
+    answer = await ProviderCaller(_SETUP).answer(_CALL, _allowed)
     assert (answer["ok"], answer["failure"], answer["message"]) == (False, "denied", "OPENAI_API_KEY is not set")
 
 
@@ -68,8 +68,8 @@ async def test_a_key_or_a_fallback_that_has_one_is_tried(monkeypatch: pytest.Mon
 
     monkeypatch.setenv("OWN", "k")
     own = {**_SETUP, "api_key_env": "OWN", "api_base": "http://127.0.0.1:9"}
-    assert (await Caller(own).answer(_CALL, allowed))["failure"] != "denied"
+    assert (await ProviderCaller(own).answer(_CALL, allowed))["failure"] != "denied"
     elsewhere = {**_SETUP, "fallbacks": ["hosted_vllm/any"], "retries": 0}
     monkeypatch.setenv("HOSTED_VLLM_API_BASE", "http://127.0.0.1:9")
-    await Caller(elsewhere).answer(_CALL, allowed)
+    await ProviderCaller(elsewhere).answer(_CALL, allowed)
     assert len(tried) >= 2

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.errors import UserError
-from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Question, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack
@@ -41,7 +41,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def _evaluator() -> Evaluator:
-    return Evaluator(WordEmbedder(), Settings(judge=JudgeSettings(MODEL)))
+    return Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(MODEL)))
 
 
 def _question(name: str) -> Question:

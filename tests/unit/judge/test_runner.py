@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judging import Patience, Runner
 from pandaeval_collector.line.line import Decision, Line
@@ -53,7 +53,9 @@ class Jobs:
         self.caller = caller
         self.store = Store(folder, "off")
         judge = JudgeSettings(model, delay=0.0)
-        self.evaluator = Evaluator(WordEmbedder(), Settings({CONFIDENCE, "session.agent_consistency"}, judge=judge))
+        self.evaluator = Evaluator(
+            WordEmbedder(), EvaluatorSettings({CONFIDENCE, "session.agent_consistency"}, judge=judge)
+        )
         self.line = Line(self.store, self.evaluator)
         self.telemetry = Telemetry()
         self._lock = asyncio.Lock()

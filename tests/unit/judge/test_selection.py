@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.score import Score, Why
@@ -29,7 +29,7 @@ CONFIDENCE = "trace.confidence"
 
 def _evaluator(selection: Selection, *metrics: str) -> Evaluator:
     return Evaluator(
-        WordEmbedder(), Settings(set(metrics) or {CONFIDENCE}, judge=JudgeSettings("m", selection=selection))
+        WordEmbedder(), EvaluatorSettings(set(metrics) or {CONFIDENCE}, judge=JudgeSettings("m", selection=selection))
     )
 
 

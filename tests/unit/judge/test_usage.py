@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pandaeval_collector.judge.call import Call
-from pandaeval_collector.judge.usage import Usage, believed, estimated
+from pandaeval_collector.judge.usage import AnswerUsage, believed, estimated
 
 PRICE = (1e-5, 1e-4)
 CALL = Call("m", [{"role": "system", "content": "x" * 3996}], 40)  # 1000 tokens
 TEXT = "y" * 396  # 100 tokens
-ESTIMATE = Usage(1000, 40, 1000 * 1e-5 + 40 * 1e-4, stated=False)
+ESTIMATE = AnswerUsage(1000, 40, 1000 * 1e-5 + 40 * 1e-4, stated=False)
 
 
 def _stated(prompt: Any, completion: Any, cost: Any = None) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def _stated(prompt: Any, completion: Any, cost: Any = None) -> dict[str, Any]:
 
 
 def test_what_can_be_true_is_believed() -> None:
-    assert believed(_stated(1200, 90, 0.02), CALL, TEXT, PRICE) == Usage(1200, 90, 0.02)
+    assert believed(_stated(1200, 90, 0.02), CALL, TEXT, PRICE) == AnswerUsage(1200, 90, 0.02)
     assert believed(_stated(1200, 390, 0.02), CALL, TEXT, PRICE).completion_tokens == 390, "thoughts count"
     assert believed(_stated(1200, 90, 0.002), CALL, TEXT, PRICE).cost_usd == 0.002, "a cached prompt is cheap"
 
@@ -41,7 +41,7 @@ def test_nor_are_others(stated: dict[str, Any]) -> None:
 
 
 def test_an_empty_answer_may_have_taken_nothing() -> None:
-    assert believed(_stated(1000, 0), CALL, "", PRICE) == Usage(1000, 0, pytest.approx(0.01))
+    assert believed(_stated(1000, 0), CALL, "", PRICE) == AnswerUsage(1000, 0, pytest.approx(0.01))
 
 
 @pytest.mark.parametrize("cost", [None, 0, -0.01, 1e-9, 1e9, "0.01", True, float("nan"), float("inf"), -float("inf")])

@@ -9,14 +9,14 @@ from typing import Any
 
 import orjson
 import pytest
-from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.judging import Runner
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.store import Store, response_digest
-from pandaeval_collector.store.responses import BLOCK_BITS, Responses
+from pandaeval_collector.store.responses import BLOCK_BITS, ResponseTables
 from pandaeval_collector.store.schema import MIGRATIONS
 from pandaeval_collector.telemetry import Telemetry
 from support.chained import turn
@@ -288,7 +288,7 @@ class TestFiles:
         assert noted == {1, 2, 3}
 
     def test_every_result_of_a_file_names_the_session(self) -> None:
-        with FileRun(Evaluator(WordEmbedder(), Settings())) as run:
+        with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings())) as run:
             # More than fit into one decision lie between the first and the second turn.
             between = [turn(number, start=2) for number in range(100, 400)]
             for each in (ONE, *between, turn(2, ["resp_2"], "resp_1", start=9)):
@@ -304,7 +304,7 @@ class TestJudged:
     def test_a_conversation_is_judged_whole_or_not_at_all(self, tmp_path: Path, when: Any) -> None:
         """By what is stored and by the file, turn by turn."""
         half = JudgeSettings("m", selection=Selection(share=0.5, when=when))
-        evaluator = Evaluator(WordEmbedder(), Settings({"trace.confidence"}, judge=half))
+        evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=half))
         store = Store(tmp_path, "off")
         line = Line(store, evaluator)
         found = set()
@@ -332,7 +332,7 @@ class TestJudged:
     async def test_what_a_judge_says_of_a_first_turn_counts_in_its_session(self, tmp_path: Path) -> None:
         """Though it stood alone when it was asked about."""
         store, metrics = Store(tmp_path, "off"), {"trace.confidence", "session.agent_consistency"}
-        evaluator = Evaluator(WordEmbedder(), Settings(metrics, judge=JudgeSettings("m", delay=0.0)))
+        evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(metrics, judge=JudgeSettings("m", delay=0.0)))
         line = Line(store, evaluator)
 
         async def settle(decide: Callable[[], Decision]) -> None:
@@ -361,13 +361,13 @@ def inspected(turns: list[MadeTrace]) -> list[Trace]:
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[list[bytes]]:
     """Which responses the disk is asked for, from now on."""
     asked: list[list[bytes]] = []
-    read = Responses._read
+    read = ResponseTables._read
 
-    def watched(responses: Responses, digests: Any, continued: bool) -> Any:
+    def watched(responses: ResponseTables, digests: Any, continued: bool) -> Any:
         asked.append(sorted(digests))
         return read(responses, digests, continued)
 
-    monkeypatch.setattr(Responses, "_read", watched)
+    monkeypatch.setattr(ResponseTables, "_read", watched)
     return asked
 
 

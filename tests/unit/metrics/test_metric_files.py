@@ -11,8 +11,8 @@ from pandaeval_collector.embedding.plain import plain
 from pandaeval_collector.metric import (
     EarlierOutput,
     SessionContext,
+    SessionSignal,
     SessionView,
-    Signal,
     Texts,
     TraceContext,
     TraceSummary,
@@ -126,14 +126,14 @@ class TestLoopDetection:
         assert comparisons[0]["hybrid_score"] == 0.0, "near in meaning, but no word shared"
 
 
-def summary(crashed: bool = False, **signals: Signal) -> TraceSummary:
+def summary(crashed: bool = False, **signals: SessionSignal) -> TraceSummary:
     return TraceSummary("a" * 32, "d", crashed, signals)
 
 
-SCORED = Signal("scored", 0.9)
-LOST = Signal("unscored", None, "judge_failed")
-BLANK = Signal("unscored", None, "no_content")
-ASSUMED = Signal("assumed")
+SCORED = SessionSignal("scored", 0.9)
+LOST = SessionSignal("unscored", None, "judge_failed")
+BLANK = SessionSignal("unscored", None, "no_content")
+ASSUMED = SessionSignal("assumed")
 
 
 class TestSessions:
@@ -142,7 +142,7 @@ class TestSessions:
         return RELIABILITY.evaluate(SessionView("s", traces), context)
 
     def test_takes_the_worst_seriously(self) -> None:
-        found = self.ask(summary(coherence=SCORED), summary(coherence=Signal("scored", 0.1)))
+        found = self.ask(summary(coherence=SCORED), summary(coherence=SessionSignal("scored", 0.1)))
         assert isinstance(found, Score)
         assert found.value == pytest.approx(0.1)
         assert found.metadata["band"] == "high_risk"
@@ -190,7 +190,9 @@ class TestSessions:
         assert found.why == "insufficient_evidence"
 
     def test_consistency_of_a_sure_agent(self) -> None:
-        view = SessionView("s", (summary(confidence=Signal("scored", 1.0), coherence=Signal("scored", 0.0)),))
+        view = SessionView(
+            "s", (summary(confidence=SessionSignal("scored", 1.0), coherence=SessionSignal("scored", 0.0)),)
+        )
         found = CONSISTENCY.evaluate(view, SessionContext(0.5, frozenset({"confidence", "coherence"}), {}, ()))
         assert isinstance(found, Score)
         assert found.value == 1.0, "confidence 1.0 hides everything: documented, and why reliability stands beside it"

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection
 from pathlib import Path
 
-from pandaeval_collector.evaluator import Evaluator, JudgeSettings, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judging import Patience, Runner
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.pipeline.judge_wait import Awaited
@@ -91,13 +91,13 @@ def test_at_the_end_all_are_let_go() -> None:
 
 async def test_a_session_is_scored_once_though_its_judge_is_slow(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
-    settings = Settings({"trace.confidence", "session.agent_consistency"}, judge=JudgeSettings("m", delay=0.0))
+    settings = EvaluatorSettings({"trace.confidence", "session.agent_consistency"}, judge=JudgeSettings("m", delay=0.0))
     evaluator = Evaluator(WordEmbedder(), settings)
     line = Line(store, evaluator)
     clock = [0.0]
     pipeline = Pipeline(store, line, Timing(upkeep=1e9, judge_wait=600.0), clock=lambda: clock[0])
     caller = ScriptedConfidence()
-    runner = Runner(store, line, evaluator, caller, pipeline.settle, Telemetry(), Patience())
+    runner = Runner(store, line, evaluator, caller, pipeline.commit, Telemetry(), Patience())
     await pipeline.start()
     composer = Composer(5)
     made = [in_session(composer.trace(), "s") for _ in range(6)]

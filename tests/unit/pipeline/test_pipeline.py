@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pandaeval_collector.evaluator.evaluator as evaluator_module
-import pandaeval_collector.pipeline.pipeline as pipeline_module
+import pandaeval_collector.pipeline.retries as retries_module
 import pytest
 from pandaeval_collector.metric import registry
 from pandaeval_collector.pipeline.accounting import residual
@@ -275,7 +275,7 @@ class TestTrouble:
     async def test_a_disk_that_fails_is_waited_for(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
     ) -> None:
-        monkeypatch.setattr(pipeline_module, "_RETRY_S", 0.01)
+        monkeypatch.setattr(retries_module, "_RETRY_S", 0.01)
         failures = failing_disk(monkeypatch)
         traces = in_one_session(3)
         async with RunningLine(tmp_path) as line:
@@ -290,7 +290,7 @@ class TestTrouble:
     async def test_it_stops_while_the_disk_fails_and_goes_on_at_the_next_start(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr(pipeline_module, "_RETRY_S", 0.01)
+        monkeypatch.setattr(retries_module, "_RETRY_S", 0.01)
         failures = failing_disk(monkeypatch)
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path) as line:
@@ -346,6 +346,7 @@ class TestTrouble:
             await line.send(trace)
             line.now += QUIET
             await until(lambda: bool(line.of(trace, "coherence")))
+            assert line.pipeline.is_tidying, "it was scored meanwhile"
             held.set_result(0)
 
     async def test_a_stop_does_not_wait_until_all_is_dropped(

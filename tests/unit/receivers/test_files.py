@@ -16,6 +16,7 @@ import zstandard
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from pandaeval_collector.receivers.files import BadLine, Input, Request, UnusableInputError
+from support.wire_bytes import varint
 
 LINE = json.dumps(
     {"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "a" * 32, "spanId": "b" * 16, "name": "chat"}]}]}]}
@@ -64,15 +65,7 @@ def _protobuf() -> tuple[bytes, bytes]:
     return spans.SerializeToString(), logs.SerializeToString()
 
 
-def _varint(size: int) -> bytes:
-    out = b""
-    while size > 0x7F:
-        out += bytes((size & 0x7F | 0x80,))
-        size >>= 7
-    return out + bytes((size,))
-
-
-@pytest.mark.parametrize("prefix", [lambda n: n.to_bytes(4, "big"), _varint], ids=["collector", "varint"])
+@pytest.mark.parametrize("prefix", [lambda n: n.to_bytes(4, "big"), varint], ids=["collector", "varint"])
 def test_length_delimited_protobuf(tmp_path: Path, prefix: Callable[[int], bytes]) -> None:
     file = tmp_path / "traces.pb"
     file.write_bytes(b"".join(prefix(len(data)) + data for data in _protobuf()))

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pandaeval_collector.report.text import Texts, clean, clean_json, cut, excerpt, pruned, written
+from pandaeval_collector.report.text import TextPool, clean, clean_json, cut, excerpt, pruned, written
 
 any_text = st.text(st.characters(codec=None, categories=None))
 any_value = st.recursive(
@@ -67,7 +67,7 @@ def test_pruning_says_what_is_missing() -> None:
 
 
 def test_texts_are_kept_once_and_within_their_room() -> None:
-    texts = Texts(1000)
+    texts = TextPool(1000)
     assert texts.add("system prompt") == texts.add("system prompt") == 0
     for number in range(50):
         texts.add(f"{number} " + "y" * 5000)

@@ -30,9 +30,13 @@ def disarmed() -> Iterator[None]:
 
 
 def test_nothing_happens_when_nothing_is_armed() -> None:
+    """Nothing is raised, and no process ends: what is armed afterwards counts its passages from then on."""
     arm({})
     for point in POINTS:
         reach(point)
+    arm({VARIABLE: "after_commit:1:raise"})
+    with pytest.raises(FailPointError):
+        reach("after_commit")
 
 
 def test_it_fires_once_at_the_given_passage() -> None:

@@ -14,17 +14,17 @@ import pandaeval_collector.store.damage as damage_module
 import pytest
 from pandaeval_collector.store import (
     Chunk,
+    ChunkReader,
     NewerStoreError,
     ResultRow,
     SeriesRow,
     SessionTraceRow,
-    Shelf,
     Store,
     StoreBusyError,
     StoreFullError,
     TraceRow,
     WriteSet,
-    parcels,
+    outbox_batches,
 )
 from pandaeval_collector.store.connection import PAGE_BYTES
 from pandaeval_collector.store.schema import MIGRATIONS
@@ -165,7 +165,7 @@ class TestDecisions:
         changes = WriteSet(
             traces=[TraceRow(T1, 1, False, "", frozenset(), (), 5)],
             results=[result("a")],
-            outbox=[*parcels("logs", [b"x"])],
+            outbox=[*outbox_batches("logs", [b"x"])],
             series=[good, bad],
         )
         assert isinstance(store.commit(changes).exception(10), IndexError)
@@ -340,8 +340,8 @@ class TestOpening:
         chunk = put(store, T1)
         store.close()
         _destroy(tmp_path / "data" / "pandaeval.db", "chunks")
-        with closing(Shelf(tmp_path / "data")) as shelf, pytest.raises(sqlite3.DatabaseError), shelf.snapshot():
-            shelf.chunks([chunk])
+        with closing(ChunkReader(tmp_path / "data")) as reader, pytest.raises(sqlite3.DatabaseError), reader.snapshot():
+            reader.chunks([chunk])
         assert open_store().was_damaged
 
     def test_damage_that_a_writer_meets_is_noted_too(

@@ -11,7 +11,7 @@ from pandaeval_collector.config import load
 from pandaeval_collector.delivery import outlets as module
 from pandaeval_collector.delivery.outlets import Outlets
 from pandaeval_collector.exporters import Surroundings
-from pandaeval_collector.store import Chunk, JobRow, ResultRow, Store, TraceRow, WriteSet, parcels
+from pandaeval_collector.store import Chunk, JobRow, ResultRow, Store, TraceRow, WriteSet, outbox_batches
 from pandaeval_collector.store.clock import StoreClock, last_running
 from pandaeval_collector.telemetry import Telemetry
 from support.database import open_database
@@ -122,16 +122,16 @@ class TestUnsent:
 
     @whatever_happens
     async def test_results_outlive_it(self, machine: Machine, event: Event) -> None:
-        machine.store.commit(WriteSet(outbox=[*parcels("logs", [b"a", b"b"])])).result()
+        machine.store.commit(WriteSet(outbox=[*outbox_batches("logs", [b"a", b"b"])])).result()
         event(machine)
         assert await self.left(machine) == 2
 
     @whatever_happens
     async def test_they_go_when_a_collector_has_tried_for_a_day(self, machine: Machine, event: Event) -> None:
-        machine.store.commit(WriteSet(outbox=[*parcels("logs", [b"a", b"b"])])).result()
+        machine.store.commit(WriteSet(outbox=[*outbox_batches("logs", [b"a", b"b"])])).result()
         event(machine)
         machine.runs(DAY + 1)
-        machine.store.commit(WriteSet(outbox=[*parcels("logs", [b"c"])])).result()
+        machine.store.commit(WriteSet(outbox=[*outbox_batches("logs", [b"c"])])).result()
         assert await self.left(machine) == 1
 
 

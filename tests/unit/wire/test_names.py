@@ -13,7 +13,7 @@ from pandaeval_collector.score import Score
 from support.otlp_sink import attributes
 from support.results import result
 
-from pandaeval_otel.names import MAX_NAME_CHARS, bounded, printable
+from pandaeval_otel.names import MAX_NAME_CHARS, bounded, escaped
 from pandaeval_otel.normal.trace import Closing, trace_of
 from tests.support.builders import Spans
 
@@ -36,7 +36,7 @@ class TestBounded:
         [("a\nb", r"a\nb"), ("a\x1b[31mb", r"a\x1b[31mb"), ("a\u202eb", r"a\u202eb"), ("a\ud800b", r"a\ud800b")],
     )
     def test_what_cannot_be_printed_is_written_as_an_escape(self, name: str, shown: str) -> None:
-        assert bounded(name) == printable(name) == shown
+        assert bounded(name) == escaped(name) == shown
 
     @given(st.text(alphabet=st.characters(), max_size=400))
     def test_whatever_the_name(self, name: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from support.doors import logs_request, trace_request
-from support.wire_bytes import in_item, in_scope, in_value, nested_value, part, tiny_spans
+from support.wire_bytes import field, in_item, in_scope, in_value, nested_value, tiny_spans
 
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest
 from pandaeval_otel.otlp_json import decode_json, traces_from_json
@@ -19,7 +19,7 @@ from pandaeval_otel.weight import (
     SUBMISSION,
     TRACES,
     BrokenBytesError,
-    Kind,
+    RequestKind,
     estimate,
     resources_and_items,
     upper_items,
@@ -34,7 +34,7 @@ CAPTURES = sorted((Path(__file__).parents[2] / "golden" / "captures").rglob("goo
     [
         pytest.param(TRACES, b"\x0a\0" * MANY, id="resources"),
         pytest.param(TRACES, b"\x8a\0\0" * MANY, id="resources whose tags have more digits than they need"),
-        pytest.param(TRACES, part(1, b"\x12\0" * MANY), id="scopes"),
+        pytest.param(TRACES, field(1, b"\x12\0" * MANY), id="scopes"),
         pytest.param(TRACES, in_scope(b"\x12\0" * MANY), id="spans"),
         pytest.param(LOGS, in_scope(b"\x12\0" * MANY), id="records"),
         pytest.param(TRACES, in_item(b"\x4a\0" * MANY), id="attributes"),
@@ -42,20 +42,20 @@ CAPTURES = sorted((Path(__file__).parents[2] / "golden" / "captures").rglob("goo
         pytest.param(LOGS, in_item(b"\x32\0" * MANY), id="attributes of a record"),
         pytest.param(TRACES, in_item(b"\x5a\0" * MANY), id="events"),
         pytest.param(TRACES, in_item(b"\x6a\0" * MANY), id="links"),
-        pytest.param(TRACES, in_item(part(11, b"\x1a\0" * MANY)), id="attributes of an event"),
-        pytest.param(TRACES, in_item(part(13, b"\x22\0" * MANY)), id="attributes of a link"),
-        pytest.param(TRACES, in_value(part(6, b"\x0a\0" * MANY)), id="pairs of a value"),
-        pytest.param(TRACES, in_value(part(5, b"\x0a\0" * MANY)), id="values of an array"),
-        pytest.param(LOGS, in_item(part(5, part(5, b"\x0a\0" * MANY))), id="values of a body"),
-        pytest.param(TRACES, part(1, part(1, b"\x0a\0" * MANY)), id="attributes of a resource"),
-        pytest.param(TRACES, part(1, part(2, part(1, b"\x1a\0" * MANY))), id="attributes of a scope"),
+        pytest.param(TRACES, in_item(field(11, b"\x1a\0" * MANY)), id="attributes of an event"),
+        pytest.param(TRACES, in_item(field(13, b"\x22\0" * MANY)), id="attributes of a link"),
+        pytest.param(TRACES, in_value(field(6, b"\x0a\0" * MANY)), id="pairs of a value"),
+        pytest.param(TRACES, in_value(field(5, b"\x0a\0" * MANY)), id="values of an array"),
+        pytest.param(LOGS, in_item(field(5, field(5, b"\x0a\0" * MANY))), id="values of a body"),
+        pytest.param(TRACES, field(1, field(1, b"\x0a\0" * MANY)), id="attributes of a resource"),
+        pytest.param(TRACES, field(1, field(2, field(1, b"\x1a\0" * MANY))), id="attributes of a scope"),
         pytest.param(TRACES, b"\x0b" + b"\x0a\0" * MANY + b"\x0c", id="resources in a group, which nobody sends"),
         pytest.param(SUBMISSION, b"\x0a\0" * MANY, id="submitted traces"),
-        pytest.param(SUBMISSION, part(1, part(2, in_scope(b"\x12\0" * MANY))), id="spans of a submitted trace"),
-        pytest.param(SUBMISSION, part(1, part(3, in_item(b"\x32\0" * MANY))), id="attributes of a submitted record"),
+        pytest.param(SUBMISSION, field(1, field(2, in_scope(b"\x12\0" * MANY))), id="spans of a submitted trace"),
+        pytest.param(SUBMISSION, field(1, field(3, in_item(b"\x32\0" * MANY))), id="attributes of a submitted record"),
     ],
 )
-def test_too_many_of_anything(kind: Kind, request_bytes: bytes) -> None:
+def test_too_many_of_anything(kind: RequestKind, request_bytes: bytes) -> None:
     tracemalloc.start()
     try:
         assert estimate(request_bytes, kind, LIMIT) > LIMIT
@@ -74,7 +74,7 @@ def test_what_is_within_the_limit() -> None:
 
 def test_text_is_not_taken_for_messages() -> None:
     """What stands for tags in a text is looked at closely only where it could matter, and then it does not count."""
-    text = in_item(part(5, b"J" * 11 * LIMIT))
+    text = in_item(field(5, b"J" * 11 * LIMIT))
     assert estimate(text, TRACES, LIMIT) == 4
     assert estimate(text, TRACES, 5 * LIMIT) > LIMIT  # an upper bound, which was cheaper to find
 
@@ -99,7 +99,16 @@ def test_submissions() -> None:
 
 @pytest.mark.parametrize(
     "damaged",
-    [b"\x0a", b"\x0a\x05a", b"\x0a\x80", b"\x0f", b"\x08\x80", b"\x0a" + b"\xff" * 11, part(1, b"\x12\x09"), b"\x39\0"],
+    [
+        b"\x0a",
+        b"\x0a\x05a",
+        b"\x0a\x80",
+        b"\x0f",
+        b"\x08\x80",
+        b"\x0a" + b"\xff" * 11,
+        field(1, b"\x12\x09"),
+        b"\x39\0",
+    ],
 )
 def test_damaged_bytes(damaged: bytes) -> None:
     with pytest.raises(BrokenBytesError):
@@ -109,7 +118,7 @@ def test_damaged_bytes(damaged: bytes) -> None:
 def test_what_lies_too_deep() -> None:
     assert estimate(nested_value(10), TRACES, LIMIT) < 10
     with pytest.raises(BrokenBytesError):
-        estimate(nested_value(60) + in_item(part(5, b"J" * 11 * LIMIT)), TRACES, LIMIT)
+        estimate(nested_value(60) + in_item(field(5, b"J" * 11 * LIMIT)), TRACES, LIMIT)
 
 
 @given(st.binary(max_size=300))

@@ -14,13 +14,13 @@ from typing import Any
 import pandaeval_collector.workers.pool as pool_module
 import pytest
 from pandaeval_collector.embedding.load import load
-from pandaeval_collector.evaluator import JudgeSettings, Settings
+from pandaeval_collector.evaluator import EvaluatorSettings, JudgeSettings
 from pandaeval_collector.line.members import Answer
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runtime.failpoints import VARIABLE
 from pandaeval_collector.store import SessionTraceRow, Store
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_collector.workers import Setup, Workers, WorkerStartError
+from pandaeval_collector.workers import Workers, WorkerSetup, WorkerStartError
 from support.doors import until
 from support.line import RunningLine, cut, in_session
 from support.made_traces import Composer, MadeTrace
@@ -29,14 +29,14 @@ from pandaeval_otel.model import Trigger
 
 QUIET = 11.0
 CAPTURES = Path(__file__).parents[2] / "golden" / "captures"
-JUDGED = Settings(judge=JudgeSettings("openai/gpt-4o-mini"))
+JUDGED = EvaluatorSettings(judge=JudgeSettings("openai/gpt-4o-mini"))
 _MOMENTS = ("time", "duration_ms")
 """What of a result depends on when it was concluded."""
 
 Play = Callable[[RunningLine], Awaitable[None]]
 
 
-async def said(folder: Path, workers: int, settings: Settings, play: Play) -> dict[str, Any]:
+async def said(folder: Path, workers: int, settings: EvaluatorSettings, play: Play) -> dict[str, Any]:
     """All that a line leaves behind, in order: results, what sessions remember, jobs, and what became of the traces."""
     line = RunningLine(folder, embedder=load("embedded"), settings=settings, workers=workers)
     async with line:
@@ -57,7 +57,7 @@ def _remembered(row: SessionTraceRow) -> tuple[object, ...]:
     return row.trace_id, row.body, answer.text, answer.vector, set(answer.words.split())
 
 
-async def compared(folder: Path, settings: Settings, play: Play) -> dict[str, Any]:
+async def compared(folder: Path, settings: EvaluatorSettings, play: Play) -> dict[str, Any]:
     """Without and with workers; returns what both said."""
     without = await said(folder / "without", 0, settings, play)
     for workers in (1, 2):
@@ -68,8 +68,8 @@ async def compared(folder: Path, settings: Settings, play: Play) -> dict[str, An
 
 
 class TestTheSameAsWithout:
-    @pytest.mark.parametrize("settings", [Settings(), JUDGED], ids=["plain", "judged"])
-    async def test_a_stream_with_late_spans_and_moves(self, tmp_path: Path, settings: Settings) -> None:
+    @pytest.mark.parametrize("settings", [EvaluatorSettings(), JUDGED], ids=["plain", "judged"])
+    async def test_a_stream_with_late_spans_and_moves(self, tmp_path: Path, settings: EvaluatorSettings) -> None:
         traces = made(300)
         traces[::9] = [in_session(each, "elsewhere", each.spans[-1:]) for each in traces[::9]]
 
@@ -259,14 +259,14 @@ class TestWhatCannotBeRead:
 class TestStarting:
     async def test_what_keeps_it_from_starting_is_said(self, tmp_path: Path) -> None:
         Store(tmp_path, "off").close()
-        pool = Workers(2, Setup(tmp_path, "no such embedder", Settings()), os.environ, Telemetry())
+        pool = Workers(2, WorkerSetup(tmp_path, "no such embedder", EvaluatorSettings()), os.environ, Telemetry())
         with pytest.raises(WorkerStartError, match=r"line.workers.*unknown embedder 'no such embedder'"):
             await pool.start()
         await pool.close()
 
     async def test_one_of_another_edition_is_not_asked(self, tmp_path: Path) -> None:
         other = _patched(tmp_path, "import pandaeval_collector.workers.wire as m; m.EDITION += 1")
-        pool = Workers(1, Setup(tmp_path, "embedded", Settings()), other, Telemetry())
+        pool = Workers(1, WorkerSetup(tmp_path, "embedded", EvaluatorSettings()), other, Telemetry())
         with pytest.raises(WorkerStartError, match="restart the collector"):
             await pool.start()
         await pool.close()

@@ -20,7 +20,7 @@ from pandaeval_collector.metrics.trace._facts import NOTHING_TOLD, answered, has
 from pandaeval_collector.metrics.trace._limits import efficiency_limit
 from pandaeval_collector.metrics.trace._task import TASK, task_of
 from pandaeval_collector.score import Finding, Unscored, Why
-from pandaeval_collector.signals.tool_loop import tool_loop
+from pandaeval_collector.tool_loops.tool_loop import tool_loop
 from pandaeval_otel.model import Trace
 
 

@@ -1,9 +1,9 @@
 """Is the agent going round in circles inside one trace?
 
 1 - wasted tool calls / tool calls, found by code alone: same tool, equivalent arguments, nothing new in the answer and
-nothing changed in between (:mod:`pandaeval_collector.signals.tool_loop` has the rules). A cycle of three rounds or more
-fails whatever the ratio. It does not judge whether the tools were the right ones, and polling, pagination, retries with
-back-off and checks after a repair step are no loops.
+nothing changed in between (:mod:`pandaeval_collector.tool_loops.tool_loop` has the rules). A cycle of three rounds or
+more fails whatever the ratio. It does not judge whether the tools were the right ones, and polling, pagination, retries
+with back-off and checks after a repair step are no loops.
 
 Ours; PandaProbe's loop detection looks across traces only.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.score import Finding, Score
-from pandaeval_collector.signals.tool_loop import LoopCycle, ToolLoop, tool_loop
+from pandaeval_collector.tool_loops.tool_loop import LoopCycle, ToolLoop, tool_loop
 from pandaeval_otel.model import Trace
 
 _MAX_CYCLES, _MAX_SPANS = 20, 100

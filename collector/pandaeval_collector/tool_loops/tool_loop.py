@@ -26,13 +26,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pandaeval_collector.signals._canonical import canonical_arguments, rough_arguments
-from pandaeval_collector.signals._cycles import Cycle, find_cycles
-from pandaeval_collector.signals._lineage import contexts
-from pandaeval_collector.signals._ping_pong import PingPong, Visits, find_ping_pong
-from pandaeval_collector.signals._repeats import Step, mark_repeats
-from pandaeval_collector.signals._timeline import Timeline, merged
-from pandaeval_collector.signals._verbs import nature
+from pandaeval_collector.tool_loops._canonical import canonical_arguments, rough_arguments
+from pandaeval_collector.tool_loops._cycles import Cycle, find_cycles
+from pandaeval_collector.tool_loops._lineage import contexts
+from pandaeval_collector.tool_loops._ping_pong import PingPong, Visits, find_ping_pong
+from pandaeval_collector.tool_loops._repeats import Step, mark_repeats
+from pandaeval_collector.tool_loops._timeline import Timeline, merged
+from pandaeval_collector.tool_loops._verbs import nature
 from pandaeval_otel.model import Kind, ToolCall, ToolDefinition, Trace
 
 LOOPING_ROUNDS = 3

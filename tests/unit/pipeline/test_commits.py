@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-import pandaeval_collector.pipeline.pipeline as pipeline_module
+import pandaeval_collector.pipeline.deciding as deciding_module
 import pytest
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.store import ResultRow, WriteSet
@@ -70,7 +70,7 @@ def made(number: int) -> list[MadeTrace]:
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline_module, "_BATCH", 3)
+    monkeypatch.setattr(deciding_module, "_BATCH", 3)
 
 
 @contextlib.asynccontextmanager
@@ -129,10 +129,10 @@ async def test_one_whose_caller_is_gone_is_committed_all_the_same(
 ) -> None:
     async with RunningLine(tmp_path) as line:
         held = Held(line, monkeypatch)
-        first = asyncio.create_task(line.pipeline.settle(lambda: Decision(WriteSet(touched={"a"}))))
+        first = asyncio.create_task(line.pipeline.commit(lambda: Decision(WriteSet(touched={"a"}))))
         await until(lambda: bool(held.waiting))
         first.cancel()
-        second = asyncio.create_task(line.pipeline.settle(lambda: Decision(WriteSet(touched={"b"}))))
+        second = asyncio.create_task(line.pipeline.commit(lambda: Decision(WriteSet(touched={"b"}))))
         await asyncio.sleep(0.05)
         assert len(held.waiting) == 1
         held.let_all_through()

@@ -1,4 +1,7 @@
-"""Traces of jobs, rebuilt from the store and packed for a judge; jobs of one trace share the work."""
+"""Loads the traces that judging jobs are about: rebuilds each from the store and makes its :class:`Pack` for the judge.
+
+The jobs of one trace share the work.
+"""
 
 from __future__ import annotations
 
@@ -25,26 +28,26 @@ class GoneError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
-    """``trace``: without what is hidden, so that nothing of it gets around the pack; ``digest``: of the evidence as it
-    is decided now."""
+class JobTrace:
+    """``trace``: redacted like ``pack``, so that metrics cannot show a judge what the pack hides; ``digest``: of the
+    evidence in the newest decision about the trace."""
 
     trace: Trace
     pack: Pack
     digest: str
 
 
-class Packer:
-    """One thread of its own; the last traces are remembered."""
+class JobTraceLoader:
+    """Rebuilds traces on a thread of its own and keeps the last 32 of them."""
 
     def __init__(self, store: Store, hide: Hide | None, budget: int = 12_000) -> None:
-        """``hide``: applied to all texts of a trace before anybody sees it."""
+        """``hide``: redacts every text of a trace before the pack is made. ``budget``: tokens of a pack."""
         self._store, self._hide, self._budget = store, hide, budget
-        self._recent: OrderedDict[tuple[bytes, str], Packed] = OrderedDict()
+        self._recent: OrderedDict[tuple[bytes, str], JobTrace] = OrderedDict()
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-pack")
         self._secret = _secret(store)
 
-    def __call__(self, job: Job) -> Packed:
+    def __call__(self, job: Job) -> JobTrace:
         """Raises :class:`GoneError`. On :attr:`thread`."""
         held = self._store.held(job.trace_id)
         if held is None or not held[1]:
@@ -53,7 +56,7 @@ class Packer:
         key = job.trace_id, digest
         found = self._recent.get(key)
         if found is None:
-            found = self._recent[key] = self._packed(job, chunks, digest)
+            found = self._recent[key] = self._load(job, chunks, digest)
             while len(self._recent) > _REMEMBER:
                 self._recent.popitem(last=False)
         return found
@@ -61,7 +64,7 @@ class Packer:
     def close(self) -> None:
         self.thread.shutdown()
 
-    def _packed(self, job: Job, chunks: tuple[int, ...], digest: str) -> Packed:
+    def _load(self, job: Job, chunks: tuple[int, ...], digest: str) -> JobTrace:
         about: dict[str, Any] = orjson.loads(job.body)
         closing = Closing(Trigger(about["trigger"]), about["revision"], about["late_spans"])
         try:
@@ -73,7 +76,7 @@ class Packer:
         session_of = self._store.session_of([job.trace_id]) if trace.session_id is None and trace.responses else {}
         trace.session_id = session_of.get(job.trace_id, trace.session_id)
         shown = trace if self._hide is None else redacted(trace, self._hide)
-        return Packed(shown, pack(shown, self._secret, self._budget), digest)
+        return JobTrace(shown, pack(shown, self._secret, self._budget), digest)
 
 
 def _secret(store: Store) -> bytes:

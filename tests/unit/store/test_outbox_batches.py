@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pandaeval_collector.delivery.outbox import Outbox
 from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters._otlp.items import ItemExporter
-from pandaeval_collector.store import DamagedError, ResultRow, Store, WriteSet, parcels
-from pandaeval_collector.store.parcels import opened
+from pandaeval_collector.store import DamagedError, ResultRow, Store, WriteSet, outbox_batches
+from pandaeval_collector.store.outbox_batches import batch_items
 from pandaeval_collector.telemetry import Telemetry
 from support.database import open_database
 from support.doors import until
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def put(store: Store, signal: str, items: list[bytes]) -> None:
-    store.commit(WriteSet(outbox=[*parcels(signal, items)])).result()
+    store.commit(WriteSet(outbox=[*outbox_batches(signal, items)])).result()
 
 
 def damage_first(store: Store) -> None:
@@ -41,13 +41,13 @@ def damage_first(store: Store) -> None:
 
 @given(st.lists(st.binary(max_size=9) | st.just(bytes(200_000)), max_size=1200))
 def test_what_goes_in_comes_out(items: list[bytes]) -> None:
-    made = list(parcels("logs", items))
-    assert [item for each in made for item in opened(each.items, each.packed)] == items
+    made = list(outbox_batches("logs", items))
+    assert [item for each in made for item in batch_items(each.items, each.packed)] == items
     assert all(0 < each.items <= 512 for each in made)
 
 
-def test_no_parcel_is_large_unless_an_item_is() -> None:
-    sizes = [each.items for each in parcels("traces", [bytes(100_000)] * 3 + [bytes(1 << 20)] * 2)]
+def test_no_batch_is_large_unless_an_item_is() -> None:
+    sizes = [each.items for each in outbox_batches("traces", [bytes(100_000)] * 3 + [bytes(1 << 20)] * 2)]
     assert sizes == [2, 1, 1, 1]
 
 
@@ -78,7 +78,7 @@ def test_of_large_items_fewer_are_read_at_a_time(store: Store) -> None:
     assert [row.id for row in store.results_after(2)] == ["r2"]
 
 
-def test_a_parcel_goes_when_all_of_it_is_sent(store: Store) -> None:
+def test_a_batch_goes_when_all_of_it_is_sent(store: Store) -> None:
     put(store, "logs", NUMBERED[:3])
     assert store.forget_sent("logs", 2).result() == 0
     assert [row.body for row in store.outbox_after("logs", 2)] == [b"2"]

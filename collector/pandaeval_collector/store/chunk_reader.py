@@ -1,4 +1,4 @@
-"""Contents of chunks, by id: for the store itself, and for other processes that may read beside it."""
+"""Reads the contents of chunks by id: for the store itself, and for other processes that read the same file."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from pandaeval_collector.store import numbers
+from pandaeval_collector.store.compression import unpack
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.damage import note_damage
-from pandaeval_collector.store.packing import unpack
 
 
-def contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-    """``(is_logs, data)`` of chunks. Raises ``LookupError`` when one of them is gone: half a trace must not be taken
-    for the whole."""
+def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
+    """``(is_logs, data)`` by chunk id. Raises ``LookupError`` when one of the chunks was deleted, so that no caller
+    takes a part of a trace for the whole."""
     found: dict[int, tuple[bool, bytes]] = {}
     for marks, group in numbers.batched(ids):
         rows = reader.execute(f"SELECT logs, packed, id, data FROM chunks WHERE id IN ({marks})", group)  # noqa: S608
@@ -39,9 +39,9 @@ def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
     return [unpack(packed, data) for packed, data in rows]
 
 
-class Shelf:
-    """The chunks of a store that another process has open. It is read only; what was committed before a snapshot began
-    is seen in it. One thread."""
+class ChunkReader:
+    """Reads the chunks of a store that another process has open for writing. A snapshot contains everything that was
+    committed before it began. One thread."""
 
     def __init__(self, path: Path) -> None:
         """``path``: the data directory."""
@@ -49,8 +49,8 @@ class Shelf:
         self._reader = connect(self._file, "off", read_only=True)
 
     def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-        """See :func:`contents`."""
-        return contents(self._reader, ids)
+        """See :func:`chunk_contents`."""
+        return chunk_contents(self._reader, ids)
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:

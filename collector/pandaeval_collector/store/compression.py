@@ -1,4 +1,4 @@
-"""How contents lie on disk: compressed where that pays."""
+"""Compresses contents that are stored, where that pays, and decompresses them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LEVEL = -1  # a quarter less CPU time than level 1 for an eighth more bytes, on
 
 
 def pack(contents: Sequence[bytes]) -> list[tuple[bool, bytes]]:
-    """Of each, whether it was compressed, and what is to be stored. Safe on any thread."""
+    """For each of ``contents``: whether it was compressed, and the bytes to store. Safe on any thread."""
     packed = iter(_all_compressed([data for data in contents if len(data) > _COMPRESS_FROM]))
     return [(True, next(packed)) if len(data) > _COMPRESS_FROM else (False, data) for data in contents]
 

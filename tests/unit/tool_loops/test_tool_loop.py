@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pandaeval_collector.signals._verbs import Nature, nature
-from pandaeval_collector.signals.tool_loop import ToolLoop, tool_loop
+from pandaeval_collector.tool_loops._verbs import Nature, nature
+from pandaeval_collector.tool_loops.tool_loop import ToolLoop, tool_loop
 
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, ToolDefinition, Trace, Turn, Usage
 

@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_collector.signals._lineage import agents
-from pandaeval_collector.signals._repeats import Step
-from pandaeval_collector.signals._verbs import Nature
+from pandaeval_collector.tool_loops._lineage import agents
+from pandaeval_collector.tool_loops._repeats import Step
+from pandaeval_collector.tool_loops._verbs import Nature
 from pandaeval_otel.model import Kind, Reasoning, Span, Text, ToolCall, ToolRequest, ToolResponse, Trace
 
 _ACTING = frozenset({Kind.AGENT, Kind.LLM, Kind.TOOL})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_collector.signals._canonical import bare, failed, same_answer
-from pandaeval_collector.signals._verbs import Nature, is_stepwise
+from pandaeval_collector.tool_loops._canonical import bare, failed, same_answer
+from pandaeval_collector.tool_loops._verbs import Nature, is_stepwise
 from pandaeval_otel.model import ToolCall
 
 POLL_WAIT_S = 2.0

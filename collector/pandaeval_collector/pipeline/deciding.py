@@ -1,0 +1,153 @@
+"""From due traces to committed decisions: batches are understood ahead of time, decided in order, and taken apart trace
+by trace where one of them fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from pandaeval_collector.line.line import Line
+from pandaeval_collector.line.understanding import NotUnderstoodError
+from pandaeval_collector.pipeline.commits import Committer, Turns
+from pandaeval_collector.pipeline.lookahead import Ahead, Batch
+from pandaeval_collector.pipeline.retries import Retries
+from pandaeval_collector.pipeline.trial import Trial
+from pandaeval_collector.pipeline.underway import HOPELESS, TOGETHER, UnderWay
+from pandaeval_collector.runtime import failpoints
+from pandaeval_collector.telemetry import Telemetry
+from pandaeval_otel.assembly import DueTrace
+
+_log = logging.getLogger(__name__)
+
+_BATCH = 256
+"""Filing many traces of a session at once takes less than one by one; all of a batch is in memory."""
+
+
+class TraceDecider:
+    """Decides the due traces of one pipeline. On one event loop."""
+
+    def __init__(
+        self,
+        line: Line,
+        committer: Committer,
+        trial: Trial,
+        under_way: UnderWay,
+        retries: Retries,
+        telemetry: Telemetry,
+        on_decided: Callable[[DueTrace], None],
+    ) -> None:
+        """``trial`` understands traces, ``under_way`` notes those that are being decided; ``on_decided`` is called for
+        each trace after its commit."""
+        self._line, self._committer, self._trial, self._under_way = line, committer, trial, under_way
+        self._retries, self._telemetry, self._on_decided = retries, telemetry, on_decided
+        self._ahead = Ahead(trial, retries, under_way)
+        self._turns = Turns()
+        self._held: list[DueTrace] = []
+        """Suspects that are due, each to be decided alone."""
+
+    async def step(self, take: Callable[[int], Sequence[DueTrace]]) -> int:
+        """Has the traces that ``take`` hands out (at most so many at a time) understood as far ahead as there is room,
+        and decides the oldest batch. Returns how many traces that were; 0: none is due."""
+        self._ahead.fill(partial(self._taken, take))
+        batch = self._ahead.next()
+        if batch is not None:
+            await self._begin(batch)
+            return len(batch.due)
+        if self._held:
+            await self._next_alone()
+            return 1
+        return 0
+
+    async def rest(self) -> None:
+        """Returns when everything that was begun is committed."""
+        await self._turns.rest()
+
+    def stop(self) -> None:
+        """From now on nothing is waited for that may never come."""
+        self._ahead.stop()
+
+    async def drop(self) -> None:
+        """Forgets the batches that are being understood; their traces stay in the store."""
+        await self._ahead.drop()
+
+    async def close(self) -> None:
+        """Ends the process for suspects and closes the notes."""
+        await self._trial.close()
+        self._under_way.close()
+
+    def _taken(self, take: Callable[[int], Sequence[DueTrace]]) -> Sequence[DueTrace]:
+        """What is due, but for suspects that have to be alone: nothing else is begun until they are decided."""
+        if self._held:
+            return ()
+        due = take(_BATCH)
+        deaths = self._under_way.deaths
+        self._held = sorted(
+            (each for each in due if deaths(each.trace_id) >= TOGETHER), key=lambda d: deaths(d.trace_id)
+        )
+        return [each for each in due if deaths(each.trace_id) < TOGETHER] if self._held else due
+
+    async def _next_alone(self) -> None:
+        """Decides the next suspect that has to be alone: those that most processes died over come last."""
+        await self._turns.rest()
+        due = self._held.pop(0)
+        if self._under_way.deaths(due.trace_id) >= HOPELESS:
+            why = "the collector ended each time while it was being decided"
+            await self._retries.or_left(self._set_aside(due, "process_ended", why), "a trace")
+        else:
+            await self._begin(self._ahead.begin([due]))
+        await self._turns.rest()
+
+    async def _begin(self, batch: Batch) -> None:
+        """Returns when earlier batches are committed and this one is decided. If it returned sooner, the caller would
+        take the next batch before anybody can deal with it, and traces that become due meanwhile would wait for one
+        more. A full batch is not waited for: the next one can be taken at once."""
+        await asyncio.wait([batch.ready])
+        decided = asyncio.Event()
+        await self._turns.begin(self._retries.or_left(self._decide(batch, decided), f"{len(batch.due)} traces"))
+        if len(batch.due) < _BATCH:
+            await decided.wait()
+
+    async def _decide(self, batch: Batch, decided: asyncio.Event) -> None:
+        done = False
+        try:
+            await self._decide_or_give_up(batch, decided)
+            done = True
+        finally:
+            decided.set()
+            self._under_way.end([each.trace_id for each in batch.due], done)
+            await self._trial.rest()
+
+    async def _decide_or_give_up(self, batch: Batch, decided: asyncio.Event) -> None:
+        failpoints.reach("before_decide")
+        due = batch.due
+        try:
+            understood = await batch.ready
+            await self._committer.commit(lambda: self._line.file(due, understood()), decided.set)
+        except Exception as error:  # whatever one trace raises, it must not cost the others, nor be tried forever
+            if self._retries.stopping:
+                raise
+            if len(due) > 1:
+                for each in due:
+                    await self._decide_or_give_up(self._ahead.begin([each]), decided)
+                return
+            _log.exception("trace %s could not be decided", due[0].trace_id.hex())
+            kind = error.kind if isinstance(error, NotUnderstoodError) else type(error).__name__
+            await self._set_aside(due[0], kind, str(error).partition("\n")[0])
+            return
+        self._decided(due)
+
+    async def _set_aside(self, due: DueTrace, kind: str, why: str) -> None:
+        """Decides a trace without looking at it; its spans stay in the store as long as results do."""
+        await self._committer.commit(lambda: self._line.set_aside(due, kind, why))
+        self._under_way.end([due.trace_id])
+        self._decided([due])
+
+    def _decided(self, due: Sequence[DueTrace]) -> None:
+        for each in due:
+            self._on_decided(each)
+        for trigger, number in Counter(each.trigger.value for each in due).items():
+            self._telemetry.add("pandaeval.traces", "decided", number, trigger)
+        self._telemetry.add("pandaeval.items", "decided", sum(each.new_items for each in due))

@@ -1,0 +1,96 @@
+"""The open sessions of a running pipeline: when each is over, and its scores for good."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.pipeline.commits import Committer
+from pandaeval_collector.pipeline.judge_wait import Awaited
+from pandaeval_collector.pipeline.retries import Retries
+from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.store import Store, WriteSet
+from pandaeval_collector.telemetry import Telemetry
+from pandaeval_otel.assembly import SessionAssembler
+from pandaeval_otel.model import Trigger
+
+_log = logging.getLogger(__name__)
+
+
+class SessionCloser:
+    """Closes the sessions of one store. On one event loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        line: Line,
+        timing: Timing,
+        committer: Committer,
+        retries: Retries,
+        telemetry: Telemetry,
+        clock: Callable[[], float],
+    ) -> None:
+        self._store, self._line, self._committer = store, line, committer
+        self._retries, self._telemetry, self._clock = retries, telemetry, clock
+        self._sessions = SessionAssembler(timing.session_idle, timing.session_max_age)
+        self._awaited = Awaited(store.jobs.pending_in, timing.judge_wait)
+        self._closing = 0
+
+    @property
+    def open(self) -> int:
+        """Sessions that are not scored for good yet, those being scored included."""
+        return len(self._sessions) + len(self._awaited) + self._closing
+
+    def resume(self) -> int:
+        """Takes up the sessions that the store holds as open. Returns how many are open. On the line's thread."""
+        now = self._clock()
+        for session_id in self._store.open_sessions():
+            self._sessions.touch(session_id, now)
+        return len(self._sessions)
+
+    def end(self, session_id: str) -> None:
+        """The application says that a session is over."""
+        self._sessions.end(session_id, self._clock())
+
+    def committed(self, decision: Decision) -> None:
+        """A decision about traces or judgements of these sessions was committed: they go on."""
+        now = self._clock()
+        for session_id in decision.changes.touched:
+            if decision.runs:
+                self._awaited.goes_on(session_id)
+            if session_id not in self._awaited:
+                self._sessions.touch(session_id, now)
+
+    async def close_due(self, now: float) -> None:
+        """Closes the sessions that are over at ``now``, once their judges have answered."""
+        sessions = self._awaited.ready(self._sessions.take_due(now), now)
+        if sessions:
+            await self._close({session.session_id: session.trigger for session in sessions})
+
+    async def close_all(self, trigger: Trigger) -> None:
+        """Closes every open session now."""
+        open_sessions = [*self._sessions.take_all(trigger), *self._awaited.take_all(trigger)]
+        await self._close({session.session_id: trigger for session in open_sessions})
+
+    async def _close(self, sessions: dict[str, Trigger]) -> None:
+        self._closing += len(sessions)
+        try:
+            await self._committer.commit(lambda: self._line.close_sessions(sorted(sessions), sessions.__getitem__))
+        except Exception as error:  # whatever one session raises, it must not cost the others, nor be tried forever
+            if self._retries.stopping:
+                raise
+            if len(sessions) > 1:
+                for session_id, trigger in sessions.items():
+                    await self._close({session_id: trigger})
+                return
+            _log.exception("a session could not be scored")
+            await self._committer.commit(lambda: Decision(WriteSet(closed=set(sessions))))
+            self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
+        finally:
+            self._closing -= len(sessions)
+        told = [session_id for session_id, trigger in sessions.items() if trigger is Trigger.EXPLICIT]
+        if told:
+            # After the commit: where a crash comes in between, the session is closed once more, with the same results.
+            await self._retries(lambda: asyncio.wrap_future(self._store.forget_endings(told)))
