@@ -22,6 +22,8 @@ from pandaeval_collector.store.forgetting import forget
 from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.outgoing import Outgoing
 from pandaeval_collector.store.sessions import Sessions
+from pandaeval_collector.store.spending import Spending
+from pandaeval_collector.store.verdicts import Verdicts
 
 
 class Store(Chunks, Decisions, Sessions, Outgoing):
@@ -48,6 +50,8 @@ class Store(Chunks, Decisions, Sessions, Outgoing):
             self._directory.close()
             raise
         self.jobs = Jobs(self._writer, self._reader, self.clock)
+        self.verdicts = Verdicts(self._writer, self._reader, self.clock)
+        self.spending = Spending(self._writer, self._reader)
 
     # -- cursors and small facts ---------------------------------------------------------------------------------
 
