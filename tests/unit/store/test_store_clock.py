@@ -163,7 +163,7 @@ class TestForgetting:
         machine.runs(601)
         self.forget(machine.store)
         with pytest.raises(LookupError):
-            machine.store.read_chunks([chunk])
+            machine.store.chunks([chunk])
         machine.runs(7 * DAY)
         self.forget(machine.store)
         assert not machine.store.results_after(0)
