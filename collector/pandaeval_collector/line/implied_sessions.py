@@ -18,7 +18,7 @@ from typing import Protocol
 
 from pandaeval_collector.line.members import CHAINED, LINKS, Member, from_row
 from pandaeval_collector.line.understanding import Run
-from pandaeval_collector.store import Expected, ResponseRow, SessionTraceRow, response_digest
+from pandaeval_collector.store import ResponseRow, SessionTraceRow, Store, response_digest
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Forward:
 class Stored:
     """For a running collector: traces come one after the other, in any order. Reads the store and never writes."""
 
-    def __init__(self, store: Expected) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
 
     def place(self, runs: Sequence[Run]) -> Places:
@@ -157,7 +157,7 @@ def _turn(member: Member, named: str | None) -> _Turn:
 class _Web:
     """The turns around some new ones, read as they are needed. Of traces in the batch what is stored does not count."""
 
-    def __init__(self, store: Expected, batch: Iterable[_Turn]) -> None:
+    def __init__(self, store: Store, batch: Iterable[_Turn]) -> None:
         self._store = store
         self.turns: dict[str, _Turn] = {}
         self._giving: dict[str, list[_Turn]] = defaultdict(list)
@@ -215,12 +215,12 @@ class _Web:
     def _read_giving(self, ids: Iterable[str]) -> None:
         if wanted := {*ids} - self._asked[0]:
             self._asked[0].update(wanted)
-            self._add_stored(self._store.giving(wanted))
+            self._add_stored(self._store.responses.giving(wanted))
 
     def _read_continuing(self, ids: Iterable[str]) -> None:
         if wanted := {*ids} - self._asked[1]:
             self._asked[1].update(wanted)
-            self._add_stored(self._store.continuing(wanted))
+            self._add_stored(self._store.responses.continuing(wanted))
 
     def _add_stored(self, rows: Iterable[SessionTraceRow]) -> None:
         for row in rows:

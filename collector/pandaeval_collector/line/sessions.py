@@ -26,7 +26,7 @@ from pandaeval_collector.line.understanding import Run, in_session
 from pandaeval_collector.metric import SessionView
 from pandaeval_collector.result import Result, Unit
 from pandaeval_collector.score import Score, Why
-from pandaeval_collector.store import Expected, SessionTraceRow, WriteSet
+from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
 from pandaeval_otel.model import Trigger
 from pandaeval_otel.names import bounded
 
@@ -49,7 +49,7 @@ class _Filing:
 class Sessions:
     """The sessions of one store. Reads it and never writes; one thread."""
 
-    def __init__(self, store: Expected, evaluator: Evaluator, chains: Chains | None = None) -> None:
+    def __init__(self, store: Store, evaluator: Evaluator, chains: Chains | None = None) -> None:
         self._store, self._evaluator = store, evaluator
         self._chains = chains or Stored(store)
 

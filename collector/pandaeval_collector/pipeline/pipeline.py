@@ -1,7 +1,7 @@
 """The straight line of a running collector: take in, store, acknowledge; decide what is due; commit; hand on.
 
 One event loop owns the assemblers, so they have no locks; scoring runs on one worker thread (and in processes of its
-own, with ``line.workers``); SQLite writes on another, at the same time.
+own, with ``line.workers``); SQLite writes on another, and the line waits for its commits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.understanding import NotUnderstoodError, Run, Understands
-from pandaeval_collector.pipeline.commits import Settling, Turns
+from pandaeval_collector.pipeline.commits import Settling
 from pandaeval_collector.pipeline.intake import Intake
 from pandaeval_collector.pipeline.judge_wait import Awaited
 from pandaeval_collector.pipeline.lookahead import Ahead, Batch, Here
@@ -39,7 +39,7 @@ _TICK_S = 0.05
 _FEW, _GATHER_S = 128, 0.01
 """After a batch of fewer traces others get the time to come together: each batch has costs of its own."""
 _LOOK_S = 0.5
-"""Under load, so often it is looked which sessions are over: nothing may be under way then."""
+"""Under load, so often it is looked which sessions are over."""
 _BATCH = 256
 """Filing many traces of a session at once takes less than one by one; all of a batch is in memory."""
 _RETRY_S = 1.0
@@ -76,8 +76,7 @@ class Pipeline:
         )
         timing = self.timing
         self._upkeep = Upkeep(store, timing.late_window, timing.retention, self.telemetry, self._traces.reopened)
-        self._settling = Settling(store, line, self._patiently, self._settled)
-        self._turns = Turns()
+        self._settling = Settling(store, self._patiently, self._settled)
         self._under_way = UnderWay(store.path)
         self._trial = Trial(understands or Here(line.understanding), self._under_way.suspects, trial)
         self._ahead = Ahead(self._trial, self._patiently, self._under_way)
@@ -171,7 +170,6 @@ class Pipeline:
                 await self._next_alone()
             else:
                 break
-        await self._turns.rest()
 
     async def session_now(self, session_id: str) -> list[bytes]:
         """The results that a session would have if it ended now, as JSON objects; none of them is stored."""
@@ -198,27 +196,23 @@ class Pipeline:
     async def _run(self) -> None:
         upkeep_at = self._clock() + self.timing.upkeep
         look_at = 0.0
-        try:
-            while not self._stopping:
-                now = self._clock()
-                self._ahead.fill(partial(self._taken, partial(self._traces.take_due, now, _BATCH)))
-                batch = self._ahead.next()
-                if batch is not None:
-                    await self._begin(batch)
-                elif self._held:
-                    await self._next_alone()
-                if batch is None or now >= look_at:
-                    look_at = now + _LOOK_S
-                    await self._turns.rest()
-                    await self._or_left(self._close_due(now), "sessions")
-                if now >= upkeep_at:
-                    upkeep_at = now + self.timing.upkeep
-                    self._upkeep.begin()
-                self.rounds += 1
-                if batch is None or len(batch.due) < _FEW:
-                    await asyncio.sleep(_TICK_S if batch is None else _GATHER_S)
-        finally:
-            await self._turns.rest()
+        while not self._stopping:
+            now = self._clock()
+            self._ahead.fill(partial(self._taken, partial(self._traces.take_due, now, _BATCH)))
+            batch = self._ahead.next()
+            if batch is not None:
+                await self._begin(batch)
+            elif self._held:
+                await self._next_alone()
+            if batch is None or now >= look_at:
+                look_at = now + _LOOK_S
+                await self._or_left(self._close_due(now), "sessions")
+            if now >= upkeep_at:
+                upkeep_at = now + self.timing.upkeep
+                self._upkeep.begin()
+            self.rounds += 1
+            if batch is None or len(batch.due) < _FEW:
+                await asyncio.sleep(_TICK_S if batch is None else _GATHER_S)
 
     def _taken(self, take: Callable[[], Sequence[DueTrace]]) -> Sequence[DueTrace]:
         """What is due, but for suspects that have to be alone: nothing else is begun until they are decided."""
@@ -233,24 +227,17 @@ class Pipeline:
 
     async def _next_alone(self) -> None:
         """Decides the next suspect that has to be alone: those that most processes died over come last."""
-        await self._turns.rest()
         due = self._held.pop(0)
         if self._under_way.deaths(due.trace_id) >= HOPELESS:
             why = "the collector ended each time while it was being decided"
             await self._or_left(self._set_aside(due, "process_ended", why), "a trace")
         else:
             await self._begin(self._ahead.begin([due]))
-        await self._turns.rest()
 
     async def _begin(self, batch: Batch) -> None:
-        """Returns when those before it are committed and the batch is decided. Any sooner, and the next one would be
-        taken before anybody can deal with it, and what becomes due meanwhile would wait for one more; but a full one
-        is followed by another that can be taken at once."""
-        await asyncio.wait([batch.ready])
-        decided = asyncio.Event()
-        await self._turns.begin(self._or_left(self._decide(batch, decided), f"{len(batch.due)} traces"))
-        if len(batch.due) < _BATCH:
-            await decided.wait()
+        """Returns when the batch is committed. The next one is taken afterwards: what becomes due meanwhile is in it,
+        and does not wait for one more."""
+        await self._or_left(self._decide(batch), f"{len(batch.due)} traces")
 
     async def _or_left(self, work: Awaitable[None], what: str) -> None:
         """The last resort: of what fails here nothing is lost, and it is taken up again at the next start."""
@@ -267,28 +254,27 @@ class Pipeline:
         if sessions:
             await self._close_sessions({session.session_id: session.trigger for session in sessions})
 
-    async def _decide(self, batch: Batch, decided: asyncio.Event) -> None:
+    async def _decide(self, batch: Batch) -> None:
         done = False
         try:
-            await self._decide_or_give_up(batch, decided)
+            await self._decide_or_give_up(batch)
             done = True
         finally:
-            decided.set()
             self._under_way.end([each.trace_id for each in batch.due], done)
             await self._trial.rest()
 
-    async def _decide_or_give_up(self, batch: Batch, decided: asyncio.Event) -> None:
+    async def _decide_or_give_up(self, batch: Batch) -> None:
         failpoints.reach("before_decide")
         due = batch.due
         try:
             understood = await batch.ready
-            await self._settling.settle(lambda: self._line.file(due, understood()), decided.set)
+            await self.settle(lambda: self._line.file(due, understood()))
         except Exception as error:
             if self._stopping:
                 raise
             if len(due) > 1:
                 for each in due:
-                    await self._decide_or_give_up(self._ahead.begin([each]), decided)
+                    await self._decide_or_give_up(self._ahead.begin([each]))
                 return
             _log.exception("trace %s could not be decided", due[0].trace_id.hex())
             kind = error.kind if isinstance(error, NotUnderstoodError) else type(error).__name__

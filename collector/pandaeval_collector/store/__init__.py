@@ -2,7 +2,6 @@
 
 from pandaeval_collector.store.chunks import StoreFullError
 from pandaeval_collector.store.directory import StoreBusyError
-from pandaeval_collector.store.expected import Expected
 from pandaeval_collector.store.outgoing import DamagedError
 from pandaeval_collector.store.parcels import Parcel, parcels
 from pandaeval_collector.store.place import StoreGoneError
@@ -28,7 +27,6 @@ from pandaeval_collector.store.store import Store
 __all__ = [
     "Chunk",
     "DamagedError",
-    "Expected",
     "Job",
     "JobEnd",
     "JobRow",
