@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pandaeval_collector.line.members import CHAINED, LINKS, Member, from_row
+from pandaeval_collector.line.members import Member, from_row
 from pandaeval_collector.line.understanding import Run
 from pandaeval_collector.store import ResponseRow, SessionTraceRow, Store, response_digest
 
@@ -54,7 +54,7 @@ class Forward:
     def place(self, runs: Sequence[Run]) -> Places:
         """See :class:`Chains`."""
         places = Places()
-        for turn in [_understood(run) for run in runs if not LINKS.isdisjoint(run.member.body)]:
+        for turn in [_understood(run) for run in runs if run.member.facts.linked]:
             session = self.session(turn.named, turn.continues, turn.responses)
             if turn.named is None and session is not None:
                 places.sessions[turn.trace_id] = session
@@ -82,7 +82,7 @@ class Stored:
         before = {row.trace_id.hex(): row for row in self._store.left_behind(revised).values()} if revised else {}
         places = Places(before=before)
         older = {trace_id: turn for trace_id, row in before.items() if (turn := _stored(row)).linked}
-        linked = [run for run in runs if not LINKS.isdisjoint(run.member.body) or run.unit.trace_id in older]
+        linked = [run for run in runs if run.member.facts.linked or run.unit.trace_id in older]
         batch = [_understood(run) for run in linked]
         if batch:
             self._place(batch, older, places)
@@ -144,14 +144,13 @@ def _understood(run: Run) -> _Turn:
 
 def _stored(row: SessionTraceRow) -> _Turn:
     member, session = from_row(row), row.session_id or None
-    turn = _turn(member, None if member.body.get(CHAINED) else session)
+    turn = _turn(member, None if member.facts.chained else session)
     turn.session, turn.row = session, row
     return turn
 
 
 def _turn(member: Member, named: str | None) -> _Turn:
-    continues, responses = member.body.get("continues", ""), tuple(member.body.get("responses", ()))
-    return _Turn(member.trace_id, member.start_ns, named, continues, responses)
+    return _Turn(member.trace_id, member.start_ns, named, member.facts.continues, member.facts.responses)
 
 
 class _Web:

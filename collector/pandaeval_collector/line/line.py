@@ -79,7 +79,7 @@ class Line:
         with self._store.snapshot():
             decision.runs, places = self._sessions.place(decision.runs)
             changes.jobs = [job for run in decision.runs for job in run.jobs]
-            speak([run.member for run in decision.runs if run.member.body["embedder"] is not None])
+            speak([run.member for run in decision.runs if run.member.facts.embedder is not None])
             results = self._sessions.file(decision.runs, places, changes)
             for each, one in zip(due, understood, strict=True):
                 if one.failed is not None:

@@ -14,7 +14,7 @@ import orjson
 
 from pandaeval_collector.evaluator import Evaluator, trace_unit
 from pandaeval_collector.line.hints import Lacking, lacking
-from pandaeval_collector.line.members import CHAINED, Lost, Member, new_member
+from pandaeval_collector.line.members import Lost, Member, new_member
 from pandaeval_collector.line.reading import Chunks, Part, closing_of, parts_of, rebuilt
 from pandaeval_collector.metric import Texts
 from pandaeval_collector.result import Result, Unit
@@ -69,7 +69,7 @@ def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
     return replace(
         run,
         unit=unit,
-        member=replace(run.member, body={**run.member.body, CHAINED: True}),
+        member=replace(run.member, facts=replace(run.member.facts, chained=True)),
         results=results,
         jobs=jobs,
         awaited=awaited,
