@@ -219,7 +219,7 @@ class Collector:
         if configured.limits.daily_usd is not None:
             self.telemetry.gauge("pandaeval.judge.budget.limit", lambda: configured.limits.daily_usd or 0.0)
             self.telemetry.gauge(
-                "pandaeval.judge.budget.spent", lambda: store.jobs.spent(store.jobs.today(time.time()))
+                "pandaeval.judge.budget.spent", lambda: store.spending.spent(store.spending.today(time.time()))
             )
 
     async def _open_outlets(self, store: Store) -> Outlets:

@@ -22,6 +22,7 @@ from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judging import Agreement, JudgeConfig, Patience, Retest, Runner, open_caller
 from pandaeval_collector.line.implied_sessions import Forward
 from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.reading import closing_of, stored
 from pandaeval_collector.line.understanding import with_session
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.result import Result
@@ -29,9 +30,7 @@ from pandaeval_collector.store import Chunk, Store
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
-from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.responses import may_continue
-from pandaeval_otel.normal.trace import Closing, build_trace
 from pandaeval_otel.wire import MalformedOtlpError, read_chunk, split_logs, split_traces
 
 _BATCH = 128
@@ -209,7 +208,7 @@ class FileRun:
         """The traces in normal form."""
         for each in due:
             try:
-                trace = build_trace(gather(self._store.read_chunks(each.chunks)), Closing(each.trigger))
+                trace = stored(self._store, each.chunks, closing_of(each)).trace
             except (ValueError, DecodeError) as error:
                 self.read.problem(f"trace {each.trace_id.hex()}: {error}")
                 continue
@@ -233,7 +232,7 @@ class FileRun:
         known: set[bytes] = set()
         total = 0
         for index, chunk in enumerate(chunks):
-            [(logs, data)] = self._store.read_chunks([chunk])
+            logs, data = self._store.chunks([chunk])[chunk]
             total += len(data)
             try:
                 known.update(item.id for item in read_chunk(data, logs) if not item.is_log)

@@ -36,12 +36,12 @@ from pandaeval_collector.judge.call import Answer, Call  # noqa: E402
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
+from pandaeval_collector.line.reading import closing_of, stored  # noqa: E402
 from pandaeval_collector.metric import Texts, TraceContext, registry  # noqa: E402
 from support.asked import GOOD, Memory, said  # noqa: E402
 
 from pandaeval_otel.model import Trace  # noqa: E402
-from pandaeval_otel.normal.evidence import gather  # noqa: E402
-from pandaeval_otel.normal.trace import build_trace, is_genai  # noqa: E402
+from pandaeval_otel.normal.trace import is_genai  # noqa: E402
 from pandaeval_otel.raw import RawSpan  # noqa: E402
 
 SENT = 11
@@ -113,8 +113,8 @@ def _traces(path: Path, most: int) -> Iterator[tuple[Trace, str]]:
             run.add(request)
         run._flush()
         for due in islice(run._due(), most):
-            evidence = gather(run._store.read_chunks(due.chunks))
-            trace = build_trace(evidence)
+            found = stored(run._store, due.chunks, closing_of(due))
+            evidence, trace = found.evidence, found.trace
             if trace is not None and is_genai(trace):
                 whole = {
                     "spans": [_plain(span) for span in evidence.spans],

@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandaeval_collector.line.understanding as understanding_module
+import pandaeval_collector.line.reading as reading_module
 import pandaeval_collector.pipeline.intake as intake_module
 import pandaeval_collector.workers.pool as pool_module
 from _stages import Stages
@@ -121,9 +121,9 @@ def _watch(stages: Stages) -> None:
     stages.watch(Store, "append", "store append")
     stages.watch(Writer, "_commit", "commit")
     stages.watch(Store, "chunks", "read")
-    stages.watch(understanding_module, "gather", "decode")
+    stages.watch(reading_module, "gather", "decode")
     stages.watch(trace_module, "normalize", "normalise")
-    stages.watch(understanding_module, "build_trace", "build")
+    stages.watch(reading_module, "build_trace", "build")
     stages.watch(Evaluator, "embed", "embed")
     for name in ("trace", "in_session", "session"):
         stages.watch(Evaluator, name, "metrics")

@@ -175,7 +175,7 @@ async def test_no_usage_that_a_provider_states_fills_the_budget_up(running: Runn
                 assert name in UNREADABLE_USAGE
                 await asyncio.sleep(0.05)  # the cool-down is over
             spent += most.cost_usd
-            assert store.jobs.spent(time.time()) == pytest.approx(spent), name
+            assert store.spending.spent(time.time()) == pytest.approx(spent), name
         proper = {"prompt_tokens": most.prompt_tokens, "completion_tokens": 30, "total_tokens": 0}
         for header in ("-5.0", "nan", "1e9", "0"):
             server.behave = _with_usage(proper, **{"x-litellm-response-cost": header})

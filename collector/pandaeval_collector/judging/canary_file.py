@@ -23,12 +23,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pandaeval_collector.config import ConfigError, read_yaml
 from pandaeval_collector.errors import UserError
+from pandaeval_collector.line.reading import rebuilt
 from pandaeval_collector.metric import registry
 from pandaeval_collector.receivers.files import BadLine, Input, UnusableInputError
 from pandaeval_collector.untrusted.printable import one_printable_line
 from pandaeval_otel.model import Trace
-from pandaeval_otel.normal.evidence import gather
-from pandaeval_otel.normal.trace import build_trace, is_genai
+from pandaeval_otel.normal.trace import is_genai
 from pandaeval_otel.wire import split_logs, split_traces
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -94,7 +94,7 @@ def _trace(path: Path) -> Trace:
     except UnusableInputError as error:
         raise UserError(f"judge.canaries: {error}") from error
     for wanted in dict.fromkeys(trace_id for trace_id, _, _ in chunks):
-        trace = build_trace(gather((logs, chunk) for trace_id, logs, chunk in chunks if trace_id == wanted))
+        trace = rebuilt((logs, chunk) for trace_id, logs, chunk in chunks if trace_id == wanted).trace
         if trace is not None and is_genai(trace):
             return trace
     raise UserError(f"judge.canaries: {path}: no agent trace in it")

@@ -8,17 +8,17 @@ from __future__ import annotations
 import secrets
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.redact import Hide, redacted
+from pandaeval_collector.line.reading import stored
 from pandaeval_collector.store import Job, Store
 from pandaeval_otel.model import Trace, Trigger
-from pandaeval_otel.normal.evidence import gather
-from pandaeval_otel.normal.trace import Closing, build_trace
+from pandaeval_otel.normal.trace import Closing
 
 _REMEMBER = 32
 
@@ -68,14 +68,14 @@ class JobTraceLoader:
         about: dict[str, Any] = orjson.loads(job.body)
         closing = Closing(Trigger(about["trigger"]), about["revision"], about["late_spans"])
         try:
-            trace = build_trace(gather(self._store.read_chunks(chunks)), closing)
+            trace = stored(self._store, chunks, closing).trace
         except LookupError as error:
             raise GoneError(str(error)) from error
         if trace is None:
             raise GoneError("there is no trace in its spans")
         session_of = self._store.session_of([job.trace_id]) if trace.session_id is None and trace.responses else {}
-        trace.session_id = session_of.get(job.trace_id, trace.session_id)
-        shown = trace if self._hide is None else redacted(trace, self._hide)
+        placed = replace(trace, session_id=session_of.get(job.trace_id, trace.session_id))
+        shown = placed if self._hide is None else redacted(placed, self._hide)
         return JobTrace(shown, pack(shown, self._secret, self._budget), digest)
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from pandaeval_collector.judge.call import CallFailedError, Failure
 from pandaeval_collector.score import Unscored, Why
-from pandaeval_collector.store import Job
+from pandaeval_collector.store import Job, JobEnd
 from pandaeval_collector.untrusted.foreign import told
 
 _MAX_CRASHES = 2
@@ -41,6 +41,13 @@ class Later:
     free: bool = False
     pause: bool = False
 
+    @property
+    def reason(self) -> str:
+        """As a label."""
+        if self.crashed:
+            return Failure.CRASHED.value
+        return "waiting" if self.free else "failed"
+
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
@@ -70,6 +77,13 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
             if job.attempts >= patience.attempts or now - job.created_at > patience.max_age:
                 return given_up
             return Later(now + max(error.retry_after or 0.0, patience.wait(job.attempts)), message)
+
+
+def unfinished(job: Job, error: str, patience: Patience, now: float) -> Later | JobEnd:
+    """What to do about a job whose end could not be filed or stored. ``now``: of the store's running clock."""
+    if job.attempts < patience.attempts:
+        return Later(now + patience.wait(job.attempts), error)
+    return JobEnd(job.id, "dead", "unfinished", error)
 
 
 def until_next_day(now: float) -> float:

@@ -12,18 +12,18 @@ from typing import Literal
 import orjson
 
 from pandaeval_collector.evaluator import Evaluator, Question
-from pandaeval_collector.judge.call import Caller, CallFailedError, Failure, OverBudgetError
+from pandaeval_collector.judge.call import Caller, CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judging.complaints import Complaints
 from pandaeval_collector.judging.hiding import hider
 from pandaeval_collector.judging.job_traces import GoneError, JobTrace, JobTraceLoader
-from pandaeval_collector.judging.outcome import GivenUp, Later, Patience, after_failure, until_next_day
+from pandaeval_collector.judging.outcome import GivenUp, Later, Patience, after_failure, unfinished, until_next_day
 from pandaeval_collector.judging.retest import Retest
 from pandaeval_collector.judging.setup import StoredMemory
 from pandaeval_collector.line.line import Decision, Judgement, Line
 from pandaeval_collector.score import Finding, Unscored, Why
-from pandaeval_collector.store import Job, JobEnd, Store
+from pandaeval_collector.store import Job, JobEnd, Store, WriteSet
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_collector.untrusted.foreign import explained
 
@@ -31,9 +31,6 @@ _log = logging.getLogger(__name__)
 
 _TICK_S = 0.2
 _PAUSE_S = 2.0
-_LEASE_S = 3600.0
-"""Only a backstop: whoever opens the store releases all leases, and nobody else can hold one."""
-
 _SAME_PAUSE_S = 1.0
 _IN_VAIN = 2
 """After so many pauses in a row without an answer, a run that somebody waits for asks no more."""
@@ -111,7 +108,7 @@ class Runner:
 
     async def _take_over(self) -> None:
         await asyncio.wrap_future(self._store.jobs.release_all())
-        await asyncio.wrap_future(self._store.jobs.settle_all())
+        await asyncio.wrap_future(self._store.spending.settle_all())
 
     async def _run(self) -> None:
         while not self._stopping.is_set():
@@ -138,7 +135,7 @@ class Runner:
         free = self._slots - len(self._running)
         if free <= 0:
             return 0
-        jobs = await asyncio.wrap_future(self._store.jobs.lease(now, free, _LEASE_S))
+        jobs = await asyncio.wrap_future(self._store.jobs.lease(now, free))
         for job in jobs:
             if job.crashes:
                 self._suspects.append(job)
@@ -162,6 +159,18 @@ class Runner:
     # -- one job -------------------------------------------------------------------------------------------------
 
     async def _job(self, job: Job) -> None:
+        """Judges it. What keeps its end from being filed or stored costs a try; without any left it is dead."""
+        try:
+            await self._judge(job)
+        except Exception as error:  # noqa: BLE001 - whatever it was, no job may be held by nobody
+            _log.exception("job %s could not be finished", job.id)
+            failed = unfinished(job, explained(error), self._patience, self._store.clock.running())
+            if isinstance(failed, Later):
+                await self._put_back(job, failed)
+            else:
+                await self._give_up(failed)
+
+    async def _judge(self, job: Job) -> None:
         try:
             loaded = await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._traces, job)
         except GoneError as error:
@@ -224,14 +233,19 @@ class Runner:
         if later.pause and later.due_at > self._paused_until + _SAME_PAUSE_S:
             self._paused_until = later.due_at
             self._in_vain += 1
-        self._telemetry.add("pandaeval.jobs", "put_back", 1, _reason(later))
+        self._telemetry.add("pandaeval.jobs", "put_back", 1, later.reason)
         await asyncio.wrap_future(
             self._store.jobs.put_back(job.id, later.due_at, later.error, crashed=later.crashed, free=later.free)
         )
 
     async def _end(self, judgement: Judgement) -> None:
-        self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
         await self._commit(lambda: self._line.judged([judgement]))
+        self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
+
+    async def _give_up(self, end: JobEnd) -> None:
+        """Ends a job without a result."""
+        await self._commit(lambda: Decision(WriteSet(ended=[end])))
+        self._telemetry.add("pandaeval.jobs", end.state, 1, end.why)
 
     def _warn_of_itself(self, model: str, loaded: JobTrace) -> None:
         bare = model.rpartition("/")[2]
@@ -242,9 +256,3 @@ class Runner:
                 "judge.model",
                 model,
             )
-
-
-def _reason(later: Later) -> str:
-    if later.crashed:
-        return Failure.CRASHED.value
-    return "waiting" if later.free else "failed"

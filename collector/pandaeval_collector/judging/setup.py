@@ -52,31 +52,31 @@ class StoredPurse:
     """Implements :class:`pandaeval_collector.judge.limits.Purse` on the store: a crash resets nothing."""
 
     def __init__(self, store: Store, limits: Limits) -> None:
-        self._jobs, self._most = store.jobs, (limits.daily_usd, limits.daily_tokens)
+        self._spending, self._most = store.spending, (limits.daily_usd, limits.daily_tokens)
 
     async def reserve(self, spend: Spend) -> float | None:
-        now = self._jobs.today(time.time())
-        granted = await asyncio.wrap_future(self._jobs.reserve((spend.usd, spend.tokens), self._most, now))
+        now = self._spending.today(time.time())
+        granted = await asyncio.wrap_future(self._spending.reserve((spend.usd, spend.tokens), self._most, now))
         return now if granted else None
 
     async def settle(self, reserved: Spend, spent: Spend, reserved_at: float) -> None:
         amounts = (reserved.usd, reserved.tokens), (spent.usd, spent.tokens)
-        await asyncio.wrap_future(self._jobs.settle(*amounts, reserved_at))
+        await asyncio.wrap_future(self._spending.settle(*amounts, reserved_at))
 
 
 class StoredMemory:
     """Implements :class:`pandaeval_collector.judge.desk.Memory` on the store, and counts how often it served."""
 
     def __init__(self, store: Store, telemetry: Telemetry) -> None:
-        self._jobs, self._telemetry = store.jobs, telemetry
+        self._verdicts, self._telemetry = store.verdicts, telemetry
 
     def recall(self, key: str) -> bytes | None:
-        found = self._jobs.verdict(key)
+        found = self._verdicts.recall(key)
         self._telemetry.add("pandaeval.judge.answers", "asked" if found is None else "remembered")
         return found
 
     async def keep(self, key: str, body: bytes) -> None:
-        await asyncio.wrap_future(self._jobs.keep_verdict(key, body))
+        await asyncio.wrap_future(self._verdicts.keep(key, body))
 
 
 def check_installed() -> None:

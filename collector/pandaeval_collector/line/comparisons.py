@@ -44,14 +44,14 @@ def comparisons(stretch: Stretch, fresh: Collection[str], embedder: str) -> Iter
         member = members[index]
         earlier = _earlier(members, index, embedder)
         evidence = _evidence(member, [members[at] for at in earlier])
-        if member.trace_id in fresh or member.body["loop_evidence"] != evidence:
+        if member.trace_id in fresh or member.facts.loop_evidence != evidence:
             yield Comparison(stretch, member, earlier, evidence)
 
 
 def speak_together(found: Sequence[Comparison], embedder: str) -> None:
     """Has all answers ready that are to be compared: at once, since numpy takes as long for a few as for one."""
     used = [each.stretch.members[at] for each in found for at in each.earlier]
-    used += [each.member for each in found if each.member.body["embedder"] == embedder]
+    used += [each.member for each in found if each.member.facts.embedder == embedder]
     speak(list({id(member): member for member in used}.values()))
 
 
@@ -59,9 +59,9 @@ def _earlier(members: Sequence[Member], index: int, embedder: str) -> list[int]:
     """Where the newest three answers of the same agent are that were finished before a trace began, oldest first;
     nowhere for a trace without an answer, which is compared with nothing whatever came before."""
     member = members[index]
-    if not member.body["said"]:
+    if not member.facts.said:
         return []
-    agent, start_ns = member.body["agent"], member.start_ns
+    agent, start_ns = member.facts.agent, member.start_ns
     found: list[int] = []
     for position in range(index - 1, -1, -1):
         if members[position].precedes(agent, start_ns, embedder):
@@ -74,13 +74,13 @@ def _earlier(members: Sequence[Member], index: int, embedder: str) -> list[int]:
 def _evidence(member: Member, earlier: Sequence[Member]) -> str:
     """What a comparison depends on: the trace's own digest, and those of the traces it is compared with."""
     if not earlier:
-        return str(member.body["digest"])
-    used = [f"{each.trace_id}:{each.body['digest']}" for each in earlier]
-    return hashlib.blake2b(";".join([member.body["digest"], *used]).encode(), digest_size=16).hexdigest()
+        return member.facts.digest
+    used = [f"{each.trace_id}:{each.facts.digest}" for each in earlier]
+    return hashlib.blake2b(";".join([member.facts.digest, *used]).encode(), digest_size=16).hexdigest()
 
 
 def suffices(newest: Sequence[Member], start_ns: int, agents: Collection[str], embedder: str) -> bool:
     """Whether the newest members of a session hold all that traces of ``agents`` from ``start_ns`` on, and members
     behind those, have to be compared with."""
-    agents = {*agents, *(member.body["agent"] for member in newest if member.start_ns >= start_ns)}
+    agents = {*agents, *(member.facts.agent for member in newest if member.start_ns >= start_ns)}
     return all(sum(member.precedes(agent, start_ns, embedder) for member in newest) >= WINDOW for agent in agents)

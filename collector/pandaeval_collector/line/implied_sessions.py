@@ -16,9 +16,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pandaeval_collector.line.members import CHAINED, LINKS, Member, from_row
+from pandaeval_collector.line.members import Member, from_row
 from pandaeval_collector.line.understanding import Run
-from pandaeval_collector.store import Expected, ResponseRow, SessionTraceRow, response_digest
+from pandaeval_collector.store import ResponseRow, SessionTraceRow, Store, response_digest
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Forward:
     def place(self, runs: Sequence[Run]) -> Places:
         """See :class:`Chains`."""
         places = Places()
-        for turn in [_understood(run) for run in runs if not LINKS.isdisjoint(run.member.body)]:
+        for turn in [_understood(run) for run in runs if run.member.facts.linked]:
             session = self.session(turn.named, turn.continues, turn.responses)
             if turn.named is None and session is not None:
                 places.sessions[turn.trace_id] = session
@@ -73,7 +73,7 @@ class Forward:
 class Stored:
     """For a running collector: traces come one after the other, in any order. Reads the store and never writes."""
 
-    def __init__(self, store: Expected) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
 
     def place(self, runs: Sequence[Run]) -> Places:
@@ -82,7 +82,7 @@ class Stored:
         before = {row.trace_id.hex(): row for row in self._store.left_behind(revised).values()} if revised else {}
         places = Places(before=before)
         older = {trace_id: turn for trace_id, row in before.items() if (turn := _stored(row)).linked}
-        linked = [run for run in runs if not LINKS.isdisjoint(run.member.body) or run.unit.trace_id in older]
+        linked = [run for run in runs if run.member.facts.linked or run.unit.trace_id in older]
         batch = [_understood(run) for run in linked]
         if batch:
             self._place(batch, older, places)
@@ -144,20 +144,19 @@ def _understood(run: Run) -> _Turn:
 
 def _stored(row: SessionTraceRow) -> _Turn:
     member, session = from_row(row), row.session_id or None
-    turn = _turn(member, None if member.body.get(CHAINED) else session)
+    turn = _turn(member, None if member.facts.chained else session)
     turn.session, turn.row = session, row
     return turn
 
 
 def _turn(member: Member, named: str | None) -> _Turn:
-    continues, responses = member.body.get("continues", ""), tuple(member.body.get("responses", ()))
-    return _Turn(member.trace_id, member.start_ns, named, continues, responses)
+    return _Turn(member.trace_id, member.start_ns, named, member.facts.continues, member.facts.responses)
 
 
 class _Web:
     """The turns around some new ones, read as they are needed. Of traces in the batch what is stored does not count."""
 
-    def __init__(self, store: Expected, batch: Iterable[_Turn]) -> None:
+    def __init__(self, store: Store, batch: Iterable[_Turn]) -> None:
         self._store = store
         self.turns: dict[str, _Turn] = {}
         self._giving: dict[str, list[_Turn]] = defaultdict(list)
@@ -215,12 +214,12 @@ class _Web:
     def _read_giving(self, ids: Iterable[str]) -> None:
         if wanted := {*ids} - self._asked[0]:
             self._asked[0].update(wanted)
-            self._add_stored(self._store.giving(wanted))
+            self._add_stored(self._store.responses.giving(wanted))
 
     def _read_continuing(self, ids: Iterable[str]) -> None:
         if wanted := {*ids} - self._asked[1]:
             self._asked[1].update(wanted)
-            self._add_stored(self._store.continuing(wanted))
+            self._add_stored(self._store.responses.continuing(wanted))
 
     def _add_stored(self, rows: Iterable[SessionTraceRow]) -> None:
         for row in rows:

@@ -8,7 +8,6 @@ reads the store but never writes. One thread runs it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from pandaeval_collector.delivery.emitter import Emitter
@@ -19,7 +18,7 @@ from pandaeval_collector.line.sessions import Sessions
 from pandaeval_collector.line.understanding import Run, Understanding, Understood
 from pandaeval_collector.result import Result
 from pandaeval_collector.score import Why
-from pandaeval_collector.store import Expected, JobEnd, ResultRow, Store, TraceRow, WriteSet
+from pandaeval_collector.store import JobEnd, ResultRow, Store, TraceRow, WriteSet
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace, Trigger
 
@@ -62,14 +61,10 @@ class Line:
         self, store: Store, evaluator: Evaluator, emitter: Emitter | None = None, chains: Chains | None = None
     ) -> None:
         """``chains``: where traces belong that name no session; if not given, the store is asked."""
-        self._store, self._evaluator, self._emitter = Expected(store), evaluator, emitter or Emitter()
+        self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
         self._sessions = Sessions(self._store, evaluator, chains)
         self.understanding = Understanding(store, evaluator)
         """What is to be done with traces before they are filed, in this process."""
-
-    def after(self, changes: WriteSet) -> AbstractContextManager[None]:
-        """While it lasts, what is decided follows on ``changes``, which are being committed."""
-        return self._store.after(changes)
 
     def decide(self, due: Sequence[DueTrace]) -> Decision:
         """Scores traces and the places in their sessions that they change."""
@@ -84,7 +79,7 @@ class Line:
         with self._store.snapshot():
             decision.runs, places = self._sessions.place(decision.runs)
             changes.jobs = [job for run in decision.runs for job in run.jobs]
-            speak([run.member for run in decision.runs if run.member.body["embedder"] is not None])
+            speak([run.member for run in decision.runs if run.member.facts.embedder is not None])
             results = [*self._sessions.file(decision.runs, places, changes)]
             for each, one in zip(due, understood, strict=True):
                 if one.failed is not None:

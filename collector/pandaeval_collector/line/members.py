@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
-import orjson
 
 from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.embedding.plain import plain
+from pandaeval_collector.line.facts import Facts, SignalFacts, unpack
 from pandaeval_collector.metric import SessionSignal, Texts, TraceSummary
 from pandaeval_collector.result import Unit
 from pandaeval_collector.stats.similarity import Direction
@@ -21,10 +19,6 @@ from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.names import bounded
 from pandaeval_otel.normal.session import MAX_ID_CHARS
 
-CHAINED = "chained"
-"""In a member's facts: no span names its session, which follows from responses."""
-LINKS = frozenset(("responses", "continues"))
-"""Those facts that a session can follow from; only there if they say something."""
 _HEAD = struct.Struct("<II")
 
 
@@ -55,7 +49,7 @@ class Member:
     trace_id: str
     start_ns: int
     end_ns: int
-    body: dict[str, Any]
+    facts: Facts
     answer: bytes
     changed: bool = False
     _spoken: tuple[Direction, frozenset[str]] | None = None
@@ -79,12 +73,12 @@ class Member:
 
     def without_vectors(self) -> Member:
         """The same, with nothing that can be worked out again."""
-        return Member(self.trace_id, self.start_ns, self.end_ns, self.body, self.answer, self.changed)
+        return Member(self.trace_id, self.start_ns, self.end_ns, self.facts, self.answer, self.changed)
 
     def precedes(self, agent: str, start_ns: int, embedder: str) -> bool:
         """Whether its answer can be compared with that of a trace of ``agent`` that begins at ``start_ns``."""
-        body = self.body
-        return self.end_ns <= start_ns and body["agent"] == agent and body["embedder"] == embedder
+        facts = self.facts
+        return self.end_ns <= start_ns and facts.agent == agent and facts.embedder == embedder
 
 
 def speak(members: Sequence[Member]) -> None:
@@ -125,38 +119,37 @@ def new_member(trace: Trace, texts: Texts) -> Member:
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
     words = texts.words(text)
     answer = Answer(trace.output or "", texts.rows[text].tobytes() if points else b"", " ".join(words))
-    body: dict[str, Any] = {
-        "agent": trace.agent,
-        "service": trace.service,
-        "environment": trace.environment,
-        "span_id": trace.root_span_id,
-        "response_id": trace.response_id,
-        "sampled": trace.sampled,
-        "fragment": trace.fragment,
-        "digest": trace.digest,
-        "revision": trace.revision,
-        "crashed": trace.error is not None and not trace.output,
-        "captured": trace.output is not None,
-        "said": bool(trace.output and trace.output.strip()),
-        # By which embedder it can be compared; none where there is nothing to compare.
-        "embedder": texts.embedder if points else None,
-        "signals": {},
-        "loop_evidence": "",
-    }
-    body |= _links(trace)
+    facts = Facts(
+        agent=trace.agent,
+        service=trace.service,
+        environment=trace.environment,
+        span_id=trace.root_span_id,
+        response_id=trace.response_id,
+        sampled=trace.sampled,
+        fragment=trace.fragment,
+        digest=trace.digest,
+        revision=trace.revision,
+        crashed=trace.error is not None and not trace.output,
+        captured=trace.output is not None,
+        said=bool(trace.output and trace.output.strip()),
+        embedder=texts.embedder if points else None,
+        signals={},
+        responses=trace.responses,
+        continues=trace.continues,
+    )
     spoken = (texts.direction(text), words) if points else None
-    return Member(trace.trace_id, trace.start_ns, root.end_ns, body, answer.pack(), _spoken=spoken)
+    return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack(), _spoken=spoken)
 
 
-def with_its_signals(member: Member, signals: dict[str, dict[str, Any]]) -> Member:
+def with_its_signals(member: Member, signals: dict[str, SignalFacts]) -> Member:
     """What is to be stored of a new member, which itself stays as it is: it may have to be filed again."""
-    body = {**member.body, "signals": signals}
-    return Member(member.trace_id, member.start_ns, member.end_ns, body, member.answer, True, member._spoken)
+    facts = replace(member.facts, signals=signals)
+    return Member(member.trace_id, member.start_ns, member.end_ns, facts, member.answer, True, member._spoken)
 
 
 def remembered(member: Member, unit: Unit) -> Trace:
     """All of a trace that comparing it takes; its spans are not needed."""
-    body = member.body
+    facts = member.facts
     return Trace(
         trace_id=member.trace_id,
         spans=(),
@@ -165,14 +158,14 @@ def remembered(member: Member, unit: Unit) -> Trace:
         service=unit.service,
         environment=unit.environment,
         session_id=unit.session_id,
-        output=member.text if body["captured"] else None,
+        output=member.text if facts.captured else None,
         trigger=Trigger(unit.trigger),
-        digest=body["digest"],
+        digest=facts.digest,
         revision=unit.revision,
         late_spans=unit.late_spans,
         response_id=unit.response_id,
         sampled=unit.sampled,
-        fragment=body["fragment"],
+        fragment=facts.fragment,
     )
 
 
@@ -181,7 +174,7 @@ def own_texts(member: Member, embedder: Embedder, size: int, lost: Lost | None =
     it has none."""
     text = plain(member.text)
     texts = Texts({}, (), embedder.id, embedder.bands, None if lost is None else lost.error())
-    if member.body["embedder"] is not None:
+    if member.facts.embedder is not None:
         texts.know(text, *member.spoken())
     elif lost is None:
         words = Answer.unpack(member.answer).words
@@ -191,61 +184,46 @@ def own_texts(member: Member, embedder: Embedder, size: int, lost: Lost | None =
 
 def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
     """What the results are about when a trace that was decided before is compared again."""
-    body = member.body
+    facts = member.facts
     return Unit(
         level="trace",
         id=member.trace_id,
         trace_id=member.trace_id,
-        span_id=body["span_id"],
+        span_id=facts.span_id,
         session_id=session_id,
-        agent=bounded(body["agent"]),
-        service=bounded(body["service"]),
-        environment=bounded(body["environment"] or "") or None,
+        agent=bounded(facts.agent),
+        service=bounded(facts.service),
+        environment=bounded(facts.environment or "") or None,
         evidence=evidence,
-        revision=body["revision"],
+        revision=facts.revision,
         trigger=Trigger.SESSION_CHANGED.value,
-        response_id=bounded(body["response_id"], MAX_ID_CHARS),
+        response_id=bounded(facts.response_id, MAX_ID_CHARS),
         end_ns=member.end_ns,
-        sampled=body["sampled"],
+        sampled=facts.sampled,
     )
-
-
-def _links(trace: Trace) -> dict[str, Any]:
-    """What its session follows from where it names none, and what those of others follow from."""
-    links = {"responses": trace.responses, "continues": trace.continues}
-    return {name: value for name, value in links.items() if value}
 
 
 def from_row(row: SessionTraceRow) -> Member:
     """A trace that was decided before."""
-    body, answer = orjson.loads(row.body), row.answer
-    if "vector" in body:
-        body, answer = from_older(body)
-    return Member(row.trace_id.hex(), row.start_ns, row.end_ns, body, answer)
-
-
-def from_older(body: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """Facts and answer as a store before schema version 4 kept them, in one JSON object."""
-    vector, words, text = base64.b64decode(body.pop("vector")), body.pop("tokens"), body.pop("output")
-    body |= {"captured": text is not None, "said": bool(text and text.strip())}
-    body["embedder"] = body["embedder"] if vector else None
-    return body, Answer(text or "", vector, " ".join(words)).pack()
+    facts, older = unpack(row.body)
+    answer = row.answer if older is None else Answer(older.text, older.vector, older.words).pack()
+    return Member(row.trace_id.hex(), row.start_ns, row.end_ns, facts, answer)
 
 
 def to_row(member: Member, session_id: str) -> SessionTraceRow:
     """What is stored of it."""
-    trace_id, body = bytes.fromhex(member.trace_id), orjson.dumps(member.body)
-    return SessionTraceRow(trace_id, session_id, member.start_ns, member.end_ns, body, member.answer)
+    trace_id, facts = bytes.fromhex(member.trace_id), member.facts.pack()
+    return SessionTraceRow(trace_id, session_id, member.start_ns, member.end_ns, facts, member.answer)
 
 
 def summary(member: Member) -> TraceSummary:
     """What session metrics see of it."""
-    signals = {name: SessionSignal(**signal) for name, signal in member.body["signals"].items()}
-    return TraceSummary(member.trace_id, member.body["digest"], member.body["crashed"], signals)
+    signals = {name: SessionSignal(**signal) for name, signal in member.facts.signals.items()}
+    return TraceSummary(member.trace_id, member.facts.digest, member.facts.crashed, signals)
 
 
-def with_signals(row: SessionTraceRow, signals: dict[str, dict[str, Any]]) -> SessionTraceRow:
+def with_signals(row: SessionTraceRow, signals: dict[str, SignalFacts]) -> SessionTraceRow:
     """The row with further signals."""
     member = from_row(row)
-    member.body["signals"].update(signals)
+    member.facts.signals.update(signals)
     return to_row(member, row.session_id)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pandaeval_collector.evaluator import PASSING, Evaluator
 from pandaeval_collector.line.comparisons import Comparison, Stretch, comparisons, speak_together, suffices
+from pandaeval_collector.line.facts import SignalFacts
 from pandaeval_collector.line.implied_sessions import Chains, Places, Stored
 from pandaeval_collector.line.members import (
-    CHAINED,
     Member,
     from_row,
     own_texts,
@@ -26,7 +25,7 @@ from pandaeval_collector.line.understanding import Run, in_session
 from pandaeval_collector.metric import SessionView
 from pandaeval_collector.result import Result, Unit
 from pandaeval_collector.score import Why
-from pandaeval_collector.store import Expected, SessionTraceRow, WriteSet
+from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
 from pandaeval_otel.model import Trigger
 from pandaeval_otel.names import bounded
 
@@ -35,7 +34,7 @@ _NEAR = (4, 32)
 _AT_ONCE = 4096
 """So many members are compared together at least, if there are as many: memory is not spared for more."""
 _LINKED = 128
-_PENDING: dict[str, Any] = {"outcome": "pending", "value": None, "why": None}
+_PENDING: SignalFacts = {"outcome": "pending", "value": None, "why": None}
 
 
 @dataclass(slots=True)
@@ -49,7 +48,7 @@ class _Filing:
 class Sessions:
     """The sessions of one store. Reads it and never writes; one thread."""
 
-    def __init__(self, store: Expected, evaluator: Evaluator, chains: Chains | None = None) -> None:
+    def __init__(self, store: Store, evaluator: Evaluator, chains: Chains | None = None) -> None:
         self._store, self._evaluator = store, evaluator
         self._chains = chains or Stored(store)
 
@@ -101,16 +100,16 @@ class Sessions:
             level="session",
             id=session_id,
             trace_id=last.trace_id,
-            span_id=last.body["span_id"],
+            span_id=last.facts.span_id,
             session_id=session_id,
-            agent=bounded(last.body["agent"]),
-            service=bounded(last.body["service"]),
-            environment=bounded(last.body["environment"] or "") or None,
+            agent=bounded(last.facts.agent),
+            service=bounded(last.facts.service),
+            environment=bounded(last.facts.environment or "") or None,
             evidence=_evidence(members),
             trigger=trigger.value,
             end_ns=last.end_ns,
-            sampled=any(member.body["sampled"] for member in members),
-            trace_ids=tuple(f"{member.trace_id}:{member.body['span_id']}" for member in members[-_LINKED:]),
+            sampled=any(member.facts.sampled for member in members),
+            trace_ids=tuple(f"{member.trace_id}:{member.facts.span_id}" for member in members[-_LINKED:]),
         )
         return self._evaluator.session(SessionView(session_id, tuple(map(summary, members))), unit)
 
@@ -150,17 +149,17 @@ class Sessions:
             if row.session_id:
                 left.add(row.session_id)
             if session_id is None:
-                member.body.pop(CHAINED, None)
+                member.facts.chained = False
                 changes.session_traces.append(to_row(member, ""))
             else:
-                member.body[CHAINED] = True
+                member.facts.chained = True
                 came.setdefault(session_id, []).append(member)
         return came
 
     def _member(self, run: Run, places: Places) -> Member:
         """A run as a member of its session, with the signals that are there by now."""
         before = places.before.get(run.unit.trace_id)
-        older = from_row(before).body["signals"] if before is not None else {}
+        older = from_row(before).facts.signals if before is not None else {}
         return with_its_signals(run.member, _waiting(run.awaited, older) | self._signals(run.results))
 
     def _all(self, session_id: str) -> list[Member]:
@@ -181,7 +180,7 @@ class Sessions:
         return found
 
     def _suffices(self, newest: Sequence[Member], added: Sequence[Run]) -> bool:
-        agents = {run.unit.agent for run in added if run.member.body["said"]}
+        agents = {run.unit.agent for run in added if run.member.facts.said}
         return suffices(newest, min(run.member.start_ns for run in added), agents, self._evaluator.embedder.id)
 
     def _compare(self, stretches: Sequence[Stretch], batch: Mapping[str, _Filing], changes: WriteSet) -> list[Result]:
@@ -210,23 +209,23 @@ class Sessions:
         earlier = comparison.outputs()
         texts = own_texts(member, embedder, len(earlier[0].embedding) if earlier else 0, lost)
         results = self._evaluator.in_session(remembered(member, unit), unit, texts, earlier)
-        member.body["loop_evidence"] = evidence
-        member.body["signals"].update(self._signals(results))
+        member.facts.loop_evidence = evidence
+        member.facts.signals.update(self._signals(results))
         if filing is None:
             return results
         filing.results.extend(results)
         return []
 
-    def _signals(self, results: Iterable[Result]) -> dict[str, dict[str, Any]]:
+    def _signals(self, results: Iterable[Result]) -> dict[str, SignalFacts]:
         return {result.metric: self._signal(result) for result in results}
 
-    def _signal(self, result: Result) -> dict[str, Any]:
+    def _signal(self, result: Result) -> SignalFacts:
         if not result.finding.metadata.get("in_sample", True):  # judged for itself: the session is judged whole or not
             return {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
         return {"outcome": result.outcome, "value": self._evaluator.signal_value(result), "why": result.why}
 
 
-def _waiting(names: Iterable[str], older: dict[str, Any]) -> dict[str, Any]:
+def _waiting(names: Iterable[str], older: dict[str, SignalFacts]) -> dict[str, SignalFacts]:
     """The signals of metrics whose judge has yet to be asked: the older revision's stands meanwhile."""
     return {name: older.get(name, _PENDING) for name in names}
 
@@ -236,11 +235,11 @@ def _evidence(members: Iterable[Member]) -> str:
     scored without them is another one than the same with them, and the latter is the same by every door."""
     found = hashlib.blake2b(digest_size=16)
     for member in members:
-        signals = sorted(member.body["signals"].items())
+        signals = sorted(member.facts.signals.items())
         missing = [f"{name}={each['why'] or each['outcome']};" for name, each in signals if _may_come(each)]
-        found.update(f"{member.trace_id}:{member.body['digest']};{''.join(missing)}".encode())
+        found.update(f"{member.trace_id}:{member.facts.digest};{''.join(missing)}".encode())
     return found.hexdigest()
 
 
-def _may_come(signal: dict[str, Any]) -> bool:
+def _may_come(signal: SignalFacts) -> bool:
     return signal["outcome"] == "pending" or signal["why"] in PASSING

@@ -6,9 +6,7 @@ Nothing here depends on other traces or on what was decided before, so it may be
 from __future__ import annotations
 
 import logging
-import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -16,35 +14,19 @@ import orjson
 
 from pandaeval_collector.evaluator import Evaluator, trace_unit
 from pandaeval_collector.line.hints import Lacking, lacking
-from pandaeval_collector.line.members import CHAINED, Lost, Member, new_member
+from pandaeval_collector.line.members import Lost, Member, new_member
+from pandaeval_collector.line.reading import Chunks, Part, closing_of, parts_of, rebuilt
 from pandaeval_collector.metric import Texts
 from pandaeval_collector.result import Result, Unit
 from pandaeval_collector.runtime import failpoints
 from pandaeval_collector.store import JobRow
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace
-from pandaeval_otel.normal.evidence import gather
-from pandaeval_otel.normal.trace import Closing, build_trace, is_genai
+from pandaeval_otel.normal.trace import is_genai
 
 _log = logging.getLogger(__name__)
 
-_READ_BYTES = 4 << 20
 _CHAINED = "session told from the responses that its traces go on from: no span names one"
-
-Parts = list[tuple[bool, bytes]]
-"""The chunks of one trace as they are stored: whether they hold logs, and their bytes."""
-
-
-class Chunks(Protocol):
-    """Where chunks are read."""
-
-    def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-        """``(is_logs, data)`` by id. Raises ``LookupError`` when one of them is gone."""
-        ...
-
-    def snapshot(self) -> AbstractContextManager[None]:
-        """While it lasts, reads cost less."""
-        ...
 
 
 class NotUnderstoodError(Exception):
@@ -87,7 +69,7 @@ def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
     return replace(
         run,
         unit=unit,
-        member=replace(run.member, body={**run.member.body, CHAINED: True}),
+        member=replace(run.member, facts=replace(run.member.facts, chained=True)),
         results=results,
         jobs=jobs,
         awaited=awaited,
@@ -145,7 +127,7 @@ class Understanding:
         """What became of each, in the same order: one that cannot be read or understood costs no other. Raises where
         the store fails."""
         with self._chunks.snapshot():
-            built = [self._build(each, parts) for each, parts in self._read(due)]
+            built = [self._build(each, parts) for each, parts in parts_of(self._chunks, due)]
         texts = self._evaluator.embed([one.trace for one in built if one.trace is not None])
         return [
             Understood(one.digest, failed=one.failed)
@@ -154,26 +136,7 @@ class Understanding:
             for one in built
         ]
 
-    def _read(self, due: Sequence[DueTrace]) -> Iterator[tuple[DueTrace, Parts | Exception]]:
-        """What is stored of each trace, read for as many at a time as memory is spared for."""
-        for group in _groups(due):
-            chunks = self._contents([id_ for each in group for id_ in each.chunks])
-            for each in group:
-                found = self._contents(each.chunks) if isinstance(chunks, Exception) else chunks
-                if isinstance(found, Exception):
-                    yield each, found
-                else:
-                    yield each, [found.pop(id_) for id_ in sorted(set(each.chunks))]
-
-    def _contents(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]] | Exception:
-        try:
-            return self._chunks.chunks(ids)
-        except (sqlite3.Error, MemoryError):
-            raise
-        except Exception as error:  # noqa: BLE001 - what is damaged in whichever way must not cost those beside it
-            return error
-
-    def _build(self, due: DueTrace, parts: Parts | Exception) -> _Built:
+    def _build(self, due: DueTrace, parts: Sequence[Part] | Exception) -> _Built:
         failpoints.reach_over("over_trace", due.trace_id.hex())
         if isinstance(parts, Exception):
             return _Built("", failed=_failed(due.trace_id.hex(), parts))
@@ -184,9 +147,9 @@ class Understanding:
         except Exception as error:  # noqa: BLE001 - whatever spans hold that nobody thought of, it costs their trace alone
             return _Built("", failed=_failed(due.trace_id.hex(), error))
 
-    def _built(self, due: DueTrace, parts: Parts) -> _Built:
-        evidence = gather(parts)
-        trace = build_trace(evidence, Closing(due.trigger, due.revision, due.late_spans))
+    def _built(self, due: DueTrace, parts: Sequence[Part]) -> _Built:
+        found = rebuilt(parts, closing_of(due))
+        evidence, trace = found.evidence, found.trace
         if trace is None or not is_genai(trace):
             return _Built(evidence.digest)
         attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
@@ -240,17 +203,3 @@ class _Built:
 def _failed(trace_id: str, error: Exception) -> tuple[str, str]:
     _log.error("trace %s cannot be understood", trace_id, exc_info=error)
     return type(error).__name__, str(error)[:300]
-
-
-def _groups(due: Iterable[DueTrace]) -> Iterator[list[DueTrace]]:
-    """Traces that are small enough to be read together."""
-    group: list[DueTrace] = []
-    size = 0
-    for each in due:
-        if group and size + each.size > _READ_BYTES:
-            yield group
-            group, size = [], 0
-        group.append(each)
-        size += each.size
-    if group:
-        yield group

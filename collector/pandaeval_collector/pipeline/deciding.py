@@ -3,7 +3,6 @@ by trace where one of them fails."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,7 +10,7 @@ from functools import partial
 
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.line.understanding import NotUnderstoodError
-from pandaeval_collector.pipeline.commits import Committer, Turns
+from pandaeval_collector.pipeline.commits import Committer
 from pandaeval_collector.pipeline.lookahead import Ahead, Batch
 from pandaeval_collector.pipeline.retries import Retries
 from pandaeval_collector.pipeline.trial import Trial
@@ -44,7 +43,6 @@ class TraceDecider:
         self._line, self._committer, self._trial, self._under_way = line, committer, trial, under_way
         self._retries, self._telemetry, self._on_decided = retries, telemetry, on_decided
         self._ahead = Ahead(trial, retries, under_way)
-        self._turns = Turns()
         self._held: list[DueTrace] = []
         """Suspects that are due, each to be decided alone."""
 
@@ -60,10 +58,6 @@ class TraceDecider:
             await self._next_alone()
             return 1
         return 0
-
-    async def rest(self) -> None:
-        """Returns when everything that was begun is committed."""
-        await self._turns.rest()
 
     def stop(self) -> None:
         """From now on nothing is waited for that may never come."""
@@ -91,47 +85,39 @@ class TraceDecider:
 
     async def _next_alone(self) -> None:
         """Decides the next suspect that has to be alone: those that most processes died over come last."""
-        await self._turns.rest()
         due = self._held.pop(0)
         if self._under_way.deaths(due.trace_id) >= HOPELESS:
             why = "the collector ended each time while it was being decided"
             await self._retries.or_left(self._set_aside(due, "process_ended", why), "a trace")
         else:
             await self._begin(self._ahead.begin([due]))
-        await self._turns.rest()
 
     async def _begin(self, batch: Batch) -> None:
-        """Returns when earlier batches are committed and this one is decided. If it returned sooner, the caller would
-        take the next batch before anybody can deal with it, and traces that become due meanwhile would wait for one
-        more. A full batch is not waited for: the next one can be taken at once."""
-        await asyncio.wait([batch.ready])
-        decided = asyncio.Event()
-        await self._turns.begin(self._retries.or_left(self._decide(batch, decided), f"{len(batch.due)} traces"))
-        if len(batch.due) < _BATCH:
-            await decided.wait()
+        """Returns when the batch is committed. The caller takes the next one afterwards: traces that become due
+        meanwhile are in it, and do not wait for one more."""
+        await self._retries.or_left(self._decide(batch), f"{len(batch.due)} traces")
 
-    async def _decide(self, batch: Batch, decided: asyncio.Event) -> None:
+    async def _decide(self, batch: Batch) -> None:
         done = False
         try:
-            await self._decide_or_give_up(batch, decided)
+            await self._decide_or_give_up(batch)
             done = True
         finally:
-            decided.set()
             self._under_way.end([each.trace_id for each in batch.due], done)
             await self._trial.rest()
 
-    async def _decide_or_give_up(self, batch: Batch, decided: asyncio.Event) -> None:
+    async def _decide_or_give_up(self, batch: Batch) -> None:
         failpoints.reach("before_decide")
         due = batch.due
         try:
             understood = await batch.ready
-            await self._committer.commit(lambda: self._line.file(due, understood()), decided.set)
+            await self._committer.commit(lambda: self._line.file(due, understood()))
         except Exception as error:  # whatever one trace raises, it must not cost the others, nor be tried forever
             if self._retries.stopping:
                 raise
             if len(due) > 1:
                 for each in due:
-                    await self._decide_or_give_up(self._ahead.begin([each]), decided)
+                    await self._decide_or_give_up(self._ahead.begin([each]))
                 return
             _log.exception("trace %s could not be decided", due[0].trace_id.hex())
             kind = error.kind if isinstance(error, NotUnderstoodError) else type(error).__name__

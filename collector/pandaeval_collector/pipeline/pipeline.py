@@ -69,7 +69,7 @@ class Pipeline:
             store, self._traces, telemetry, clock, self.end_session, is_draining=lambda: self._retries.stopping
         )
         self._upkeep = Upkeep(store, timing.late_window, timing.retention, telemetry, self._traces.reopened)
-        self._committer = Committer(store, line, self._retries, self._committed)
+        self._committer = Committer(store, self._retries, self._committed)
         self._sessions = SessionCloser(store, line, timing, self._committer, self._retries, telemetry, clock)
         self._under_way = UnderWay(store.path)
         understanding = Trial(understands or Here(line.understanding), self._under_way.suspects, trial)
@@ -157,7 +157,6 @@ class Pipeline:
         """Decides every open trace."""
         while await self._decider.step(partial(self._traces.take_all, trigger)):
             pass
-        await self._decider.rest()
 
     async def commit(self, decide: Callable[[], Decision]) -> None:
         """Has something decided and committed, see :meth:`Committer.commit`. It is not given up because the disk is
@@ -187,22 +186,18 @@ class Pipeline:
     async def _run(self) -> None:
         upkeep_at = self._clock() + self.timing.upkeep
         look_at = 0.0
-        try:
-            while not self._retries.stopping:
-                now = self._clock()
-                decided = await self._decider.step(partial(self._traces.take_due, now))
-                if not decided or now >= look_at:
-                    look_at = now + _LOOK_S
-                    await self._decider.rest()
-                    await self._retries.or_left(self._sessions.close_due(now), "sessions")
-                if now >= upkeep_at:
-                    upkeep_at = now + self.timing.upkeep
-                    self._upkeep.begin()
-                self.rounds += 1
-                if decided < _FEW:
-                    await asyncio.sleep(_GATHER_S if decided else _TICK_S)
-        finally:
-            await self._decider.rest()
+        while not self._retries.stopping:
+            now = self._clock()
+            decided = await self._decider.step(partial(self._traces.take_due, now))
+            if not decided or now >= look_at:
+                look_at = now + _LOOK_S
+                await self._retries.or_left(self._sessions.close_due(now), "sessions")
+            if now >= upkeep_at:
+                upkeep_at = now + self.timing.upkeep
+                self._upkeep.begin()
+            self.rounds += 1
+            if decided < _FEW:
+                await asyncio.sleep(_GATHER_S if decided else _TICK_S)
 
     def _committed(self, decision: Decision, rows: Sequence[ResultRow]) -> None:
         self._sessions.committed(decision)

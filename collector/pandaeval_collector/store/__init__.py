@@ -3,7 +3,6 @@
 from pandaeval_collector.store.chunk_reader import ChunkReader
 from pandaeval_collector.store.chunks import StoreFullError
 from pandaeval_collector.store.directory import StoreBusyError
-from pandaeval_collector.store.expected import Expected
 from pandaeval_collector.store.outbox_batches import OutboxBatch, outbox_batches
 from pandaeval_collector.store.outgoing import DamagedError
 from pandaeval_collector.store.place import StoreGoneError
@@ -29,7 +28,6 @@ __all__ = [
     "Chunk",
     "ChunkReader",
     "DamagedError",
-    "Expected",
     "Job",
     "JobEnd",
     "JobRow",

@@ -56,14 +56,9 @@ class ChunkTables(TableGroup):
 
         return self._writer.submit_item(self._insert, (chunks, endings))
 
-    def read_chunks(self, ids: Collection[int]) -> list[tuple[bool, bytes]]:
+    def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
         """``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace must not
         be taken for the whole."""
-        found = self.chunks(ids)
-        return [found[id_] for id_ in sorted(found)]
-
-    def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-        """The same, each under its id."""
         return chunk_contents(self._reader(), ids)
 
     def open_chunks(self) -> Iterator[Chunk]:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import orjson
 
-from pandaeval_collector.store import jobs
+from pandaeval_collector.store import jobs, spending, verdicts
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.responses import BLOCK_BITS
 
@@ -61,6 +61,8 @@ def forget(
     expired.append(_forget_responses(connection, limit))
     expired.append(_forget_results(connection, old, limit))
     jobs.forget(connection, old)
+    verdicts.forget(connection, old)
+    spending.forget(connection)
     _give_back_pages(connection)
     return max(len(rows), *expired)
 

@@ -1,19 +1,17 @@
-"""What is still to be judged, the verdicts that were given, and what they cost: durable, so that a restart neither
-forgets a job nor pays for a verdict twice nor resets the day's spending.
+"""What is still to be judged: durable, so that a restart forgets no job.
 
-A job is ``due``, then ``leased``, then ``done``, ``dead`` (given up, can be retried by hand) or ``cancelled`` (a newer
-revision or a changed configuration made it pointless). Jobs begin and end in the transactions of
+A job is ``due``, then ``leased`` (this process is at it), then ``done``, ``dead`` (given up, can be retried by hand) or
+``cancelled`` (a newer revision or a changed configuration made it pointless). A lease does not run out: one process
+owns the store, and what the one before it held is due again at the start. Jobs begin and end in the transactions of
 :mod:`pandaeval_collector.store.changes`; here is what happens to them in between.
 """
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.bulk import insert
@@ -27,40 +25,27 @@ _BLOCK_BITS = 12
 _BY_ID = "no >> 12 IN (SELECT value FROM json_each(?)) AND id = ?"
 """Finds a job, given :func:`_blocks` and its id."""
 _DAY_S = 86_400.0
-_DAYS = (62,)
-"""So many keys of spending are remembered, of dollars and of tokens: a month."""
-_CENT = 1e-9
-"""Sums of dollars are compared with this much tolerance."""
-
-Amounts = tuple[float, float]
-"""US dollars and tokens."""
-Most = tuple[float | None, float | None]
-"""The same as limits; ``None``: there is none."""
 
 
 class Jobs:
     """The jobs of one store. Reading is safe from any thread, writing happens on the store's writer. When a job is due
-    is a time of the store's running clock; days of spending are those of the machine's."""
+    is a time of the store's running clock."""
 
     def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], clock: StoreClock) -> None:
         self._writer, self._reader, self.clock = writer, reader, clock
 
-    # -- leases --------------------------------------------------------------------------------------------------
-
-    def lease(self, now: float, count: int, seconds: float) -> Future[list[Job]]:
-        """Up to ``count`` due jobs, newest first; an attempt is counted before it is made. Leases that ran out are
-        due again."""
+    def lease(self, now: float, count: int) -> Future[list[Job]]:
+        """Up to ``count`` due jobs, newest first; nobody gets them again until they are put back. An attempt is counted
+        before it is made."""
 
         def work(connection: sqlite3.Connection) -> list[Job]:
-            connection.execute("UPDATE jobs SET state = 'due' WHERE state = 'leased' AND lease_until < ?", (now,))
             rows = connection.execute(
                 f"""SELECT {_JOB}, no FROM jobs WHERE state = 'due' AND due_at <= ?
                     ORDER BY created_at DESC LIMIT ?""",  # noqa: S608
                 (now, count),
             ).fetchall()
             connection.executemany(
-                "UPDATE jobs SET state = 'leased', lease_until = ?, attempts = attempts + 1 WHERE no = ?",
-                [(now + seconds, row[-1]) for row in rows],
+                "UPDATE jobs SET state = 'leased', attempts = attempts + 1 WHERE no = ?", [(row[-1],) for row in rows]
             )
             held = [Job(*row[:-1]) for row in rows]
             return [replace(job, state="leased", attempts=job.attempts + 1) for job in held]
@@ -122,94 +107,6 @@ class Jobs:
         row = self._reader().execute("SELECT min(due_at) FROM jobs WHERE state = 'due'").fetchone()
         return None if row[0] is None else float(row[0])
 
-    # -- verdicts ------------------------------------------------------------------------------------------------
-
-    def verdict(self, key: str) -> bytes | None:
-        """A verdict that was given before."""
-        row = self._reader().execute("SELECT body FROM verdicts WHERE key = ?", (key,)).fetchone()
-        return None if row is None else bytes(row[0])
-
-    def keep_verdict(self, key: str, body: bytes) -> Future[None]:
-        """Remembers a verdict under the hash of what it was given for."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", (key, self.clock.calendar(), body))
-
-        return self._writer.submit(work)
-
-    # -- spending ------------------------------------------------------------------------------------------------
-
-    def today(self, now: float) -> float:
-        """A time of the day (UTC) whose budget is to be used at ``now`` of the machine's clock. A clock that was set
-        back, by less than two days, stays with the day that was begun: no day is paid for twice."""
-        (newest,) = self._reader().execute("SELECT substr(max(day), 1, 10) FROM spending").fetchone()
-        if newest is None or not _day(now) < newest <= _day(now + 2 * _DAY_S):
-            return now
-        return datetime.fromisoformat(newest).replace(tzinfo=UTC).timestamp()
-
-    def reserve(self, amounts: Amounts, most: Most, now: float) -> Future[bool]:
-        """Sets money and tokens of the day (UTC) aside for one call, both or neither; the future holds ``False`` when
-        that is more than is left."""
-        keys = _keys(now)
-
-        def work(connection: sqlite3.Connection) -> bool:
-            connection.executemany("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", [(key,) for key in keys])
-            for key, amount, limit in zip(keys, amounts, most, strict=True):
-                query = "SELECT reserved + settled FROM spending WHERE day = ?"
-                if limit is not None and connection.execute(query, (key,)).fetchone()[0] + amount > limit + _CENT:
-                    return False
-            connection.executemany(
-                "UPDATE spending SET reserved = reserved + ? WHERE day = ?", zip(amounts, keys, strict=True)
-            )
-            return True
-
-        return self._writer.submit(work)
-
-    def settle(self, reserved: Amounts, spent: Amounts, reserved_at: float) -> Future[None]:
-        """Replaces a reservation by what the call did cost; what is no amount (negative, not finite) counts as what was
-        reserved, so that nothing that is settled ever fills a day up again."""
-        keys = _keys(reserved_at)
-        counted = [cost if 0 <= cost < math.inf else most for cost, most in zip(spent, reserved, strict=True)]
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.executemany("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", [(key,) for key in keys])
-            connection.executemany(
-                "UPDATE spending SET reserved = max(0, reserved - ?), settled = settled + ? WHERE day = ?",
-                zip(reserved, counted, keys, strict=True),
-            )
-
-        return self._writer.submit(work)
-
-    def settle_all(self) -> Future[None]:
-        """Counts what a process that died had set aside as spent: its calls may have been made."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute("UPDATE spending SET settled = settled + reserved, reserved = 0 WHERE reserved > 0")
-
-        return self._writer.submit(work)
-
-    def spent(self, now: float) -> float:
-        """US dollars of the day (UTC), reservations included."""
-        return self._spent(_keys(now)[0])
-
-    def spent_tokens(self, now: float) -> int:
-        """Tokens of the day (UTC), reservations included."""
-        return round(self._spent(_keys(now)[1]))
-
-    def _spent(self, key: str) -> float:
-        row = self._reader().execute("SELECT reserved + settled FROM spending WHERE day = ?", (key,)).fetchone()
-        return 0.0 if row is None else float(row[0])
-
-
-def _day(now: float) -> str:
-    return datetime.fromtimestamp(now, UTC).date().isoformat()
-
-
-def _keys(now: float) -> tuple[str, str]:
-    """Under which a day's dollars and its tokens are kept; both are older than the next day's to a comparison."""
-    day = _day(now)
-    return day, f"{day} tokens"
-
 
 # -- inside the transactions of others ---------------------------------------------------------------------------
 
@@ -268,12 +165,8 @@ def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> N
 
 
 def forget(connection: sqlite3.Connection, before: float) -> None:
-    """Drops ended jobs and verdicts from before a time, and all days of spending but the newest."""
+    """Drops jobs that ended before a time."""
     connection.execute("DELETE FROM jobs WHERE ended_at < ? AND state IN ('done', 'dead', 'cancelled')", (before,))
-    connection.execute("DELETE FROM verdicts WHERE created_at < ?", (before,))
-    connection.execute(
-        "DELETE FROM spending WHERE day NOT IN (SELECT day FROM spending ORDER BY day DESC LIMIT ?)", _DAYS
-    )
 
 
 # -- by hand -----------------------------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ MIGRATIONS: tuple[str, ...] = (
         state TEXT NOT NULL,
         due_at REAL NOT NULL,
         created_at REAL NOT NULL,
-        lease_until REAL,
+        lease_until REAL, -- of older releases: leases do not run out
         attempts INTEGER NOT NULL DEFAULT 0,
         crashes INTEGER NOT NULL DEFAULT 0,
         why TEXT NOT NULL DEFAULT '',

@@ -22,6 +22,8 @@ from pandaeval_collector.store.forgetting import forget
 from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.outgoing import OutboxTables
 from pandaeval_collector.store.sessions import SessionTables
+from pandaeval_collector.store.spending import Spending
+from pandaeval_collector.store.verdicts import Verdicts
 
 
 class Store(ChunkTables, DecisionTables, SessionTables, OutboxTables):
@@ -48,6 +50,8 @@ class Store(ChunkTables, DecisionTables, SessionTables, OutboxTables):
             self._directory.close()
             raise
         self.jobs = Jobs(self._writer, self._reader, self.clock)
+        self.verdicts = Verdicts(self._writer, self._reader, self.clock)
+        self.spending = Spending(self._writer, self._reader)
 
     # -- cursors and small facts ---------------------------------------------------------------------------------
 

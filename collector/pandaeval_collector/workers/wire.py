@@ -18,6 +18,7 @@ from typing import Any
 
 from pandaeval_collector.evaluator import EvaluatorSettings
 from pandaeval_collector.line import understanding
+from pandaeval_collector.line.facts import Facts
 from pandaeval_collector.line.hints import Lacking
 from pandaeval_collector.line.members import Lost, Member
 from pandaeval_collector.line.understanding import NotUnderstoodError, Understood
@@ -41,7 +42,7 @@ def _by_constructor(kind: type[Any]) -> Callable[[Any], tuple[type[Any], Any]]:
 
 
 # What an answer is made of comes out of a pickle by its constructor: an object of a compiled class is never without.
-for _kind in (Assumed, EvaluatorInfo, JobRow, Lacking, Lost, Member, Result, Score, Unit, Unscored):
+for _kind in (Assumed, EvaluatorInfo, Facts, JobRow, Lacking, Lost, Member, Result, Score, Unit, Unscored):
     copyreg.pickle(_kind, _by_constructor(_kind))
 
 

@@ -52,7 +52,7 @@ def test_metrics_see_no_more_of_a_trace_than_the_pack_shows(tmp_path: Path) -> N
     store = Store(tmp_path, "off")
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
     store.commit(Line(store, evaluator).decide([stored(store, Composer(5).trace())]).changes).result()
-    [job] = store.jobs.lease(1e12, 1, 60.0).result()
+    [job] = store.jobs.lease(1e12, 1).result()
     packer = JobTraceLoader(store, lambda text: "█" * len(text))
     packed = packer(job)
     packer.close()

@@ -162,7 +162,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def _spent(store: Store) -> tuple[float, int]:
-    return store.jobs.spent(time.time()), store.jobs.spent_tokens(time.time())
+    return store.spending.spent(time.time()), store.spending.spent_tokens(time.time())
 
 
 PRICE = 100 * 1e-5 + 40 * 1e-4
@@ -257,7 +257,7 @@ async def test_a_crash_resets_no_budget(tmp_path: Path) -> None:
     assert await purse.reserve(Spend(0.7, 100)) is not None
     first.close()  # as after a crash: nothing was settled
     second = Store(tmp_path, "off")
-    second.jobs.settle_all().result()
+    second.spending.settle_all().result()
     again = StoredPurse(second, Limits(daily_usd=1.0, daily_tokens=1000))
     assert await again.reserve(Spend(0.4, 100)) is None
     assert await again.reserve(Spend(0.2, 901)) is None

@@ -8,7 +8,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ import pytest
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judging import Patience, Runner
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.line import Decision, Judgement, Line
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
 from support.asked import GOOD, said
@@ -154,7 +154,7 @@ async def test_what_a_day_has_no_money_for(tmp_path: Path, over_budget: Literal[
         times = held.clock.now()
         assert round(due - times.running + times.wall) % 86_400 == 0, "when the next day begins"
         assert not jobs.results()
-        assert {job.attempts for job in jobs.store.jobs.lease(due + 1, 9, 1.0).result()} == {1}, "and it cost no try"
+        assert {job.attempts for job in jobs.store.jobs.lease(due + 1, 9).result()} == {1}, "and it cost no try"
 
 
 async def test_failures_are_tried_again_until_patience_ends(tmp_path: Path) -> None:
@@ -213,6 +213,30 @@ async def test_a_verdict_that_was_paid_for_is_not_paid_for_again(tmp_path: Path)
         again = jobs.results()
         assert sorted(each["id"] for each in again) == sorted(each["id"] for each in judged)
         assert {(each["evaluator"]["model"], each["cost_usd"]) for each in again} == {("anthropic/claude", 0.0)}
+
+
+@pytest.mark.parametrize(("fails", "counts"), [(1, {"done": 1}), (8, {"dead": 1})])
+async def test_a_job_whose_end_cannot_be_filed_is_tried_again_and_not_forever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: int, counts: dict[str, int]
+) -> None:
+    async with _jobs(tmp_path) as jobs:
+        assert jobs.decide(1) == 1
+        judged, tried = jobs.line.judged, Counter[str]()
+
+        def cannot(judgements: Sequence[Judgement]) -> Decision:
+            tried["filed"] += 1
+            if tried["filed"] <= fails:
+                raise ZeroDivisionError("nobody thought of this")
+            return judged(judgements)
+
+        monkeypatch.setattr(jobs.line, "judged", cannot)
+        await jobs.runner.drain()
+        assert jobs.store.jobs.counts() == counts
+        assert tried["filed"] == min(fails + 1, 8)
+        assert len(jobs.results()) == counts.get("done", 0)
+        assert jobs.caller.asked.total() == 1, "its verdict is remembered"
+        ended = {outcome: jobs.telemetry.total("pandaeval.jobs", outcome) for outcome in ("done", "dead", "put_back")}
+        assert ended == {"done": 0, "dead": 0, **counts, "put_back": min(fails, 7)}
 
 
 async def test_a_stop_leaves_its_jobs_to_the_next_start(tmp_path: Path) -> None:

@@ -1,12 +1,10 @@
-"""A decision is made while the one before is being committed: on what that one changes, and again if it fails."""
+"""Decisions are made and committed one after the other; what becomes due meanwhile waits for one of them at most."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sqlite3
-import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -18,9 +16,8 @@ from support.doors import until
 from support.line import RunningLine, as_file, in_session
 from support.made_traces import Composer, MadeTrace
 
-from pandaeval_otel.assembly import CloseRules
-
 QUIET = 11.0
+"""Seconds after which a trace whose root ended is due."""
 
 
 class Held:
@@ -73,52 +70,42 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deciding_module, "_BATCH", 3)
 
 
-@contextlib.asynccontextmanager
-async def second_of(
-    batches: int, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[RunningLine, Held, list[MadeTrace]]]:
-    """A line with batches of three traces; the second is being committed. (Nothing is begun beside the first: it is a
-    time to look for sessions that are over.)"""
-    traces = made(3 * batches)
-    async with RunningLine(folder) as line:
+async def test_each_is_committed_before_the_next_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    traces = made(9)
+    async with RunningLine(tmp_path) as line:
         held = Held(line, monkeypatch)
-        try:
-            for trace in traces:
-                await line.send(trace)
-            line.now += QUIET
-            await held.until_filed(1)
+        for trace in traces:
+            await line.send(trace)
+        line.now += QUIET
+        for batches in (1, 2, 3):
+            await held.until_filed(batches)
+            await asyncio.sleep(0.1)  # time for another, if one were made
+            assert (held.filed, len(held.waiting)) == ([3] * batches, 1)
+            assert line.pipeline.open_traces == 9 - 3 * (batches - 1)
+            committed = {trace.trace_id.hex() for trace in traces[: 3 * (batches - 1)]}
+            assert {each["trace_id"] for each in line.results()} == committed
             held.go()
-            await held.until_filed(3)
-            yield line, held, traces
-        finally:
-            held.let_all_through()
-
-
-async def test_the_next_is_decided_meanwhile_and_committed_afterwards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with second_of(4, tmp_path, monkeypatch) as (line, held, traces):
-        assert len(held.waiting) == 1
-        assert line.pipeline.open_traces == 9
-        assert {each["trace_id"] for each in line.results()} <= {trace.trace_id.hex() for trace in traces[:3]}
-        held.go()
-        await held.until_filed(4)
-        assert line.pipeline.open_traces == 6
-        assert {each["trace_id"] for each in line.results()} <= {trace.trace_id.hex() for trace in traces[:6]}
         held.let_all_through()
         await line.settle()
-        assert held.filed == [3, 3, 3, 3]
         assert line.standing() == as_file(traces)
         assert {each["revision"] for each in line.results()} == {1}
 
 
-async def test_what_rested_on_one_that_failed_is_decided_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with second_of(3, tmp_path, monkeypatch) as (line, held, traces):
+async def test_what_cannot_be_committed_together_is_decided_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces = made(6)
+    async with RunningLine(tmp_path) as line:
+        held = Held(line, monkeypatch)
+        for trace in traces:
+            await line.send(trace)
+        line.now += QUIET
+        await held.until_filed(1)
         held.go(sqlite3.DatabaseError("database disk image is malformed"))
-        await held.until_filed(4)
+        await held.until_filed(2)
         held.let_all_through()
         await line.settle()
-        assert held.filed == [3, 3, 3, 3, 1, 1, 1]
+        assert held.filed == [3, 1, 1, 1, 3]
         assert line.standing() == as_file(traces)
         assert line.telemetry.total("pandaeval.traces", "failed") == 0
         assert line.telemetry.total("pandaeval.store.errors", "left") == 0
@@ -140,39 +127,19 @@ async def test_one_whose_caller_is_gone_is_committed_all_the_same(
         assert set(line.store.open_sessions()) == {"a", "b"}
 
 
-async def test_what_becomes_due_during_a_decision_is_in_the_next_batch(
+async def test_what_becomes_due_during_a_commit_is_in_the_next_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that is taken before the decision is made would only wait, and leave the others to the one after it."""
-    traces, due_at = made(5), CloseRules().quiet + 0.05
-    gate = threading.Event()
+    traces = made(3)
     async with RunningLine(tmp_path) as line:
-        for trace in traces:
-            await line.send(trace)
-            line.now += 0.1
         held = Held(line, monkeypatch)
-        file = Line.file
-
-        def third_waits(of: Line, due: Sequence[object], *more: object) -> Decision:
-            if len(held.filed) == 2:
-                gate.wait(10)
-            return file(of, due, *more)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(Line, "file", third_waits)
-        line.now = due_at
+        await line.send(traces[0])
+        line.now += QUIET
         await held.until_filed(1)
-        held.go()  # beside the first nothing is begun: it is a time to look for sessions that are over
-        await until(lambda: line.pipeline.open_traces == 4)
-        line.now = due_at + 0.1
-        await held.until_filed(2)
-        line.now = due_at + 0.2  # the third is being decided while the second is committed
-        await asyncio.sleep(0.1)
-        line.now = due_at + 0.3
-        held.go()
-        await asyncio.sleep(0.1)  # now the fourth could be taken
-        line.now = due_at + 0.4
-        held.all = False
-        gate.set()
+        for trace in traces[1:]:
+            await line.send(trace)
+            line.now += QUIET  # they are due at different times
+        held.let_all_through()
         await line.settle()
-        assert held.filed == [1, 1, 1, 2]
+        assert held.filed == [1, 2]
         assert line.standing() == as_file(traces)

@@ -98,7 +98,7 @@ class TestChunks:
         first, second = put(store, T1), put(store, T1)
         store.discard([first]).result(10)
         with pytest.raises(LookupError, match="1 of 2 chunks"):
-            store.read_chunks([first, second])
+            store.chunks([first, second])
 
     def test_traces_come_by_their_earliest_start(self, store: Store) -> None:
         ids = [put(store, T1, start_ns=50), put(store, T2, start_ns=20), put(store, T1, start_ns=10)]
@@ -201,10 +201,10 @@ class TestForgetting:
         chunk = put(store, T1)
         decide(store, T1, chunk)
         assert store.forget(600, 7 * DAY_S, now_in(599)).result(10) == 0
-        assert store.read_chunks([chunk])
+        assert store.chunks([chunk])
         assert store.forget(600, 7 * DAY_S, now_in(601)).result(10) == 1
         with pytest.raises(LookupError):
-            store.read_chunks([chunk])
+            store.chunks([chunk])
         tombstone = store.decided([T1])[T1]
         assert (tombstone.final, tombstone.known, tombstone.chunks) == (True, frozenset(), ())
 
@@ -230,7 +230,7 @@ class TestForgetting:
         decide(store, T1, first)
         decide(store, T2, second)
         assert store.forget(600, 7 * DAY_S, now_in(601), keep={T1}).result(10) == 1
-        assert store.read_chunks([first])
+        assert store.chunks([first])
 
     def test_at_most_so_many_at_a_time(self, store: Store) -> None:
         for number in range(5):

@@ -142,7 +142,7 @@ class TestForgetting:
         row = TraceRow(TRACE, 1, False, "d", frozenset({b"12345678"}), (chunk.id,), 5)
         results = [ResultRow("r", TRACE.hex(), "trace.m", 1, b"{}")]
         store.commit(WriteSet(traces=[row], results=results)).result()
-        store.jobs.keep_verdict("k", b"v").result()
+        store.verdicts.keep("k", b"v").result()
         return chunk.id
 
     def forget(self, store: Store) -> None:
@@ -154,7 +154,7 @@ class TestForgetting:
         event(machine)
         self.forget(machine.store)
         assert [row.id for row in machine.store.results_after(0)] == ["r"]
-        assert machine.store.jobs.verdict("k") == b"v"
+        assert machine.store.verdicts.recall("k") == b"v"
 
     @whatever_happens
     def test_nothing_is_kept_for_longer_than_it_should(self, machine: Machine, event: Event) -> None:
@@ -163,11 +163,11 @@ class TestForgetting:
         machine.runs(601)
         self.forget(machine.store)
         with pytest.raises(LookupError):
-            machine.store.read_chunks([chunk])
+            machine.store.chunks([chunk])
         machine.runs(7 * DAY)
         self.forget(machine.store)
         assert not machine.store.results_after(0)
-        assert machine.store.jobs.verdict("k") is None
+        assert machine.store.verdicts.recall("k") is None
 
 
 class TestJobs:
@@ -187,15 +187,15 @@ class TestJobs:
         assert self.leased(machine.store) == ["j"]
 
     def leased(self, store: Store) -> list[str]:
-        return [job.id for job in store.jobs.lease(store.clock.running(), 9, 60.0).result()]
+        return [job.id for job in store.jobs.lease(store.clock.running(), 9).result()]
 
 
 class TestBudget:
     most = (1.0, None)
 
     def spend(self, machine: Machine, usd: float) -> bool:
-        jobs = machine.store.jobs
-        return jobs.reserve((usd, 1), self.most, jobs.today(machine.wall)).result()
+        spending = machine.store.spending
+        return spending.reserve((usd, 1), self.most, spending.today(machine.wall)).result()
 
     def test_a_clock_that_is_set_back_pays_for_no_day_twice(self, machine: Machine) -> None:
         assert self.spend(machine, 0.9)

@@ -92,8 +92,8 @@ def test_sessions_hold_their_traces_in_order(store: Store) -> None:
 
 def test_answers_can_be_compared(store: Store) -> None:
     silent, spoken = (from_row(row) for row in store.session_traces("s"))
-    assert (silent.body["captured"], silent.body["said"], silent.body["embedder"]) == (False, False, None)
-    assert (spoken.body["captured"], spoken.body["said"], spoken.body["embedder"]) == (True, True, "embedded-1")
+    assert (silent.facts.captured, silent.facts.said, silent.facts.embedder) == (False, False, None)
+    assert (spoken.facts.captured, spoken.facts.said, spoken.facts.embedder) == (True, True, "embedded-1")
     assert Answer.unpack(spoken.answer).text == "refund sent"
     direction, words = spoken.spoken()
     assert direction.components == pytest.approx([0.6, 0.8])

@@ -1,0 +1,111 @@
+"""What judges cost, day by day: durable, so that a restart does not reset the day's spending.
+
+An amount is set aside (``reserved``) before a call is made, and replaced by what the call did cost (``settled``) after
+it. Days are those of the machine's clock, UTC.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import UTC, datetime
+
+from pandaeval_collector.store.writer import Writer
+
+_DAY_S = 86_400.0
+_DAYS = 62
+"""So many keys of spending are remembered, of dollars and of tokens: a month."""
+_CENT = 1e-9
+"""Sums of dollars are compared with this much tolerance."""
+
+Amounts = tuple[float, float]
+"""US dollars and tokens."""
+Most = tuple[float | None, float | None]
+"""The same as limits; ``None``: there is none."""
+
+
+class Spending:
+    """The spending of one store. Reading is safe from any thread, writing happens on the store's writer."""
+
+    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
+        self._writer, self._reader = writer, reader
+
+    def today(self, now: float) -> float:
+        """A time of the day (UTC) whose budget is to be used at ``now`` of the machine's clock. A clock that was set
+        back, by less than two days, stays with the day that was begun: no day is paid for twice."""
+        (newest,) = self._reader().execute("SELECT substr(max(day), 1, 10) FROM spending").fetchone()
+        if newest is None or not _day(now) < newest <= _day(now + 2 * _DAY_S):
+            return now
+        return datetime.fromisoformat(newest).replace(tzinfo=UTC).timestamp()
+
+    def reserve(self, amounts: Amounts, most: Most, now: float) -> Future[bool]:
+        """Sets money and tokens of the day (UTC) aside for one call, both or neither; the future holds ``False`` when
+        that is more than is left."""
+        keys = _keys(now)
+
+        def work(connection: sqlite3.Connection) -> bool:
+            connection.executemany("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", [(key,) for key in keys])
+            for key, amount, limit in zip(keys, amounts, most, strict=True):
+                query = "SELECT reserved + settled FROM spending WHERE day = ?"
+                if limit is not None and connection.execute(query, (key,)).fetchone()[0] + amount > limit + _CENT:
+                    return False
+            connection.executemany(
+                "UPDATE spending SET reserved = reserved + ? WHERE day = ?", zip(amounts, keys, strict=True)
+            )
+            return True
+
+        return self._writer.submit(work)
+
+    def settle(self, reserved: Amounts, spent: Amounts, reserved_at: float) -> Future[None]:
+        """Replaces a reservation by what the call did cost; what is no amount (negative, not finite) counts as what was
+        reserved, so that nothing that is settled ever fills a day up again."""
+        keys = _keys(reserved_at)
+        counted = [cost if 0 <= cost < math.inf else most for cost, most in zip(spent, reserved, strict=True)]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", [(key,) for key in keys])
+            connection.executemany(
+                "UPDATE spending SET reserved = max(0, reserved - ?), settled = settled + ? WHERE day = ?",
+                zip(reserved, counted, keys, strict=True),
+            )
+
+        return self._writer.submit(work)
+
+    def settle_all(self) -> Future[None]:
+        """Counts what a process that died had set aside as spent: its calls may have been made."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE spending SET settled = settled + reserved, reserved = 0 WHERE reserved > 0")
+
+        return self._writer.submit(work)
+
+    def spent(self, now: float) -> float:
+        """US dollars of the day (UTC), reservations included."""
+        return self._spent(_keys(now)[0])
+
+    def spent_tokens(self, now: float) -> int:
+        """Tokens of the day (UTC), reservations included."""
+        return round(self._spent(_keys(now)[1]))
+
+    def _spent(self, key: str) -> float:
+        row = self._reader().execute("SELECT reserved + settled FROM spending WHERE day = ?", (key,)).fetchone()
+        return 0.0 if row is None else float(row[0])
+
+
+def forget(connection: sqlite3.Connection) -> None:
+    """Drops all days but the newest."""
+    connection.execute(
+        "DELETE FROM spending WHERE day NOT IN (SELECT day FROM spending ORDER BY day DESC LIMIT ?)", (_DAYS,)
+    )
+
+
+def _day(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).date().isoformat()
+
+
+def _keys(now: float) -> tuple[str, str]:
+    """Under which a day's dollars and its tokens are kept; both are older than the next day's to a comparison."""
+    day = _day(now)
+    return day, f"{day} tokens"
