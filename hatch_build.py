@@ -55,18 +55,19 @@ class CompiledModules(BuildHookInterface[Any]):
 
 
 def _chosen(folder: Path, compile_: list[str], leave: list[str]) -> list[str]:
+    """Paths below ``folder``. Raises ``RuntimeError`` for a pattern that chooses or leaves out nothing (any more)."""
     found: set[Path] = set()
     for pattern in compile_:
-        found |= _named(folder, pattern)
+        found |= _some(set(folder.glob(pattern)), pattern)
+    chosen = found.copy()
     for pattern in leave:
-        found -= _named(folder, pattern)
-    return sorted(str(path.relative_to(folder)) for path in found)
+        chosen -= _some(found & set(folder.glob(pattern)), pattern)
+    return sorted(str(path.relative_to(folder)) for path in chosen)
 
 
-def _named(folder: Path, pattern: str) -> set[Path]:
-    named = set(folder.glob(pattern))
+def _some(named: set[Path], pattern: str) -> set[Path]:
     if not named:
-        raise RuntimeError(f"pyproject.toml, tool.hatch.build.targets.wheel.hooks.custom: {pattern} names no file")
+        raise RuntimeError(f"pyproject.toml, tool.hatch.build.targets.wheel.hooks.custom: {pattern} names no module")
     return named
 
 
