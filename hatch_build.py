@@ -10,7 +10,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from shutil import copy, copytree, ignore_patterns
+from shutil import copytree, ignore_patterns
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -20,14 +20,9 @@ _PACKAGES = {"pandaeval_otel": "pandaeval_otel", "pandaeval_collector": "collect
 # What is not installed while a wheel is built has no types, and what happens to be installed shall make no difference.
 _MYPY = ["--config-file=", "--no-site-packages", "--ignore-missing-imports", "--follow-imports=silent"]
 _SETUP = """
-from pathlib import Path
-
 from mypyc.build import mypycify
-from native_sources import native
 from setuptools import setup
 
-for path in map(Path, {modules!r}):
-    path.write_text(native(path.read_text("utf-8")), "utf-8")
 arguments = [*{options!r}, *{modules!r}]
 libraries = mypycify(arguments, multi_file=True, opt_level={level!r}, debug_level="0", group_name={library!r})
 setup(name="compiled", packages=[], ext_modules=libraries)
@@ -45,7 +40,6 @@ class CompiledModules(BuildHookInterface[Any]):
         folder = Path(self._folder.name)
         for package, where in _PACKAGES.items():
             copytree(Path(self.root, where), folder / package, ignore=ignore_patterns("__pycache__", "*.so"))
-        copy(Path(self.root, "native_sources.py"), folder)
         modules = _chosen(folder, self.config["compile"], self.config["leave"])
         self.app.display_info(f"mypyc compiles {len(modules)} modules, which takes minutes")
         _compile(folder, modules, self.config["opt-level"])
@@ -61,18 +55,19 @@ class CompiledModules(BuildHookInterface[Any]):
 
 
 def _chosen(folder: Path, compile_: list[str], leave: list[str]) -> list[str]:
+    """Paths below ``folder``. Raises ``RuntimeError`` for a pattern that chooses or leaves out nothing (any more)."""
     found: set[Path] = set()
     for pattern in compile_:
-        found |= _named(folder, pattern)
+        found |= _some(set(folder.glob(pattern)), pattern)
+    chosen = found.copy()
     for pattern in leave:
-        found -= _named(folder, pattern)
-    return sorted(str(path.relative_to(folder)) for path in found)
+        chosen -= _some(found & set(folder.glob(pattern)), pattern)
+    return sorted(str(path.relative_to(folder)) for path in chosen)
 
 
-def _named(folder: Path, pattern: str) -> set[Path]:
-    named = set(folder.glob(pattern))
+def _some(named: set[Path], pattern: str) -> set[Path]:
     if not named:
-        raise RuntimeError(f"pyproject.toml, tool.hatch.build.targets.wheel.hooks.custom: {pattern} names no file")
+        raise RuntimeError(f"pyproject.toml, tool.hatch.build.targets.wheel.hooks.custom: {pattern} names no module")
     return named
 
 

@@ -64,9 +64,10 @@ def _said(*arguments: object, **variables: str) -> str:
     return done.stderr
 
 
-@pytest.fixture
-def collector(tmp_path: Path) -> Iterator[CollectorProcess]:
-    with CollectorProcess(tmp_path) as process:
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    """One for all: each mistake has words of its own in its log."""
+    with CollectorProcess(tmp_path_factory.mktemp("collector")) as process:
         yield process.start()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import shutil
 import urllib.error
@@ -17,10 +18,13 @@ import pytest
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from pandaeval_collector.app import Collector
+from pandaeval_collector.config import load
 from pandaeval_collector.receivers.bind import Tls
 from support.agents import run_agent, scored
 from support.certificates import make_certificates
-from support.collector import CollectorProcess
+from support.collector import BRISK, CollectorProcess
+from support.doors import until
 from support.otlp_sink import Answer, OtlpSink
 from support.processors import Recording, processor, provider
 
@@ -247,7 +251,9 @@ SINK_MISTAKES = {
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 @pytest.mark.parametrize("mistake", SINK_MISTAKES)
-async def test_results_reach_a_sink_with_tls(mistake: str, protocol: str, tmp_path: Path, pki: Path) -> None:
+async def test_results_reach_a_sink_with_tls(
+    mistake: str, protocol: str, tmp_path: Path, pki: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """At once, or when what is wrong was mended: then a warning has named the cure, and nothing is missing."""
     mine = tmp_path / "mine"
     shutil.copytree(pki / "good", mine)
@@ -259,31 +265,51 @@ async def test_results_reach_a_sink_with_tls(mistake: str, protocol: str, tmp_pa
     if mistake == "a wrong token":
         sink.always = dict.fromkeys(("logs", "traces"), Answer(grpc.StatusCode.UNAUTHENTICATED, 401, "who are you"))
     settings = _exporting(mine, pki, ports[protocol != "grpc"], protocol)
-    with CollectorProcess(tmp_path, settings) as collector:
-        await asyncio.to_thread(collector.start)
-        tracing = provider(processor(collector.grpc, Recording()))
+    collector = Collector(load(None, {**settings, **_here(tmp_path)}), settings)
+    listening = await collector.start()
+    try:
+        tracing = provider(processor(str(listening.grpc), Recording(), shutdown_timeout=60.0))
         sent = {run_agent(tracing.get_tracer("t"), seed) for seed in range(3)}
         await asyncio.to_thread(tracing.shutdown)
-        await asyncio.to_thread(collector.until, lambda: sent <= scored(collector.results()), "done")
+        await until(lambda: collector.at_rest and sent <= scored(_results(tmp_path)))
         if mistake != "none":
-            await asyncio.to_thread(collector.until, lambda: _worried(collector), "worried")
+            await until(lambda: bool(_worried(caplog)))
             assert not sink.requests["logs"]
             shutil.copytree(pki / "good", mine, dirs_exist_ok=True)
             sink.always = {}
-        await asyncio.to_thread(collector.until, collector.at_rest, "at rest")
-        said = _worried(collector)
-    await sink.hang_up()
+        await until(lambda: len(sink.evaluations("logs")) == len(_results(tmp_path)))
+        said = _worried(caplog)
+    finally:
+        await collector.stop()
+        await sink.hang_up()
     assert len(said) == (mistake != "none")
     cures = {"an unknown authority": "otlp.certificate", "a wrong token": "headers_env"}
     assert all(cures.get(mistake, "client_certificate") in line for line in said), said
     assert {each["authorization"] for each in sink.headers} == {f"Bearer {TOKEN}"}
     arrived = [each["pandaeval.result.id"] for each in sink.evaluations("logs")]
-    assert sorted(arrived) == sorted(each["id"] for each in collector.results())
+    assert sorted(arrived) == sorted(each["id"] for each in _results(tmp_path))
 
 
-def _worried(collector: CollectorProcess) -> list[str]:
+def _here(folder: Path) -> dict[str, str]:
+    """Settings of a collector within this process: free ports, short waits, everything in ``folder``."""
+    return {
+        **{f"PANDAEVAL_SERVER__{door}": "127.0.0.1:0" for door in ("GRPC", "HTTP", "HEALTH")},
+        **BRISK,
+        "PANDAEVAL_DATA": str(folder / "data"),
+        "PANDAEVAL_EXPORTERS__JSONL__PATH": str(folder / "results.jsonl"),
+    }
+
+
+def _results(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "results.jsonl"
+    text = path.read_bytes() if path.exists() else b""
+    return [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
+
+
+def _worried(caplog: pytest.LogCaptureFixture) -> list[str]:
     """The warnings about log events, which go their own way."""
-    return [line for line in collector.log().splitlines() if "otlp.logs" in line and "WARNING" in line]
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    return [line for line in said if "otlp.logs" in line]
 
 
 class TestSettings:
@@ -321,15 +347,17 @@ class TestBind:
         assert ("set server.tls" in said) is not tls
 
     @pytest.mark.parametrize("how", ["insecure_bind", "token", "mutual"])
-    def test_it_is_allowed(self, tmp_path: Path, pki: Path, how: str) -> None:
+    async def test_it_is_allowed(self, tmp_path: Path, pki: Path, how: str) -> None:
         settings = {
             "insecure_bind": {"PANDAEVAL_SERVER__INSECURE_BIND": "true"},
             "token": {**serving(pki / "good"), **TOKEN_SETTINGS},
             "mutual": serving(pki / "good", mutual=True),
         }[how]
-        with self.run(tmp_path, settings) as collector:
-            collector.start()
-            assert collector.stop() == 0
+        open_to_all = _here(tmp_path) | {"PANDAEVAL_SERVER__GRPC": "0.0.0.0:0"}
+        collector = Collector(load(None, open_to_all | settings), settings)
+        listening = await collector.start()
+        await collector.stop()
+        assert listening.grpc.host == "0.0.0.0"
 
     def test_a_certificate_that_cannot_be_used_stops_the_start(self, tmp_path: Path, pki: Path) -> None:
         settings = serving(pki / "good") | {"PANDAEVAL_SERVER__TLS__KEY": str(pki / "other" / "server.key")}

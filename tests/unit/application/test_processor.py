@@ -333,7 +333,7 @@ class TestLife:
         self, collector: FakeCollector, telemetry: Recording
     ) -> None:
         before = len(forwarders())
-        tracing = provider(processor(collector.endpoint, telemetry))
+        tracing = provider(processor(collector.endpoint, telemetry, shutdown_timeout=25.0))
         tracing.get_tracer("t").start_span("root").end()
         gone = weakref.ref(tracing)
         del tracing

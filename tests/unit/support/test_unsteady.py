@@ -1,0 +1,72 @@
+"""A test that fails once fails CI, unless the list of unsteady ones names it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[3]
+_SCRIPT = _ROOT / ".ci/unsteady"
+_TESTS = """
+import pytest
+
+@pytest.mark.parametrize("number", [1])
+def test_second(number):
+    pass
+
+def test_never():
+    raise ValueError
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """One whose ``test_second`` passes, as if it had failed by chance before; ``test_never`` never does."""
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / "test_some.py").write_text(_TESTS)
+    (tmp_path / ".pytest_cache/v/cache").mkdir(parents=True)
+    return tmp_path
+
+
+def _again(checkout: Path, listed: str, *failed: str) -> tuple[int, str]:
+    (checkout / ".ci/unsteady.txt").write_text(listed)
+    (checkout / ".pytest_cache/v/cache/lastfailed").write_text(json.dumps(dict.fromkeys(failed, True)))
+    done = subprocess.run([sys.executable, _SCRIPT, "again"], cwd=checkout, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_what_is_listed_may_pass_when_run_again(checkout: Path) -> None:
+    code, said = _again(checkout, "# why\ntest_some.py::test_second  # the disk\n", "test_some.py::test_second[1]")
+    assert code == 0
+    assert "UNSTEADY" in said
+
+
+def test_what_is_listed_and_fails_twice_has_failed(checkout: Path) -> None:
+    assert _again(checkout, "test_some.py::test_never  # the disk\n", "test_some.py::test_never")[0] == 1
+
+
+def test_what_is_not_listed_has_failed(checkout: Path) -> None:
+    failed = ("test_some.py::test_second", "test_some.py::test_other")
+    code, said = _again(checkout, "test_some.py::test_second  # the disk\n", *failed)
+    assert (code, said.split()) == (1, ["FAILED:", "test_some.py::test_other"])
+
+
+def test_a_run_that_failed_without_a_failed_test_has_failed(checkout: Path) -> None:
+    assert _again(checkout, "")[0] == 1
+
+
+def test_a_line_without_a_reason_is_refused(checkout: Path) -> None:
+    code, said = _again(checkout, "test_some.py::test_second\n", "test_some.py::test_second")
+    assert code == 1
+    assert "reason" in said
+
+
+def test_the_list_names_tests_that_are_there() -> None:
+    for line in (_ROOT / ".ci/unsteady.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            path, _, name = line.partition("#")[0].strip().partition("::")
+            assert f"def {name.rpartition('::')[2]}(" in (_ROOT / path).read_text()
