@@ -7,14 +7,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from pandaeval_collector.config._types import (
+from pandaeval_collector.config._types import Names
+from pandaeval_collector.section import (
     Amount,
     Count,
     Duration,
     Endpoint,
     EnvName,
     FilePath,
-    Names,
     PositiveDuration,
     Section,
     Share,
