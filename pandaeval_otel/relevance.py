@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from opentelemetry.sdk.trace import ReadableSpan
 
-from pandaeval_otel.dialects._found import dialects
+from pandaeval_otel.dialects import dialects
 from pandaeval_otel.dialects.plain import kind_by_name
 
 

@@ -14,9 +14,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from pandaeval_otel import semconv
-from pandaeval_otel.dialects import Dialect, Reading
+from pandaeval_otel.dialects import Dialect, Reading, dialects
 from pandaeval_otel.dialects._events import log_name
-from pandaeval_otel.dialects._found import dialects
 from pandaeval_otel.model import Kind, Span
 from pandaeval_otel.raw import STATUS_ERROR, RawLog, RawSpan
 

@@ -65,7 +65,9 @@ class Metrics(Section):
         default={}, description="Least passing value by name, such as trace.coherence: 0.5; in the metric's own scale."
     )
     modules: tuple[Text, ...] = Field(
-        default=(), description="Python modules, Python files or YAML files with metrics of your own."
+        default=(),
+        description="Metrics of your own: Python files (paths count from the working directory) or dotted names of "
+        "modules, each with a METRIC.",
     )
 
 

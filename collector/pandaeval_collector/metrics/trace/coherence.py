@@ -83,4 +83,5 @@ METRIC = Metric(
     needs="input and answer text",
     evaluate=_evaluate,
     texts=_texts,
+    unscored=(Why.INCOMPLETE_TRACE, Why.NO_CONTENT),
 )
