@@ -1,8 +1,8 @@
 """What a metric is: a named question about a trace or a session, as a value that discovery finds.
 
 A metric file defines a function and calls :class:`Metric` on it; nothing is registered anywhere. The value is found
-because it stands, under the name ``METRIC``, in a module below ``pandaeval_collector.metrics``, in one that an installed
-package names (entry points ``pandaeval.metrics``), or in one of the user's own (``metrics.modules``).
+because it stands, under the name ``METRIC``, in a module below ``pandaeval_collector.metrics``, in one that an
+installed package names (entry points ``pandaeval.metrics``), or in one of the user's own (``metrics.modules``).
 """
 
 from __future__ import annotations

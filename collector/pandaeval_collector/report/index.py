@@ -76,7 +76,7 @@ def index(
     positions = {session_id: number for number, session_id in enumerate(sessions)}
     by_session = {unit.session.session_id: unit.rows for unit in order if unit.session}
     return {
-        "about": {name: getattr(about, name) for name in About.__slots__},
+        "about": {name: getattr(about, name) for name in About.__slots__ if name != "modules"},
         "metrics": _metrics(
             [r for unit in (*rows, *sessions.values()) for r in unit.results.values()] + [*others], about.modules
         ),
