@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from opentelemetry.sdk.trace import ReadableSpan
 
+from pandaeval_otel.dialects import dialects
 from pandaeval_otel.dialects.plain import kind_by_name
-from pandaeval_otel.normal.spans import dialects
 
 
 class Row(NamedTuple):

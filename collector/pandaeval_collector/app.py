@@ -198,7 +198,7 @@ class Collector:
         self._parts.push_async_callback(process.close)
         agreement = Agreement(store, self.telemetry)
         if configured.canaries is not None:
-            flock = await asyncio.to_thread(read_canaries, Path(configured.canaries))
+            flock = await asyncio.to_thread(read_canaries, Path(configured.canaries), scorer.settings.modules)
             canaries = Canaries(flock, store, caller, scorer, agreement, self.telemetry, configured.canary_interval)
             canaries.start()
             self._parts.push_async_callback(canaries.stop)

@@ -89,6 +89,11 @@ class FileRun:
         self._store.close()
         self._folder.cleanup()
 
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Where the user's own metrics among those that score it come from."""
+        return () if self._evaluator is None else self._evaluator.settings.modules
+
     def add(self, request: Request | BadLine) -> None:
         """Takes one request in. A bad one is counted and remembered; the others are not harmed."""
         if isinstance(request, BadLine):

@@ -1,7 +1,8 @@
 """What a metric is: a named question about a trace or a session, as a value that discovery finds.
 
 A metric file defines a function and calls :class:`Metric` on it; nothing is registered anywhere. The value is found
-because it stands, under the name ``METRIC``, in a module below ``pandaeval_collector.metrics``.
+because it stands, under the name ``METRIC``, in a module below ``pandaeval_collector.metrics``, in one that an
+installed package names (entry points ``pandaeval.metrics``), or in one of the user's own (``metrics.modules``).
 """
 
 from __future__ import annotations
@@ -17,16 +18,27 @@ from numpy.typing import NDArray
 from pandaeval_collector.embedding import Bands
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Rubric
-from pandaeval_collector.score import Finding
+from pandaeval_collector.metric_rules import check
+from pandaeval_collector.runtime.modules import ModuleLoadError, load_module
+from pandaeval_collector.score import Finding, Why
 from pandaeval_collector.stats import content_tokens
 from pandaeval_collector.stats.similarity import Direction, Vector
 from pandaeval_otel.discovery import find
 from pandaeval_otel.model import Trace
+from pandaeval_otel.plugins import NotUsableError, Plugin, Plugins, installed
 
 S = TypeVar("S")
 C = TypeVar("C")
 
 Threshold = float | Callable[[Bands | None], float]
+
+_JUDGED = frozenset(
+    {
+        *(Why.NOT_SAMPLED, Why.OVER_BUDGET, Why.TIMEOUT, Why.JUDGE_FAILED),
+        *(Why.INVALID_VERDICT, Why.INJECTION_SUSPECTED),
+    }
+)
+"""What keeps a judge from being asked, or its answer from being taken, is said around the metric."""
 
 
 @dataclass(slots=True)
@@ -152,6 +164,9 @@ class Metric(Generic[S, C]):
     Kind ``llm``: ``evaluate`` says what needs no model (nothing was captured, say), and ``None`` means that ``ask`` is
     awaited later, with a judge that has read the trace. ``ask`` runs on an event loop and must not block it.
     ``rubrics``: all that it may ask, extractions first, its own question last; so people can read them.
+
+    ``unscored``: every why that it says itself, in ``evaluate`` or ``ask``; ``whys`` has those said around it, too.
+    Raises ``ValueError`` for what could not be run.
     """
 
     level: str
@@ -168,6 +183,20 @@ class Metric(Generic[S, C]):
     calibrated: str | None = None
     ask: Callable[[S, Judge], Awaitable[Finding | None]] | None = None
     rubrics: tuple[Rubric[Any], ...] = ()
+    unscored: tuple[Why, ...] = ()
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def whys(self) -> tuple[Why, ...]:
+        """Every why that a result of it can have, in the order of :class:`Why`."""
+        can = {*self.unscored, Why.METRIC_ERROR}
+        if self.level == "trace":
+            can.add(Why.INCOMPLETE_TRACE)
+        if self.kind == "llm":
+            can |= _JUDGED
+        return tuple(why for why in Why if why in can)
 
     @property
     def key(self) -> str:
@@ -183,11 +212,57 @@ SessionMetric = Metric[SessionView, SessionContext]
 
 
 @cache
-def registry() -> Mapping[str, Metric[Any, Any]]:
-    """Every metric by its key. Raises ``ValueError`` when two files claim one key."""
+def registry(modules: tuple[str, ...] = ()) -> Mapping[str, Metric[Any, Any]]:
+    """Every metric by its key: ours, those of installed packages, and those of the user's own ``modules``
+    (``metrics.modules``, see :func:`load_module`).
+
+    Raises ``ValueError`` when two files of ours claim one key, and :class:`ModuleLoadError` for a module of the user's
+    that cannot be used. A package that cannot be used is logged and left out.
+    """
+    metrics = dict(_ours())
+    metrics.update((plugin.value.key, plugin.value) for plugin in of_packages().found)
+    for module in modules:
+        own = _own(module)
+        if own.key in metrics:
+            raise ModuleLoadError(f"{module}: there is a metric {own.key} already; give it another name")
+        metrics[own.key] = own
+    return dict(sorted(metrics.items()))
+
+
+@cache
+def of_packages() -> Plugins:
+    """The metrics of installed packages."""
+    taken = set(_ours())
+
+    def check_one(plugin: Plugin) -> None:
+        _check_is_metric(plugin.value)
+        if plugin.value.key in taken:
+            raise NotUsableError(f"there is a metric {plugin.value.key} already")
+        taken.add(plugin.value.key)
+
+    return installed("pandaeval.metrics", "METRIC", check_one)
+
+
+@cache
+def _ours() -> Mapping[str, Metric[Any, Any]]:
     metrics: dict[str, Metric[Any, Any]] = {}
     for metric in find("pandaeval_collector.metrics", "METRIC"):
         if metric.key in metrics:
             raise ValueError(f"two metrics are called {metric.key}")
         metrics[metric.key] = metric
-    return dict(sorted(metrics.items()))
+    return metrics
+
+
+def _own(module: str) -> Metric[Any, Any]:
+    found = getattr(load_module(module), "METRIC", None)
+    try:
+        _check_is_metric(found)
+    except NotUsableError as error:
+        raise ModuleLoadError(f"{module}: {error}") from error
+    assert isinstance(found, Metric)
+    return found
+
+
+def _check_is_metric(value: object) -> None:
+    if not isinstance(value, Metric):
+        raise NotUsableError("it holds no METRIC = pandaeval_collector.metric.Metric(…)")

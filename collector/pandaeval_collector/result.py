@@ -210,7 +210,16 @@ def _pruned(value: Any) -> Any:
         case list() | tuple():
             return [_pruned(held) for held in value]
         case _:
-            return value
+            return _encodable(value)
+
+
+def _encodable(value: Any) -> Any:
+    """The value, or what it is called, where JSON has no word for it."""
+    try:
+        orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    except TypeError:
+        return cut(repr(value), MAX_TEXT_CHARS)
+    return value
 
 
 def now() -> datetime:

@@ -27,7 +27,7 @@ def evaluator(config: Config) -> Evaluator:
 
 
 def scoring(config: Config) -> EvaluatorSettings:
-    names = [(metric.level, metric.name) for metric in registry().values()]
+    names = [(metric.level, metric.name) for metric in registry(config.metrics.modules).values()]
     return EvaluatorSettings(
         enabled=enabled_metrics(config, names),
         thresholds=metric_thresholds(config, names),
@@ -35,6 +35,7 @@ def scoring(config: Config) -> EvaluatorSettings:
         extra_signals=tuple(config.session.extra_signals),
         coherence_signal=config.session.coherence_signal,
         score_fragments=config.close.score_fragments,
+        modules=config.metrics.modules,
         judge=_judge(config, names),
     )
 

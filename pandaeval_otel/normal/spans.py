@@ -14,9 +14,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from pandaeval_otel import semconv
-from pandaeval_otel.dialects import Dialect, Reading
+from pandaeval_otel.dialects import Dialect, Reading, dialects
 from pandaeval_otel.dialects._events import log_name
-from pandaeval_otel.discovery import find
 from pandaeval_otel.model import Kind, Span
 from pandaeval_otel.raw import STATUS_ERROR, RawLog, RawSpan
 
@@ -60,13 +59,6 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
         if name != _PLAIN:
             names += (name,)
     return _span(raw, said or Reading(), names or (_PLAIN,), notes, plan.has_own)
-
-
-@cache
-def dialects() -> tuple[Dialect, ...]:
-    """All dialects, highest priority first; raises :class:`ImportError` when one cannot be imported."""
-    found: tuple[Dialect, ...] = find("pandaeval_otel.dialects", "DIALECT")
-    return tuple(sorted(found, key=lambda dialect: (-dialect.priority, dialect.name)))
 
 
 _Read = Callable[[RawSpan, Sequence[RawLog]], Reading | None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,8 +52,9 @@ def check_asked(config: Config, asked: Iterable[str]) -> None:
 
     if config.judge.model is not None:
         return
-    kinds = {f"{metric.level}.{metric.name}": metric.kind for metric in registry().values()}
-    names = MetricNames((metric.level, metric.name) for metric in registry().values())
+    known = registry(config.metrics.modules)
+    kinds = {key: metric.kind for key, metric in known.items()}
+    names = MetricNames((metric.level, metric.name) for metric in known.values())
     judged = [name for name in asked if (keys := names.select(name)) and all(kinds[key] == "llm" for key in keys)]
     if judged:
         raise UserError(f"{', '.join(judged)}: a judge has to be asked; name one with --model, or set judge.model")
@@ -62,9 +63,27 @@ def check_asked(config: Config, asked: Iterable[str]) -> None:
 def _check_names(config: Config) -> Iterable[Problem]:
     from pandaeval_collector.config import check_embedder, check_metrics
     from pandaeval_collector.embedding.load import schemes
-    from pandaeval_collector.metric import registry
+    from pandaeval_collector.metric import of_packages, registry
 
     yield from check_embedder(config, schemes())
-    # Metrics of the user's own modules are not in the registry yet; what is unknown here may be one of theirs.
-    if not config.metrics.modules:
-        yield from check_metrics(config, ((metric.level, metric.name) for metric in registry().values()))
+    unusable = list(_check_modules(config.metrics.modules))
+    yield from unusable
+    # What is unknown may be a metric of a module or a package that cannot be used, which was said.
+    if not unusable and not of_packages().lost:
+        known = registry(config.metrics.modules)
+        yield from check_metrics(config, ((metric.level, metric.name) for metric in known.values()))
+
+
+def _check_modules(modules: Sequence[str]) -> Iterable[Problem]:
+    from pandaeval_collector.config import Problem
+    from pandaeval_collector.metric import registry
+    from pandaeval_collector.runtime.modules import ModuleLoadError
+
+    usable: tuple[str, ...] = ()
+    for index, module in enumerate(modules):
+        try:
+            registry((*usable, module))
+        except ModuleLoadError as error:
+            yield Problem(f"metrics.modules[{index}]", str(error))
+        else:
+            usable = (*usable, module)

@@ -34,16 +34,6 @@ _WHYS = {
     "no_content": "what the metric reads was not captured, or holds no words",
     "insufficient_evidence": "too little of what the metric weighs was there",
     "metric_error": "the metric itself failed; the log says how",
-    "shutdown": "the collector was stopped before the metric was asked",
-}
-_OF_KIND = {
-    "llm": (
-        *("no_content", "incomplete_trace", "not_sampled", "over_budget", "timeout", "judge_failed"),
-        *("invalid_verdict", "injection_suspected", "metric_error"),
-    ),
-    "embedding": ("no_content", "incomplete_trace", "metric_error"),
-    "code": ("incomplete_trace", "metric_error"),
-    "math": ("insufficient_evidence", "metric_error"),
 }
 _HEAD = """\
 # Metrics
@@ -84,7 +74,7 @@ def _section(metric: Metric[Any, Any], bands: Bands | None) -> str:
         "threshold": _threshold(metric, bands),
         "needs": metric.needs,
         "costs": _cost(metric),
-        "unscored": ", ".join(f"`{why}`" for why in _OF_KIND.get(metric.kind, ())),
+        "unscored": ", ".join(f"`{why}`" for why in metric.whys),
         "source": told.pop("Source", "ours"),
     }
     rows = (f"| {name} | {value} |" for name, value in facts.items() if value)

@@ -58,6 +58,7 @@ def write_report(
             unreadable=run.read.bad,
             problems=tuple(run.read.problems),
             without_agents=without_agents,
+            modules=run.modules,
         )
         size = report.write(target, about)
     sessions, traces = len(summary.sessions_worst_first()), summary.traces

@@ -69,6 +69,7 @@ async def _serve(config: Config) -> None:
     from pandaeval_collector.cli._release import release
     from pandaeval_collector.errors import UserError
     from pandaeval_collector.runtime.garbage import give_memory_back, spare_the_garbage_collector
+    from pandaeval_otel.dialects import dialects
 
     log = logging.getLogger("pandaeval_collector")
     stop = asyncio.Event()
@@ -76,6 +77,7 @@ async def _serve(config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     give_memory_back()  # before there are threads
+    dialects()  # what is wrong with one of another package is said now, not over the first trace
     running = Collector(config, os.environ, on_failure=stop.set)
     try:
         listening = await running.start()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,16 +17,18 @@ def register(app: typer.Typer) -> None:
 
 def metrics(
     name: Annotated[str | None, typer.Argument(help="One metric, with its full description.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
     page: Annotated[bool, typer.Option("--page", help="Print the reference page of all metrics (Markdown).")] = False,
 ) -> None:
     """List the metrics: name, level, kind, default threshold, what they need."""
+    from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console, table
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.embedding.load import load
     from pandaeval_collector.errors import UserError
     from pandaeval_collector.metric import registry
 
-    known = registry()
+    known = registry(resolve_config(config).config.metrics.modules)
     bands = load("embedded").bands
     if page:
         from pandaeval_collector.cli._metrics_page import metrics_page
@@ -39,9 +43,10 @@ def metrics(
             raise UserError(f"{name}: {names.unknown(name)}")
         for key in keys:
             metric = known[key]
-            module = __import__(metric.evaluate.__module__, fromlist=["__doc__"])
+            module = sys.modules[metric.evaluate.__module__]
             out.print(f"{key}  ({metric.kind}, version {metric.version})")
-            out.print(f"threshold {metric.threshold_for(bands):g}, needs {metric.needs}\n")
+            out.print(f"threshold {metric.threshold_for(bands):g}, needs {metric.needs}")
+            out.print(f"can be unscored: {', '.join(metric.whys)}\n")
             out.print(_plain(module.__doc__ or "") + "\n")
         return
     rows = ((m.name, m.level, m.kind, f"{m.threshold_for(bands):g}", m.needs, m.question) for m in known.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,20 +19,23 @@ def register(app: typer.Typer) -> None:
 
 def prompts(
     name: Annotated[str | None, typer.Argument(help="One judged metric; without it all of them.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
     trace: Annotated[str | None, typer.Option(help="Fill the prompts with the first agent trace of this file.")] = None,
 ) -> None:
     """Show the prompts of the judged metrics, extractions included: empty, or filled with a trace.
 
     What an earlier extraction finds (task, plan) is given to a question as data; it is not known here, and left out.
     """
+    from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.errors import UserError
     from pandaeval_collector.metric import registry
 
-    judged = {key: metric for key, metric in registry().items() if metric.kind == "llm"}
+    known = registry(resolve_config(config).config.metrics.modules)
+    judged = {key: metric for key, metric in known.items() if metric.kind == "llm"}
     if name is not None:
-        names = MetricNames((metric.level, metric.name) for metric in registry().values())
+        names = MetricNames((metric.level, metric.name) for metric in known.values())
         keys = names.select(name)
         if not keys:
             raise UserError(f"{name}: {names.unknown(name)}")

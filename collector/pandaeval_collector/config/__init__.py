@@ -17,10 +17,10 @@ from pandaeval_collector.config._rules import tls_files
 from pandaeval_collector.config._show import effective, to_yaml
 from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config
-from pandaeval_collector.config._units import format_duration, format_size, parse_duration, parse_size
 from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store, Tls
-from pandaeval_collector.config.sections_out import Exporters, Jsonl, Otlp, OtlpSignal, Prometheus
+from pandaeval_collector.config.sections_out import Exporters
 from pandaeval_collector.config.sections_scoring import Embedding, Gates, Judge, Metrics, Redact, Session, Sessions
+from pandaeval_collector.section import format_duration, format_size, parse_duration, parse_size
 
 __all__ = [
     "Close",
@@ -29,17 +29,13 @@ __all__ = [
     "Embedding",
     "Exporters",
     "Gates",
-    "Jsonl",
     "Judge",
     "Late",
     "Line",
     "MetricNames",
     "Metrics",
-    "Otlp",
-    "OtlpSignal",
     "Place",
     "Problem",
-    "Prometheus",
     "Redact",
     "Resolved",
     "Server",

@@ -12,7 +12,6 @@ def check_available(config: Config) -> Iterator[Problem]:
     """One problem per key that is set and would do nothing."""
     asked_for = {
         "sessions.forward_to": config.sessions.forward_to is not None,
-        "metrics.modules": bool(config.metrics.modules),
     }
     for key, is_set in asked_for.items():
         if is_set:

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from pandaeval_collector.config._problem import dotted
 from pandaeval_collector.config._tree import Config
-from pandaeval_collector.config._types import Section
+from pandaeval_collector.section import Section
 
 PREFIX = "PANDAEVAL_"
 

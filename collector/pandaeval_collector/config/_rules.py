@@ -8,8 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from pandaeval_collector.config._tree import Config
-from pandaeval_collector.config._units import format_duration, format_size
 from pandaeval_collector.receivers.bind import InsecureBind, Tls, check_bind, parse_address
+from pandaeval_collector.section import format_duration, format_size
 
 Keys = tuple[str, ...]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pandaeval_collector.config._types import Section, group
 from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store
 from pandaeval_collector.config.sections_out import Exporters
 from pandaeval_collector.config.sections_scoring import (
@@ -14,6 +13,7 @@ from pandaeval_collector.config.sections_scoring import (
     Session,
     Sessions,
 )
+from pandaeval_collector.section import Section, group
 
 
 class Config(Section):

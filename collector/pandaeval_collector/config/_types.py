@@ -1,49 +1,15 @@
-"""The kinds of value that keys hold: each says what is wrong in words a person can act on."""
+"""The kinds of value that only our own sections hold: listeners, processes, names of metrics."""
 
 from __future__ import annotations
 
-import os
-import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    StringConstraints,
-    WithJsonSchema,
-)
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from pandaeval_collector.config._units import (
-    DURATION_PATTERN,
-    SIZE_PATTERN,
-    format_duration,
-    format_size,
-    parse_duration,
-    parse_size,
-)
 from pandaeval_collector.receivers.bind import parse_address
-
-_ENDPOINT = re.compile(
-    r"(?:https?://(?:[^/\s]*@)?)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+)(?::\d{1,5})?(?P<path>/\S*)?"
-)
+from pandaeval_collector.section import Text
 
 MAX_PROCESSES = 64
-
-
-class Section(BaseModel):
-    """A group of keys. Unknown keys are errors; values never change after loading. Each subclass is named after its
-    key: the JSON schema that ``pandaeval config`` prints contains the class names."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def group(section: type[Section], description: str | None = None) -> Any:
-    """A field that holds ``section`` with its defaults, described by its docstring unless ``description`` says more."""
-    return Field(default=section(), description=description or section.__doc__)
 
 
 def _address(text: str) -> str:
@@ -52,32 +18,6 @@ def _address(text: str) -> str:
     except ValueError:
         raise ValueError("is not an address; write HOST:PORT, such as 127.0.0.1:4327 or 0.0.0.0:4327") from None
     return text
-
-
-def _endpoint(text: str) -> str:
-    match = _ENDPOINT.fullmatch(text)
-    if not match or (match["path"] and "://" not in text):
-        raise ValueError("is not an endpoint; write HOST:PORT or http(s)://HOST:PORT")
-    return text
-
-
-def _url(text: str) -> str:
-    if "://" not in text:
-        raise ValueError("is not a URL; write http(s)://HOST:PORT/PATH")
-    return _endpoint(text)
-
-
-def _variable(name: str) -> str:
-    # Keys often hold lower case letters or dashes; refusing those catches a secret pasted in place of its name.
-    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name, re.ASCII):
-        raise ValueError("is not the name of an environment variable (A-Z, 0-9, _); write no secret here")
-    return name
-
-
-def _number(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("is not a number")
-    return value
 
 
 def _names(value: object) -> object:
@@ -94,29 +34,6 @@ def _processes(value: object) -> object:
     raise ValueError(f"is neither auto nor a whole number from 0 to {MAX_PROCESSES}")
 
 
-_DURATION = (
-    BeforeValidator(parse_duration),
-    PlainSerializer(format_duration, return_type=str, when_used="json"),
-    WithJsonSchema({"type": ["string", "number"], "pattern": DURATION_PATTERN, "minimum": 0, "x-kind": "duration"}),
-)
-_SIZE = (
-    BeforeValidator(parse_size),
-    PlainSerializer(format_size, return_type=str, when_used="json"),
-    WithJsonSchema({"type": ["string", "integer"], "pattern": SIZE_PATTERN, "minimum": 0, "x-kind": "size"}),
-)
-_TEXT = StringConstraints(strip_whitespace=True, min_length=1)
-
-Duration = Annotated[float, *_DURATION]
-PositiveDuration = Annotated[float, *_DURATION, Field(gt=0)]
-Size = Annotated[int, *_SIZE, Field(gt=0)]
-Count = Annotated[int, Field(ge=1), BeforeValidator(_number)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_number)]
-Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(_number)]
-Text = Annotated[str, _TEXT]
-FilePath = Annotated[str, _TEXT, AfterValidator(os.path.expanduser)]
-Address = Annotated[str, _TEXT, AfterValidator(_address)]
-Endpoint = Annotated[str, _TEXT, AfterValidator(_endpoint)]
-Url = Annotated[str, _TEXT, AfterValidator(_url)]
-EnvName = Annotated[str, _TEXT, AfterValidator(_variable)]
+Address = Annotated[Text, AfterValidator(_address)]
 Processes = Annotated[Literal["auto"] | Annotated[int, Field(ge=0, le=MAX_PROCESSES)], BeforeValidator(_processes)]
 Names = Annotated[Literal["all"] | tuple[Text, ...], BeforeValidator(_names)]

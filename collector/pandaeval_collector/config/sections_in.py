@@ -6,17 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from pandaeval_collector.config._types import (
-    Address,
-    Count,
-    Duration,
-    Endpoint,
-    EnvName,
-    FilePath,
-    Processes,
-    Section,
-    Size,
-)
+from pandaeval_collector.config._types import Address, Processes
+from pandaeval_collector.section import Count, Duration, Endpoint, EnvName, FilePath, Section, Size
 
 
 class Tls(Section):

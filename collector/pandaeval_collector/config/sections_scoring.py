@@ -7,14 +7,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from pandaeval_collector.config._types import (
+from pandaeval_collector.config._types import Names
+from pandaeval_collector.section import (
     Amount,
     Count,
     Duration,
     Endpoint,
     EnvName,
     FilePath,
-    Names,
     PositiveDuration,
     Section,
     Share,
@@ -65,7 +65,9 @@ class Metrics(Section):
         default={}, description="Least passing value by name, such as trace.coherence: 0.5; in the metric's own scale."
     )
     modules: tuple[Text, ...] = Field(
-        default=(), description="Python modules, Python files or YAML files with metrics of your own."
+        default=(),
+        description="Metrics of your own: Python files (paths count from the working directory) or dotted names of "
+        "modules, each with a METRIC.",
     )
 
 

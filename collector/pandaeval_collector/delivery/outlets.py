@@ -14,12 +14,11 @@ from pandaeval_collector.delivery.outbox import Outbox
 from pandaeval_collector.delivery.repeater import Repeater
 from pandaeval_collector.delivery.standing import Bell, finish
 from pandaeval_collector.exporters import Exporter, Repeating, Surroundings
+from pandaeval_collector.exporters.found import ways
 from pandaeval_collector.store import Store
-from pandaeval_otel.discovery import find
 
 _log = logging.getLogger(__name__)
 
-_PACKAGE = "pandaeval_collector.exporters"
 _MAX_AGE_S = 86_400.0
 _DISK_SHARE = 0.2
 _FULL = 0.95
@@ -36,10 +35,9 @@ async def instance_id(store: Store) -> str:
 
 
 def configured(config: Config, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """Every exporter that the configuration asks for. Each gets the section that is named like its module."""
-    for exporters in find(_PACKAGE, "exporters"):
-        section = exporters.__module__.rpartition(".")[2]
-        yield from exporters(getattr(config.exporters, section), around)
+    """Every exporter that the configuration asks for."""
+    for way in ways():
+        yield from way.exporters(getattr(config.exporters, way.name), around)
 
 
 class Outlets:

@@ -6,17 +6,21 @@ import logging
 from typing import Any
 
 from pandaeval_collector.metric import Metric
-from pandaeval_collector.score import Finding, Unscored, Why
+from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.untrusted.foreign import explained
 from pandaeval_otel.model import Trace
 
 _log = logging.getLogger(__package__)
+
+_FINDINGS = (Score, Assumed, Unscored)
 
 
 def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
     """What a metric says, or instead of it the ``refusal``, if there is one; ``None`` when it says nothing."""
     try:
         finding = metric.evaluate(subject, context)
+        if finding is not None and not isinstance(finding, _FINDINGS):
+            raise TypeError(f"{metric.key} handed back a {type(finding).__name__}, and no Score, Assumed or Unscored")
     except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the line
         _log.exception("metric %s failed", metric.key)
         finding = Unscored(Why.METRIC_ERROR, explained(error))

@@ -43,7 +43,9 @@ class Evaluator:
         self.embedder = embedder
         self.settings = settings or EvaluatorSettings()
         enabled, judge = self.settings.enabled, self.settings.judge
-        metrics = [metric for key, metric in registry().items() if enabled is None or key in enabled]
+        metrics = [
+            metric for key, metric in registry(self.settings.modules).items() if enabled is None or key in enabled
+        ]
         metrics = [metric for metric in metrics if metric.kind != "llm" or judge is not None]
         self._preparation = Preparation(self.settings, embedder, metrics)
         judged: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.kind == "llm"]

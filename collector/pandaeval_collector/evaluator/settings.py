@@ -29,7 +29,8 @@ class JudgeSettings:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorSettings:
-    """What is configured about scoring. ``enabled``: metric keys, or ``None`` for all; ``thresholds``: by key."""
+    """What is configured about scoring. ``enabled``: metric keys, or ``None`` for all; ``thresholds``: by key;
+    ``modules``: the user's own metrics, by path or dotted name."""
 
     enabled: Collection[str] | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
@@ -37,5 +38,6 @@ class EvaluatorSettings:
     extra_signals: tuple[str, ...] = ("error", "tool_loop")
     coherence_signal: str = "calibrated"
     score_fragments: bool = False
+    modules: tuple[str, ...] = ()
     judge: JudgeSettings | None = None
     """``None``: judged metrics are switched off."""

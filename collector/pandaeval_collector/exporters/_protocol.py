@@ -1,7 +1,5 @@
-"""What an exporter is. Each module of this package that has a function ``exporters`` is found, and gives some.
-
-``exporters(settings, surroundings)`` gets the section of the configuration that is named like the module.
-"""
+"""What an exporter is. ``exporters(settings, surroundings)`` of each module that
+:mod:`pandaeval_collector.exporters.found` finds gives some."""
 
 from __future__ import annotations
 

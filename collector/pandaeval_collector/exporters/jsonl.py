@@ -10,20 +10,24 @@ import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+
+from pydantic import Field
 
 from pandaeval_collector.errors import UserError
 from pandaeval_collector.exporters._protocol import Row, Sent, Surroundings
+from pandaeval_collector.section import FilePath, Section
 
 
-class JsonlSettings(Protocol):
-    """``exporters.jsonl``."""
+class Jsonl(Section):
+    """Results as lines of JSON in a file."""
 
-    @property
-    def path(self) -> str | None: ...
+    path: FilePath | None = Field(default=None, description="File that results are appended to; null: none.")
 
 
-def exporters(settings: JsonlSettings, _: Surroundings) -> Iterator[JsonlExporter]:
+SETTINGS = Jsonl
+
+
+def exporters(settings: Jsonl, _: Surroundings) -> Iterator[JsonlExporter]:
     """One, when there is a file to write to."""
     if settings.path is not None:
         yield JsonlExporter(Path(settings.path))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pandaeval_collector.exporters._otlp.settings import SIGNALS, OtlpSettings
+from pandaeval_collector.exporters._otlp.settings import SIGNALS, Otlp
 from pandaeval_collector.exporters._protocol import Exporter, Repeating, Surroundings
 
+SETTINGS = Otlp
 
-def exporters(settings: OtlpSettings, around: Surroundings) -> Iterator[Exporter | Repeating]:
+
+def exporters(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating]:
     """One for each signal that has somewhere to go."""
     if any(settings.endpoint_of(signal) for signal in SIGNALS):
         # Here, since a collector without OTLP output needs no HTTP client.

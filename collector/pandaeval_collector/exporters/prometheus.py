@@ -8,13 +8,30 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 
+from pydantic import Field
+
 from pandaeval_collector.exporters._text import Text, content_type
 from pandaeval_collector.exporters.own import own_points
 from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones
+from pandaeval_collector.section import Section
 from pandaeval_collector.series import Point
 from pandaeval_collector.telemetry import Telemetry
 
 _NOTE_AFTER_S = 1.0
+
+
+class Prometheus(Section):
+    """The scrape endpoint on the health listener."""
+
+    enabled: bool = Field(default=True, description="Whether /metrics is served.")
+    results: bool | None = Field(
+        default=None,
+        description="Whether scores are scraped too; null: only when no OTLP metrics endpoint is set, so that they "
+        "are not counted twice.",
+    )
+
+
+SETTINGS = Prometheus
 
 
 class Scrape:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.evaluator import Evaluator, JudgeSettings
@@ -65,13 +65,14 @@ class Canaries:
         telemetry: Telemetry,
         interval: float,
     ) -> None:
+        self._metrics = registry(evaluator.settings.modules)
         judge = evaluator.settings.judge
         if judge is None:
             raise ValueError("canaries need a judge")
         self._flock, self._store, self._caller = flock, store, caller
         self._judge: JudgeSettings = judge
         self._hide = hider(judge)
-        self._agreement, self._interval, self._of = agreement, interval, _compares_with(flock, judge)
+        self._agreement, self._interval, self._of = agreement, interval, _compares_with(flock, judge, self._metrics)
         self._held: dict[str, Any] = json.loads(store.get(_KEY) or "{}")
         self._task: asyncio.Task[None] | None = None
         telemetry.gauge("pandaeval.judge.drift", lambda: self.drift, check=CHECK)
@@ -121,7 +122,7 @@ class Canaries:
         return len(found)
 
     async def _right(self, desk: Desk, packed: Pack, shown: Trace, key: str, expected: Expected) -> bool | None:
-        metric: TraceMetric = registry()[key]
+        metric: TraceMetric = self._metrics[key]
         try:
             finding = await _finding(metric, shown, Judge(desk, packed, self._judge.model_of(key), self._judge.secrets))
         except (CallFailedError, OverBudgetError) as error:
@@ -150,9 +151,9 @@ class Canaries:
         return bool(self._held.get("of") == self._of)
 
 
-def _compares_with(flock: Flock, judge: JudgeSettings) -> str:
+def _compares_with(flock: Flock, judge: JudgeSettings, metrics: Mapping[str, TraceMetric]) -> str:
     keys = sorted({key for canary in flock.canaries for key in canary.expected})
-    asked = [(key, judge.model_of(key), registry()[key].version) for key in keys]
+    asked = [(key, judge.model_of(key), metrics[key].version) for key in keys]
     return hashlib.blake2b(json.dumps([flock.digest, PROMPT_VERSION, asked]).encode(), digest_size=8).hexdigest()
 
 

@@ -60,15 +60,16 @@ class Flock:
     digest: str
 
 
-def read_canaries(path: Path) -> Flock:
-    """Raises ``UserError`` for a file that cannot be used, traces and names of metrics included."""
+def read_canaries(path: Path, modules: tuple[str, ...] = ()) -> Flock:
+    """``modules``: as :func:`registry` takes them. Raises ``UserError`` for a file that cannot be used, traces and
+    names of metrics included."""
     try:
         held = TypeAdapter(list[_Canary]).validate_python(read_yaml(path))
     except ConfigError as error:
         raise UserError("\n".join(f"judge.canaries: {problem}" for problem in error.problems)) from error
     except ValidationError as error:
         raise UserError("\n".join(f"judge.canaries: {path}: {fault}" for fault in _faults(error))) from error
-    judged = {key for key, metric in registry().items() if metric.kind == "llm" and metric.level == "trace"}
+    judged = {key for key, metric in registry(modules).items() if metric.kind == "llm" and metric.level == "trace"}
     for each in held:
         unknown = sorted(set(each.expected) - judged)
         if unknown:

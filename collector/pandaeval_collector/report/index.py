@@ -18,7 +18,8 @@ _MAX_REASONS = 3
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown."""
+    """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown.
+    ``modules``: the user's own metrics, as :func:`registry` takes them."""
 
     sources: Sequence[str] = ()
     made_at: str = ""
@@ -29,6 +30,7 @@ class About:
     unreadable: int = 0
     problems: Sequence[str] = ()
     without_agents: int = 0
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -74,8 +76,10 @@ def index(
     positions = {session_id: number for number, session_id in enumerate(sessions)}
     by_session = {unit.session.session_id: unit.rows for unit in order if unit.session}
     return {
-        "about": {name: getattr(about, name) for name in About.__slots__},
-        "metrics": _metrics([r for unit in (*rows, *sessions.values()) for r in unit.results.values()] + [*others]),
+        "about": {name: getattr(about, name) for name in About.__slots__ if name != "modules"},
+        "metrics": _metrics(
+            [r for unit in (*rows, *sessions.values()) for r in unit.results.values()] + [*others], about.modules
+        ),
         "others": [{**_whole(result), "unit": excerpt(result.unit, 200)} for result in others],
         "sessions": [
             {
@@ -102,7 +106,7 @@ def _whole(result: ShownResult) -> dict[str, Any]:
     return {**result.short, **result.full, "older": result.older}
 
 
-def _metrics(results: Iterable[ShownResult]) -> dict[str, Any]:
+def _metrics(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[str, Any]:
     """What was asked, and what can be asked and was not (``asked: false``)."""
     thresholds: dict[str, Any] = {}
     judges: dict[str, set[str]] = {}
@@ -110,7 +114,7 @@ def _metrics(results: Iterable[ShownResult]) -> dict[str, Any]:
         key = result.short["metric"]
         thresholds.setdefault(key, result.full.get("threshold"))
         judges.setdefault(key, set()).update([result.full["model"]] if "model" in result.full else [])
-    known = registry()
+    known = registry(modules)
     return {
         key: {
             "name": key.partition(".")[2],

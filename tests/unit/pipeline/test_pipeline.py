@@ -220,7 +220,7 @@ class TestTrouble:
 
         metrics = dict(registry())
         metrics["trace.coherence"] = replace(metrics["trace.coherence"], evaluate=fail)
-        monkeypatch.setattr(evaluator_module, "registry", lambda: metrics)
+        monkeypatch.setattr(evaluator_module, "registry", lambda modules: metrics)
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path) as line:
             await line.send(trace)

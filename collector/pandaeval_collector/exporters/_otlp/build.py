@@ -9,14 +9,14 @@ from pandaeval_collector.exporters._otlp.items import ItemExporter
 from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
 from pandaeval_collector.exporters._otlp.over_grpc import GrpcTransport
 from pandaeval_collector.exporters._otlp.over_http import HttpTransport
-from pandaeval_collector.exporters._otlp.settings import SIGNALS, OtlpSettings, Signal, SignalSettings
+from pandaeval_collector.exporters._otlp.settings import SIGNALS, Otlp, OtlpSignal, Signal
 from pandaeval_collector.exporters._otlp.target import Target, target
 from pandaeval_collector.exporters._otlp.trust import Trust
 from pandaeval_collector.exporters._protocol import Exporter, Repeating, Surroundings
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 
 
-def build(settings: OtlpSettings, around: Surroundings) -> Iterator[Exporter | Repeating]:
+def build(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating]:
     """One exporter for each signal with an endpoint. The exporters are not open yet."""
     trust = Trust(settings.certificate, settings.client_certificate, settings.client_key)
     envelope, interval = Envelope(around.instance_id), settings.metrics_interval
@@ -33,12 +33,12 @@ def build(settings: OtlpSettings, around: Surroundings) -> Iterator[Exporter | R
             yield ItemExporter(signal, transport, envelope)
 
 
-def _target(settings: OtlpSettings, signal: Signal, around: Surroundings) -> Target | None:
+def _target(settings: Otlp, signal: Signal, around: Surroundings) -> Target | None:
     endpoint = settings.endpoint_of(signal)
     if endpoint is None:
         return None
     headers = around.environ.get(settings.headers_env, "") if settings.headers_env else ""
-    own: SignalSettings = getattr(settings, signal)
+    own: OtlpSignal = getattr(settings, signal)
     return target(
         endpoint, signal, settings.protocol, settings.insecure, headers=headers, own_path=own.endpoint is not None
     )

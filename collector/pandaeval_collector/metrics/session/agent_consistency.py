@@ -68,4 +68,5 @@ METRIC = Metric(
     question="Was the agent steady throughout this session?",
     needs="session id; confidence (judged)",
     evaluate=_evaluate,
+    unscored=(Why.INSUFFICIENT_EVIDENCE,),
 )

@@ -79,4 +79,5 @@ METRIC = Metric(
     question="Did the agent ever fail badly in this session?",
     needs="session id; any of coherence, loop_detection, confidence, tool_correctness",
     evaluate=_evaluate,
+    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

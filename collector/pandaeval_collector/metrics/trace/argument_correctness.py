@@ -198,4 +198,5 @@ METRIC = Metric(
     evaluate=_before_asking,
     ask=_ask,
     rubrics=(TASK, RUBRIC),
+    unscored=(Why.NO_CONTENT,),
 )

@@ -84,4 +84,5 @@ METRIC = Metric(
     evaluate=_evaluate,
     texts=_texts,
     calibrated="calibrated",
+    unscored=(Why.INCOMPLETE_TRACE, Why.NO_CONTENT),
 )

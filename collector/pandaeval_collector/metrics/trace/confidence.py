@@ -77,4 +77,5 @@ METRIC = Metric(
     evaluate=_before_asking,
     ask=_ask,
     rubrics=(RUBRIC,),
+    unscored=(Why.NO_CONTENT,),
 )

@@ -67,4 +67,5 @@ METRIC = Metric(
     texts=_texts,
     needs_session=True,
     settings={"window": WINDOW, "stopwords": STOPWORDS_VERSION},
+    unscored=(Why.NO_CONTENT,),
 )

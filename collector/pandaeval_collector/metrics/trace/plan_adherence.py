@@ -17,7 +17,7 @@ from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.metrics.trace._plan import NO_PLAN, PLAN, before_asking, plan_and_task
 from pandaeval_collector.metrics.trace._task import TASK
-from pandaeval_collector.score import Finding, Score
+from pandaeval_collector.score import Finding, Score, Why
 from pandaeval_otel.model import Trace
 
 
@@ -75,4 +75,5 @@ METRIC = Metric(
     evaluate=_before_asking,
     ask=_ask,
     rubrics=(PLAN, TASK, RUBRIC),
+    unscored=(Why.NO_CONTENT,),
 )

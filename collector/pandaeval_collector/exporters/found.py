@@ -1,0 +1,129 @@
+"""All exporters: those of this folder, and those of installed packages (entry points ``pandaeval.exporters``).
+
+A module of either holds ``exporters``, a function from settings to exporters, and ``SETTINGS``, the model of its
+section of the configuration; without ``SETTINGS`` the section has no keys. The section goes by the module's name, that
+of another package by the name of its entry point.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pandaeval_collector.errors import UserError
+from pandaeval_collector.exporters._protocol import Exporter, Repeating, Surroundings
+from pandaeval_collector.section import Section
+from pandaeval_otel.discovery import find
+from pandaeval_otel.plugins import NotUsableError, Plugin, installed, told
+
+_log = logging.getLogger(__name__)
+
+_PACKAGE, _GROUP = "pandaeval_collector.exporters", "pandaeval.exporters"
+_NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
+_TAKEN = frozenset({"max_series", "scrape_results"})
+"""Names in the section around the exporters' own."""
+_SOURCES = frozenset({"results", "logs", "traces"})
+
+Make = Callable[[Any, Surroundings], Iterable[Exporter | Repeating]]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way out: ``name`` of its section, ``settings`` its model, ``make`` gives its exporters where it has any.
+    ``origin``: the package that it comes with, ``""`` for ours; without ``settings`` that package is broken."""
+
+    name: str
+    settings: type[Section] | None
+    make: Make | None = None
+    origin: str = ""
+
+    def exporters(self, settings: Any, around: Surroundings) -> Iterator[Exporter | Repeating]:
+        """Those that its section asks for. Of another package's, what is wrong is logged, and none are given; only a
+        :class:`UserError`, by which it says what the user can put right, is raised."""
+        if self.make is None:
+            return
+        if not self.origin:
+            yield from self.make(settings, around)
+            return
+        try:
+            made = list(self.make(settings, around))
+            for each in made:
+                _check_made(each, self.name)
+        except UserError:
+            raise
+        except Exception as error:  # noqa: BLE001 - other people's code costs itself, and nothing of ours
+            _log.error("exporters.%s is left out: %s does not open: %s", self.name, self.origin, told(error))
+        else:
+            yield from made
+
+
+@cache
+def ways() -> tuple[Way, ...]:
+    """Every way out by name: ours, then those of installed packages. Raises :class:`ImportError` when one of ours
+    cannot be imported; of another package that cannot be used the name is left, so that its section stays valid."""
+    settings = {_module(each): each for each in find(_PACKAGE, "SETTINGS")}
+    makes = {_module(each): each for each in find(_PACKAGE, "exporters")}
+    ours = [Way(name, settings.get(name, Section), makes.get(name)) for name in sorted({*settings, *makes})]
+    return (*ours, *_installed({way.name for way in ours}))
+
+
+def _installed(taken: set[str]) -> Iterator[Way]:
+    def check(plugin: Plugin) -> None:
+        _check_name(plugin.name, taken)
+        taken.add(plugin.name)
+        if not callable(plugin.value):
+            raise NotUsableError("its exporters is no function")
+        _check_settings(_settings(plugin))
+
+    ours = frozenset(taken)
+    found = installed(_GROUP, "exporters", check)
+    yield from (Way(plugin.name, _settings(plugin), plugin.value, plugin.origin) for plugin in found.found)
+    working = {plugin.name for plugin in found.found}
+    for name in sorted({*found.lost} - working - ours):
+        if _NAME.fullmatch(name) and not _is_taken(name, ours):
+            yield Way(name, None)
+
+
+def _module(of: Any) -> str:
+    name: str = of.__module__
+    return name.rpartition(".")[2]
+
+
+def _settings(plugin: Plugin) -> Any:
+    return getattr(plugin.module, "SETTINGS", Section)
+
+
+def _check_name(name: str, taken: set[str]) -> None:
+    if not _NAME.fullmatch(name):
+        raise NotUsableError("the name of the entry point has to be small letters, digits and single underscores")
+    if _is_taken(name, taken):
+        raise NotUsableError(f"exporters.{name} exists already")
+
+
+def _is_taken(name: str, taken: Iterable[str]) -> bool:
+    return name in taken or name in _TAKEN or hasattr(Section, name)
+
+
+def _check_settings(settings: Any) -> None:
+    """Raises for what would keep the whole configuration from being read."""
+    if not (isinstance(settings, type) and issubclass(settings, Section)):
+        raise NotUsableError("its SETTINGS is not derived from pandaeval_collector.section.Section")
+    settings()  # every key has a default, or the section could not be left out
+    schema: Mapping[str, Any] = settings.model_json_schema(mode="serialization")
+    odd = [name for name in schema.get("properties", {}) if not _NAME.fullmatch(name)]
+    if odd:
+        raise NotUsableError(f"{odd[0]} is no name of a key: small letters, digits and single underscores")
+
+
+def _check_made(exporter: object, section: str) -> None:
+    """Raises :class:`NotUsableError` for what could not be run, or would take another exporter's place in the store."""
+    if not isinstance(exporter, Exporter | Repeating):
+        raise NotUsableError(f"it gave a {type(exporter).__name__}, which is neither an Exporter nor a Repeating")
+    if exporter.name != section and not exporter.name.startswith(f"{section}."):
+        raise NotUsableError(f"its exporter is called {exporter.name}; call it {section} or {section}.something")
+    if isinstance(exporter, Exporter) and exporter.source not in _SOURCES:
+        raise NotUsableError(f"its source is {exporter.source}, and none of {', '.join(sorted(_SOURCES))}")

@@ -1,0 +1,45 @@
+"""What has to hold of a metric for it to be run at all, whoever wrote it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+
+LEVELS = ("trace", "session")
+KINDS = ("embedding", "llm", "code", "math")
+_NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
+
+
+def check(metric: Any) -> None:
+    """Raises ``ValueError``, saying what to write instead, for a metric that would not run, or would run and fail the
+    results of others."""
+    if metric.level not in LEVELS:
+        raise ValueError(f"level {metric.level!r} is not scored in this version; write {' or '.join(LEVELS)}")
+    if not (isinstance(metric.name, str) and _NAME.fullmatch(metric.name)):
+        raise ValueError(f"name {metric.name!r}: write small letters, digits and single underscores, as in tool_loop")
+    if metric.kind not in KINDS:
+        raise ValueError(f"kind {metric.kind!r} is not one of {', '.join(KINDS)}")
+    if not (isinstance(metric.version, str) and metric.version):
+        raise ValueError('version: write a text, as in "1"')
+    if not callable(metric.evaluate):
+        raise ValueError("evaluate is no function")
+    _check_judged(metric)
+    _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold)
+    try:
+        orjson.dumps(metric.settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY)
+    except TypeError as error:
+        raise ValueError(f"settings are part of a result's id and have to be JSON: {error}") from error
+
+
+def _check_judged(metric: Any) -> None:
+    if (metric.kind == "llm") != (metric.ask is not None):
+        raise ValueError("ask and kind llm go together: give both or neither")
+    if metric.kind == "llm" and (metric.level != "trace" or metric.needs_session):
+        raise ValueError("a judge sees one trace: a metric of kind llm has level trace, and does not need its session")
+
+
+def _check_threshold(threshold: Any) -> None:
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
+        raise ValueError(f"threshold {threshold!r} does not lie in 0..1")

@@ -1,0 +1,54 @@
+"""What dialects read with: values that may be anything, messages, tools, sessions and usage, in every form that is met.
+
+Nothing here raises, whatever a value is; all of it may be called on any thread. These names stay; modules of this
+folder that begin with an underscore are ours to change.
+"""
+
+from pandaeval_otel.dialects._common import error_of, session_candidates, session_id, tool_definitions, usage_of
+from pandaeval_otel.dialects._messages import messages_of, read_messages, system_text
+from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
+from pandaeval_otel.dialects._tool_values import Outcome, is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._vendor import (
+    CUT,
+    give_outcome,
+    metadata_sessions,
+    prefixed_sessions,
+    prefixed_user,
+    run_kind,
+    said_by_user,
+    system_of,
+)
+
+__all__ = [
+    "CUT",
+    "Outcome",
+    "answered",
+    "as_list",
+    "asked",
+    "count",
+    "error_of",
+    "first",
+    "give_outcome",
+    "hidden",
+    "identifier",
+    "is_final_answer",
+    "messages_of",
+    "metadata_sessions",
+    "model_input",
+    "model_output",
+    "parsed",
+    "prefixed_sessions",
+    "prefixed_user",
+    "read_messages",
+    "run_kind",
+    "said_by_user",
+    "session_candidates",
+    "session_id",
+    "system_of",
+    "system_text",
+    "tool_arguments",
+    "tool_definitions",
+    "tool_outcome",
+    "usage_of",
+]

@@ -1,0 +1,191 @@
+"""A metric, a dialect and an exporter of other packages, installed by pip, at work in real processes; and broken ones,
+which cost nothing but themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+from support.collector import CollectorProcess
+from support.senders import GrpcDoor
+
+_PLUGINS = Path(__file__).parents[1] / "plugins"
+_CLI = "import sys; from pandaeval_collector.cli import main; main()"
+_TRACE = 7 << 100
+_OWN = '''
+"""Was the agent polite? It does not judge what it said."""
+
+from pandaeval_collector.metric import Metric
+from pandaeval_collector.score import Score
+
+
+def _evaluate(trace, context):
+    return Score(1.0 if "please" in (trace.output or "") else 0.25, f"{len(trace.tool_calls)} calls")
+
+
+METRIC = Metric("trace", "politeness", "code", "1", 0.5, "Was the agent polite?", "answer text", _evaluate)
+'''
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the three packages, as pip installs them."""
+    folder = tmp_path_factory.mktemp("installed")
+    packages = [str(_PLUGINS / kind) for kind in ("metric", "dialect", "exporter")]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    done = subprocess.run(
+        [*command, "--no-build-isolation", "--target", str(folder), *packages], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A folder with a package whose three modules cannot be used."""
+    folder = tmp_path / "broken"
+    held = {"broken_metric": "raise RuntimeError('no such luck')", "broken_dialect": "import nowhere", "empty": ""}
+    about = folder / "broken_pack-0.1.dist-info"
+    about.mkdir(parents=True)
+    for name, text in held.items():
+        (folder / f"{name}.py").write_text(text)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-pack\nVersion: 0.1\n")
+    (about / "entry_points.txt").write_text(
+        "[pandaeval.metrics]\nbad = broken_metric\n[pandaeval.dialects]\nbad = broken_dialect\n"
+        "[pandaeval.exporters]\nbad = empty\n"
+    )
+    return folder
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    file = tmp_path / "politeness.py"
+    file.write_text(_OWN)
+    return file
+
+
+def _span(number: int, parent: int, **said: str) -> Span:
+    start = 1_760_000_000_000_000_000 + number * 1_000_000
+    return Span(
+        trace_id=_TRACE.to_bytes(16, "big"),
+        span_id=number.to_bytes(8, "big"),
+        parent_span_id=parent.to_bytes(8, "big") if parent else b"",
+        name=f"skylark {said['step']}",
+        start_time_unix_nano=start,
+        end_time_unix_nano=start + 500_000,
+        attributes=[KeyValue(key=f"skylark.{key}", value=AnyValue(string_value=text)) for key, text in said.items()],
+    )
+
+
+def _request() -> ExportTraceServiceRequest:
+    """A run of the framework that only the dialect knows: a tool call, and an answer of 300 words."""
+    spans = [
+        _span(2, 1, step="tool", name="search", input='{"q": "trains"}', output='{"found": 3}'),
+        _span(1, 0, step="run", name="guide", input="Which trains?", output="word " * 300, thread_id="t-1"),
+    ]
+    return ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])])
+
+
+def _path(*folders: Path) -> str:
+    return os.pathsep.join([*map(str, folders), *(entry for entry in sys.path if entry)])
+
+
+def _run(*arguments: object, path: str, code: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
+    outside = {key: value for key, value in os.environ.items() if not key.startswith(("PANDAEVAL", "OTEL_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", _CLI, *map(str, arguments)],
+        env=outside | {"PYTHONPATH": path} | variables,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The run as length-delimited protobuf."""
+    body = _request().SerializeToString()
+    size, rest = [], len(body)
+    while rest > 127:
+        size.append(rest & 127 | 128)
+        rest >>= 7
+    target = tmp_path / "run.pb"
+    target.write_bytes(bytes([*size, rest]) + body)
+    return target
+
+
+def test_files_are_scored_with_what_is_installed(installed: Path, own: Path, file: Path) -> None:
+    told = _run(
+        *("evaluate", file, "--format", "json"), path=_path(installed), PANDAEVAL_METRICS__MODULES=f"[{own}]"
+    ).stdout
+    results = {each["metric"]: each for each in map(json.loads, told.splitlines()) if each["level"] == "trace"}
+    assert results["brevity"]["score"] == pytest.approx(0.5)
+    assert results["brevity"]["reason"] == "300 words"
+    assert results["politeness"]["score"] == 0.25
+    assert results["tool_loop"]["metadata"]["calls"] == 1, "the dialect read the call"
+    assert {each["session_id"] for each in results.values()} == {"t-1"}
+    [seen] = map(json.loads, _run("inspect", file, "--format", "json", path=_path(installed)).stdout.splitlines())
+    assert seen["dialects"] == ["skylark"]
+    assert [(call["name"], call["arguments"]) for call in seen["tool_calls"]] == [("search", {"q": "trains"})]
+
+
+def test_commands_tell_of_what_is_installed(installed: Path, own: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(f"metrics: {{modules: ['{own}']}}\nexporters: {{alarm: {{below: 2}}}}\n")
+    refused = _run("metrics", "--config", config, path=_path(installed), code=2).stderr
+    assert refused == f"{config}:2:28 exporters.alarm.below: 2 must be 1 or less\n"
+    config.write_text(f"metrics: {{modules: ['{own}']}}\n")
+    listed = _run("metrics", "--config", config, path=_path(installed)).stdout
+    assert "brevity" in listed
+    assert "politeness" in listed
+    schema = json.loads(_run("config", "schema", path=_path(installed)).stdout)
+    assert schema["$defs"]["Exporters"]["properties"]["alarm"]["$ref"] == "#/$defs/Alarm"
+    assert schema["$defs"]["Alarm"]["properties"]["below"]["default"] == 0.5
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_collector_uses_them_and_broken_ones_cost_nothing_else(
+    installed: Path, broken: Path, own: Path, tmp_path: Path, workers: str
+) -> None:
+    alarm = tmp_path / "alarm.txt"
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        f"line: {{workers: {workers}}}\nmetrics: {{modules: ['{own}'], thresholds: {{trace.bad: 0.5}}}}\n"
+        f"exporters: {{bad: {{url: x}}, alarm: {{path: '{alarm}', below: 0.6}}}}\n"
+    )
+    settings = {"PYTHONPATH": _path(installed, broken)}
+    with CollectorProcess(tmp_path / "0", settings, arguments=["--config", str(config)]) as collector:
+        collector.start()
+        for kind, why in (
+            ("metrics", "RuntimeError: no such luck"),
+            ("dialects", "ModuleNotFoundError: No module named 'nowhere'"),
+            ("exporters", "its module empty holds no exporters"),
+        ):
+            assert f"pandaeval.{kind}: bad of broken-pack 0.1 is left out: {why}" in collector.log_file.read_text()
+        assert "pip uninstall broken-pack" in collector.log_file.read_text()
+        with closing(GrpcDoor(collector.grpc)) as door:
+            assert door.send(_request()).acknowledged
+        collector.until(lambda: bool(_of(collector, "agent_reliability")), "scored")
+        collector.until(lambda: alarm.exists() and alarm.read_text().count("\n") >= 2, "told of by the exporter")
+        assert _of(collector, "brevity")["score"] == pytest.approx(0.5)
+        assert _of(collector, "politeness")["reason"] == "1 calls"
+        assert f"0.50 trace.brevity {_TRACE:032x}\n" in alarm.read_text()
+        assert f"0.25 trace.politeness {_TRACE:032x}\n" in alarm.read_text()
+        assert collector.stop() == 0
+
+
+def _of(collector: CollectorProcess, metric: str) -> dict[str, Any]:
+    return next((each for each in collector.results() if each["metric"] == metric), {})
