@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent
 sys.path[:0] = [str(FOLDER.parents[1]), str(FOLDER.parents[1] / "collector")] if __name__ == "__main__" else []
 
 from pandaeval_collector.embedding.load import load  # noqa: E402
-from pandaeval_collector.evaluator import Evaluator, Settings  # noqa: E402
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings  # noqa: E402
 from pandaeval_collector.filerun import FileRun  # noqa: E402
 from pandaeval_collector.receivers.files import Input  # noqa: E402
 
@@ -48,7 +48,7 @@ def ids(recording: Path, evaluator: Evaluator) -> Ids:
 
 @pytest.fixture(scope="module")
 def evaluator() -> Evaluator:
-    return Evaluator(load("embedded"), Settings(enabled=METRICS))
+    return Evaluator(load("embedded"), EvaluatorSettings(enabled=METRICS))
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
@@ -60,6 +60,6 @@ def test_results_keep_their_ids(recording: Path, evaluator: Evaluator) -> None:
 
 
 if __name__ == "__main__":
-    made = Evaluator(load("embedded"), Settings(enabled=METRICS))
+    made = Evaluator(load("embedded"), EvaluatorSettings(enabled=METRICS))
     everything = {name(recording): ids(recording, made) for recording in recordings()}
     STORED.write_text(json.dumps(everything, indent=0, sort_keys=True) + "\n")
