@@ -19,11 +19,11 @@ from pandaeval_otel._proto import trace_service_pb2 as proto
 from pandaeval_otel._scope import NOTHING, Scope
 from pandaeval_otel.assembly import CloseRules, DueTrace, TraceAssembler
 from pandaeval_otel.encoding import logs_to_bytes, merged, spans_to_bytes
+from pandaeval_otel.fragments import Item
 from pandaeval_otel.model import Trigger
 from pandaeval_otel.relevance import Row, matters, needed
 from pandaeval_otel.settings import Settings
 from pandaeval_otel.telemetry import DROPPED, ENDED, SKIPPED
-from pandaeval_otel.wire import Item
 
 MAX_TRACES = 10_000
 _REMEMBERED = 20_000
