@@ -1,4 +1,4 @@
-"""The caps of what is made of one trace, and the account of what has been made of it so far.
+"""The caps on the objects that are made of one trace, and the count of those made so far.
 
 An event of two bytes becomes some hundred bytes in memory: a few megabytes of them would end a process.
 """

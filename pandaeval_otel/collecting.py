@@ -1,8 +1,8 @@
-"""Spans as they start and end in this process, put together into traces.
+"""Puts the spans that start and end in this process together into traces. The clock is passed in; one thread owns it.
 
 The clock is passed in; one thread owns it. It adds to the collector's own assembler what only the process knows: which
-spans are still open. So a trace whose root ended while nothing else is open is complete at once, and any other trace
-is handed on as a fragment: its parent lives in another process, it was open at a fork, or a span never ended.
+spans are still open. So a trace whose root ended while nothing else is open is complete at once, and any other trace is
+handed on as a fragment: its parent lives in another process, it was open at a fork, or a span never ended.
 """
 
 from __future__ import annotations

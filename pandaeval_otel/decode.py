@@ -1,4 +1,4 @@
-"""Stored chunks to raw spans and log records, attributes included: done once, when a trace is due."""
+"""Decodes stored chunks into raw spans and log records, attributes included: done once, when a trace is due."""
 
 from __future__ import annotations
 

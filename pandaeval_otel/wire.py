@@ -1,4 +1,4 @@
-"""OTLP requests taken apart by trace without decoding a single attribute.
+"""Splits OTLP requests by trace without decoding a single attribute.
 
 A second protobuf schema, wire-identical to OTLP, declares resources, scopes, spans and log records as plain ``bytes``.
 Parsing with it hands out the raw slices from C, so that a request of many traces becomes one chunk per trace (each

@@ -1,4 +1,4 @@
-"""A closed trace in normal form, from its evidence."""
+"""Builds a closed trace in normal form from its evidence."""
 
 from __future__ import annotations
 
