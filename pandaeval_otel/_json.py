@@ -1,4 +1,5 @@
-"""JSON text to values that can be written as JSON again: by orjson where it is installed, else by Python's own parser.
+"""Parses JSON text into values that can be written as JSON again: with orjson where it is installed, else with Python's
+own parser.
 
 Both give the same values. What JSON has no word for stays the text that it was (``NaN``, numbers beyond a float), and
 half a surrogate pair becomes U+FFFD; whole numbers of more than 64 bits become floats.

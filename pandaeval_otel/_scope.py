@@ -1,4 +1,4 @@
-"""What the application says of its work: session, user, test case and trial, carried in OpenTelemetry's context.
+"""The ids that an application gives its work (session, user, test case and trial), carried in OpenTelemetry's context.
 
 It travels wherever the context does: into coroutines and tasks, into threads that were given the context, and with a
 ``context=`` that a span is started with. Baggage of the same names, as another service may send it, counts too.

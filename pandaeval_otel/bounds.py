@@ -1,75 +1,31 @@
-"""How much of one span or log record is read: what is above a cap is cut out of its bytes, before anything is made
-of them. An event of two bytes becomes some hundred bytes in memory: a few megabytes of them would end a process.
+"""Bounds how much of one span or log record is read: cuts what is above a cap out of its bytes, before anything is made
+of them (:mod:`pandaeval_otel.caps`).
 
-Only messages that are large are looked through here, field by field; of small ones it is seen when they are decoded,
-so that what is usual costs next to nothing. The same bytes are cut the same way by every door, and what was cut is
-added to the fields in which OTLP counts what was dropped. This module is not compiled: it may have millions of fields
-to pass by, and compiled code would not let other threads have their turn.
+Only messages that are large are looked through here, field by field; of small ones it is seen when they are decoded, so
+that what is usual costs next to nothing. The same bytes are cut the same way by every door, and what was cut is added
+to the fields in which OTLP counts what was dropped. Not compiled, for the reason that :mod:`pandaeval_otel.wire_fields`
+gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from pandaeval_otel.skeleton import Request
-
-MAX_ATTRIBUTES = 1024
-"""Distinct keys of a span, event, link, log record or resource; the first ones are kept, each with its last value."""
-MAX_EVENTS, MAX_LINKS = 4096, 1024
-"""Of a span; the first ones are kept."""
-MAX_NESTED = 1 << 15
-"""Fields inside of one attribute's value, or of a body; a value with more of them is replaced by a remark."""
-MAX_EVENT_ATTRIBUTES = 1 << 16
-"""Attributes of all events of a span, and of all its links."""
-MAX_ITEMS = 1 << 18
-"""Resources, scopes and items of one request as it is stored."""
-MAX_FIELDS = 1 << 21
-"""Fields of one trace that are looked through one by one, some two seconds: those of its large messages."""
-SMALL = 1 << 16
-"""Messages of fewer bytes are not looked at: whatever they hold, there are at most half as many objects."""
-NOTE = (
-    f"read in part: a span or log record holds more than {MAX_ATTRIBUTES} attributes, {MAX_EVENTS} events, "
-    f"{MAX_LINKS} links or {MAX_NESTED} values in one attribute"
+from pandaeval_otel import wire_fields
+from pandaeval_otel.caps import (
+    MAX_ATTRIBUTES,
+    MAX_EVENT_ATTRIBUTES,
+    MAX_EVENTS,
+    MAX_LINKS,
+    MAX_NESTED,
+    SMALL,
+    Room,
 )
+from pandaeval_otel.counting import nested
+from pandaeval_otel.wire_fields import entry, fields, number_in, pair, varint
 
 _MAX_COUNT = 0xFFFFFFFF
-_RUN = 1024
-
-
-class AboveCapError(Exception):
-    """A small span holds more of something than its cap."""
-
-
-class TooMuchError(ValueError):
-    """So much in one trace that it is not made into objects."""
-
-
-MAX_OBJECTS = 750_000
-"""Spans, attributes, events, links, and values inside of attributes, of one trace: some 100 MB as objects. A trace of
-ordinary attributes is as large as ``close.max_bytes`` lets it be before it has so many."""
-
-
-@dataclass(slots=True)
-class Room:
-    """How much may still be made of one trace. ``cut``: whether something was left out of it."""
-
-    left: int = MAX_OBJECTS
-    cut: bool = False
-    fields: int = MAX_FIELDS
-
-    def look(self) -> None:
-        """At one more field. Raises :class:`TooMuchError`."""
-        self.fields -= 1
-        if self.fields < 0:
-            raise TooMuchError(f"the large spans and log records of the trace have more than {MAX_FIELDS} fields")
-
-    def take(self, objects: int) -> None:
-        """Raises :class:`TooMuchError`."""
-        self.left -= objects
-        if self.left < 0:
-            raise TooMuchError(f"the trace holds more than {MAX_OBJECTS} attributes, events, links and values in them")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +62,12 @@ def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
     entries: dict[bytes, bytes] = {}
     changed, pairs = False, 0
     values = _Values(shape, room)
-    for tag, start, at, end, copies in _fields(raw):
+    for tag, start, at, end, copies in fields(raw):
         room.look()
         if tag == shape.attributes:
             pairs += copies
             if len(entries) < MAX_ATTRIBUTES:
-                key, given = _entry(raw[at:end])
+                key, given = entry(raw[at:end])
                 entries[key] = value = values.of(given)
                 changed = changed or value is not given
             else:
@@ -125,7 +81,7 @@ def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
         elif tag == shape.body:
             given = raw[at:end]
             value = values.of(given)
-            kept[tag] = _field_with(tag, value)
+            kept[tag] = wire_fields.field(tag, value)
             changed = changed or value is not given
         else:
             kept[tag] = raw[start:end]
@@ -133,10 +89,10 @@ def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
         return raw
     for tag, count in dropped.items():
         room.cut = True
-        kept[tag] = _number(tag) + _number(min(_MAX_COUNT, count + _said(kept.get(tag))))
+        kept[tag] = varint(tag) + varint(min(_MAX_COUNT, count + number_in(kept.get(tag))))
     parts = list(kept.values())
-    parts += [_field_with(shape.attributes, _pair(key, value)) for key, value in entries.items()]
-    parts += [_field_with(tag, item) for tag, items in lists.items() for item in items.kept]
+    parts += [wire_fields.field(shape.attributes, pair(key, value)) for key, value in entries.items()]
+    parts += [wire_fields.field(tag, item) for tag, items in lists.items() for item in items.kept]
     return b"".join(parts)
 
 
@@ -175,153 +131,11 @@ class _Values:
     def of(self, data: bytes) -> bytes:
         """An encoded ``AnyValue``."""
         if self.shape.whole:
-            self.inside += _nested(data, self.room)
+            self.inside += nested(data, self.room)
             if self.inside <= MAX_NESTED:
                 return data
-        elif len(data) <= SMALL or _nested(data, self.room) <= MAX_NESTED:
+        elif len(data) <= SMALL or nested(data, self.room) <= MAX_NESTED:
             return data
         self.room.cut = True
         remark = f"[{len(data)} bytes, with more than {MAX_NESTED} values beside them or inside: left out]"
-        return _field_with(0x0A, remark.encode())
-
-
-def outline(chunk: bytes) -> Any:
-    """A stored request as ``skeleton.Request``. Raises :class:`TooMuchError` for one that would be more resources,
-    scopes and items than any trace has."""
-    if len(chunk) > SMALL and _containers(chunk) > MAX_ITEMS:
-        raise TooMuchError(f"a stored request holds more than {MAX_ITEMS} resources, scopes and items")
-    return Request.FromString(chunk)
-
-
-def _containers(chunk: bytes) -> int:
-    number = 0
-    for tag, _, at, end, copies in _fields(chunk):
-        number += copies
-        if tag == 0x0A and end > at:
-            inner = chunk[at:end]
-            for kind, _, start, stop, times in _fields(inner):
-                number += times
-                if kind == 0x12 and stop > start:
-                    number += sum(copies for *_, copies in _fields(inner[start:stop]))
-                if number > MAX_ITEMS:
-                    return number
-        if number > MAX_ITEMS:
-            break
-    return number
-
-
-def _nested(data: bytes, room: Room) -> int:
-    """How many fields stand inside of an ``AnyValue``, itself included; no more than one above the cap are counted.
-    Below: array (5) and map (6) > values (1) > in a map: value (2)."""
-    number = 0
-    stack = [(data, "any")]
-    while stack:
-        part, kind = stack.pop()
-        for tag, _, at, end, copies in _fields(part):
-            room.look()
-            number += copies
-            if number > MAX_NESTED:
-                return number
-            inner = _INSIDE.get((kind, tag))
-            if inner is not None and end > at:
-                stack.append((part[at:end], inner))
-    return number
-
-
-_INSIDE = {("any", 0x2A): "array", ("any", 0x32): "map", ("array", 0x0A): "any", ("map", 0x0A): "pair"}
-_INSIDE[("pair", 0x12)] = "any"
-
-
-def _entry(pair: bytes) -> tuple[bytes, bytes]:
-    key = value = b""
-    for tag, _, at, end, _ in _fields(pair):
-        if tag == 0x0A:
-            key = pair[at:end]
-        elif tag == 0x12:
-            value = pair[at:end]
-    return key, value
-
-
-def _pair(key: bytes, value: bytes) -> bytes:
-    return _field_with(0x0A, key) + _field_with(0x12, value)
-
-
-def _said(encoded: bytes | None) -> int:
-    """The number in a field."""
-    if encoded is None:
-        return 0
-    _, at = _varint(encoded, 0)
-    return _varint(encoded, at)[0]
-
-
-def _field_with(tag: int, content: bytes) -> bytes:
-    return _number(tag) + _number(len(content)) + content
-
-
-def _number(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends."""
-    number = shift = 0
-    for end in range(at, min(at + 10, len(data))):
-        byte = data[end]
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number, end + 1
-        shift += 7
-    raise ValueError("the message ends within a number")
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int, int, int, int]]:
-    """The fields of a message: tag, where it begins, where its content begins and ends, and how often
-    it stands here in a row, since many are passed by at once. Raises ``ValueError``."""
-    at, size, seen = 0, len(data), 0
-    while at < size:
-        start = at
-        tag = data[at]
-        if tag < 0x80:
-            at += 1
-        else:
-            tag, at = _varint(data, at)
-        kind = tag & 7
-        content = at
-        if kind == 2:
-            length, content = (data[at], at + 1) if at < size and data[at] < 0x80 else _varint(data, at)
-            at = content + length
-        elif kind == 0:
-            _, at = _varint(data, at)
-        elif kind in (1, 5):
-            at += 8 if kind == 1 else 4
-        else:
-            raise ValueError(f"a field of wire type {kind}, which OTLP does not have")
-        if at > size:
-            raise ValueError("the message ends within a field")
-        end, copies = at, 1
-        seen += 1
-        if seen % _RUN == 0 and at - start <= 64:
-            block = data[start:at] * _RUN
-            while data.startswith(block, at):
-                at, copies = at + len(block), copies + _RUN
-        yield tag, start, content, end, copies
-
-
-def inside(values: Iterable[Any]) -> int:
-    """How many values stand inside of decoded lists and maps."""
-    number = 0
-    stack = [*values]
-    while stack:
-        each = stack.pop()
-        if type(each) is dict:
-            number += len(each)
-            stack.extend(each.values())
-        elif type(each) is list:
-            number += len(each)
-            stack.extend(each)
-    return number
+        return wire_fields.field(0x0A, remark.encode())

@@ -1,4 +1,5 @@
-"""Parts that wait for the collector, bounded in bytes, and the account of what became of each.
+"""Holds parts of traces until the collector takes them, bounded in bytes, and counts what became of each. The worker
+thread owns it; it uses no clock and no network.
 
 The worker thread owns it; no clock and no network in here.
 """

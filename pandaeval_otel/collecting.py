@@ -1,8 +1,8 @@
-"""Spans as they start and end in this process, put together into traces.
+"""Puts the spans that start and end in this process together into traces. The clock is passed in; one thread owns it.
 
 The clock is passed in; one thread owns it. It adds to the collector's own assembler what only the process knows: which
-spans are still open. So a trace whose root ended while nothing else is open is complete at once, and any other trace
-is handed on as a fragment: its parent lives in another process, it was open at a fork, or a span never ended.
+spans are still open. So a trace whose root ended while nothing else is open is complete at once, and any other trace is
+handed on as a fragment: its parent lives in another process, it was open at a fork, or a span never ended.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pandaeval_otel._proto import trace_service_pb2 as proto
 from pandaeval_otel._scope import NOTHING, Scope
 from pandaeval_otel.assembly import CloseRules, DueTrace, TraceAssembler
 from pandaeval_otel.encoding import logs_to_bytes, merged, spans_to_bytes
+from pandaeval_otel.fragments import Item
 from pandaeval_otel.model import Trigger
 from pandaeval_otel.relevance import Row, matters, needed
 from pandaeval_otel.settings import Settings
 from pandaeval_otel.telemetry import DROPPED, ENDED, SKIPPED
-from pandaeval_otel.wire import Item
 
 MAX_TRACES = 10_000
 _REMEMBERED = 20_000

@@ -1,4 +1,4 @@
-"""Whether this is Python as it was written, or a build with compiled modules (hatch_build.py)."""
+"""Whether this process runs the Python sources or a build with compiled modules (hatch_build.py)."""
 
 from __future__ import annotations
 

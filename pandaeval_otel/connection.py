@@ -1,4 +1,4 @@
-"""Connections to a collector: in the clear or over TLS, for the worker's thread and for event loops."""
+"""Opens connections to a collector: unencrypted or over TLS, for the worker's thread and for event loops."""
 
 from __future__ import annotations
 

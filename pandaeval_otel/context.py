@@ -1,7 +1,7 @@
-"""Says which session, user, test case and trial the spans that follow belong to.
+"""Sets the session, user, test case and trial of the spans that follow.
 
-Each ``using_…`` is a context manager and a decorator. As a decorator it takes functions, coroutines, generators
-and asynchronous generators; of a generator it covers each step, so that nothing leaks to the caller between two steps.
+Each ``using_…`` is a context manager and a decorator. As a decorator it takes functions, coroutines, generators and
+asynchronous generators; of a generator it covers each step, so that nothing leaks to the caller between two steps.
 Threads see it if they run in a copy of the context (``asyncio.to_thread``, ``contextvars.copy_context().run``,
 OpenTelemetry's threading instrumentation), or if the function that they run is decorated.
 """

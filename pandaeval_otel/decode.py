@@ -1,4 +1,4 @@
-"""Stored chunks to raw spans and log records, attributes included: done once, when a trace is due."""
+"""Decodes stored chunks into raw spans and log records, attributes included: done once, when a trace is due."""
 
 from __future__ import annotations
 
@@ -10,22 +10,9 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 
-from pandaeval_otel.bounds import (
-    LOG,
-    MAX_ATTRIBUTES,
-    MAX_EVENTS,
-    MAX_LINKS,
-    RESOURCE,
-    SCOPE,
-    SMALL,
-    SPAN,
-    AboveCapError,
-    Room,
-    cut,
-    inside,
-    outline,
-    within,
-)
+from pandaeval_otel.bounds import LOG, RESOURCE, SCOPE, SPAN, cut, within
+from pandaeval_otel.caps import MAX_ATTRIBUTES, MAX_EVENTS, MAX_LINKS, SMALL, AboveCapError, Room
+from pandaeval_otel.counting import inside, outline
 from pandaeval_otel.raw import MAX_TIME, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
 from pandaeval_otel.skeleton import Fields, Spans
 from pandaeval_otel.wire import hash_and_strip
@@ -47,7 +34,7 @@ _KNOWN_LIMIT = 4096
 
 def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, bytes]]:
     """Each span of an OTLP trace request, with the hash of its content; ``room``: what may be made of it. Raises
-    :class:`pandaeval_otel.bounds.TooMuchError`."""
+    :class:`pandaeval_otel.caps.TooMuchError`."""
     room = room or Room()
     if len(chunk) <= SMALL:
         left = room.left

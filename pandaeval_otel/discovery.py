@@ -1,4 +1,4 @@
-"""Components are found, not listed: one new file in a package is one new component."""
+"""Finds components instead of listing them: one new file in a package is one new component."""
 
 from __future__ import annotations
 

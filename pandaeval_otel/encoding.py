@@ -1,4 +1,5 @@
-"""SDK spans and log records to OTLP bytes, by the encoder that the OTLP exporter uses: both doors give equal evidence.
+"""Encodes SDK spans and log records as OTLP bytes, with the encoder that the OTLP exporter uses, so that both ways give
+equal evidence. Runs on the worker thread only.
 
 Runs on the worker thread only.
 """

@@ -1,4 +1,4 @@
-"""Between an application's threads and the worker of their process.
+"""Passes spans from an application's threads to the worker of their process.
 
 An application's thread appends to the inbox, and does more only when that is full, closed, or used for the first time
 in this process: then it starts the worker, wakes it, or marks a trace as lost.

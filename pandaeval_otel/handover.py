@@ -1,4 +1,4 @@
-"""What both processors are at heart: arguments, a forwarder that may be shared, and its end."""
+"""The common part of both processors: arguments, a forwarder that may be shared, and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an application's threads hand over: a queue that costs them one append, and the account of what did not fit."""
+"""A queue from an application's threads to the worker that costs them one append, and the count of what did not fit."""
 
 from __future__ import annotations
 

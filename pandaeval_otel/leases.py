@@ -1,4 +1,4 @@
-"""Processors with equal settings share one forwarder; and what happens to all of them around a fork."""
+"""Shares one forwarder among processors with equal settings, and handles forks for all of them."""
 
 from __future__ import annotations
 

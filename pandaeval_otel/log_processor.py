@@ -1,4 +1,4 @@
-"""For instrumentations that put content into log events: joined to their trace, in the application already."""
+"""Joins log events of instrumentations that put content into them to their trace, in the application already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that came from outside, made short and printable: they become labels, keys in memory and words in logs."""
+"""Shortens and escapes names that came from outside: they become labels, keys in memory and words in logs."""
 
 from __future__ import annotations
 

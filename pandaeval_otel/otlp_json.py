@@ -1,4 +1,4 @@
-"""OTLP/JSON documents as OTLP protobuf messages.
+"""Reads OTLP/JSON documents as OTLP protobuf messages.
 
 The format is protobuf's JSON mapping with these exceptions (OTLP specification, "JSON Protobuf Encoding"): ids are hex,
 not base64; unknown fields are ignored; enums are numbers. Read more widely than that: names in camelCase or snake_case,

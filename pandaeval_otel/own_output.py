@@ -1,4 +1,4 @@
-"""Which spans and log records are the collector's own output, fed back to it.
+"""Recognises the collector's own output when it is fed back to it.
 
 They are passed over, so this has to be known by more than what anybody may claim, or whoever names a scope could hide
 what an agent did. A span is our own if its id follows from the ids of the results that it holds, as encoded; a log

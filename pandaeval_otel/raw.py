@@ -1,4 +1,4 @@
-"""A span and a log record as they arrived: decoded, but not yet understood.
+"""A span and a log record as they arrived: decoded, and not yet interpreted by a dialect.
 
 Everything here is in OTLP's own terms. What the words *mean* is the business of :mod:`pandaeval_otel.dialects`.
 """

@@ -1,4 +1,5 @@
-"""Which spans can matter to a score: by the hints that dialects are found by, so that nothing they read is missed."""
+"""Finds out which spans can matter to a score: by the hints that dialects are found by, so that nothing they read is
+missed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results back in the application: for guardrails, tests and notebooks."""
+"""Fetches results back into the application: for guardrails, tests and notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a collector says to come back."""
+"""Reads from a collector's answer when to try again."""
 
 from __future__ import annotations
 

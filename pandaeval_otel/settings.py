@@ -1,4 +1,5 @@
-"""How a processor reaches its collector and how much it may hold: arguments, else environment variables, else defaults.
+"""The settings of a processor, how it reaches its collector and how much it may hold: arguments, else environment
+variables, else defaults.
 
 A wrong variable is logged and passed over, since an application must not fail for it; a wrong argument is a
 :class:`ValueError`. Equal settings share one worker.

@@ -1,4 +1,4 @@
-"""A request that is no valid OTLP as a whole, without the items that make it so: one bad span costs no other."""
+"""Removes the items that make a request invalid OTLP, so that one bad span costs no other."""
 
 from __future__ import annotations
 

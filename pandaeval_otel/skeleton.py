@@ -1,4 +1,4 @@
-"""A second protobuf schema, wire-identical to OTLP, that leaves alone what is not wanted yet.
+"""A second protobuf schema, wire-identical to OTLP, that does not parse what is not wanted yet.
 
 ``Request`` declares resources, scopes, spans and log records as ``bytes``: raw slices from C. ``Fields`` declares a
 span's attributes as ``map<string, bytes>`` (a map entry is a key-value pair on the wire), so that a value is decoded

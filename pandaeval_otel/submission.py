@@ -1,4 +1,5 @@
-"""Completed traces on their way to the collector: one request at a time, retries with back-off, one warning.
+"""Sends completed traces to the collector: one request at a time, retries with back-off, one warning. The worker thread
+owns it.
 
 The worker thread owns it. Nothing here waits: a call reports to ``wake`` when it is answered. What has to do with gRPC
 is done behind one gate, which a fork shuts before it happens.

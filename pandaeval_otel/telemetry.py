@@ -1,4 +1,5 @@
-"""What the processors say of themselves: a protocol, its silent twin, and one that makes OpenTelemetry metrics of it.
+"""The processors' own metrics: a protocol, an implementation that counts nothing, and one that makes OpenTelemetry
+metrics.
 
 Every span that ended while a processor listened is counted once as ``ended``, and later once as ``acknowledged`` (the
 collector stored it), ``rejected`` (the collector will not take it), ``skipped`` (not wanted, see ``keep``) or

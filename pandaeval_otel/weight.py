@@ -1,4 +1,4 @@
-"""What a request will cost as objects, told from its bytes before anything is parsed.
+"""Estimates from the bytes of a request what it will cost as objects, before anything is parsed.
 
 A message of two bytes becomes an object of some hundred, so that the length of a request says little about the memory
 and the time that it takes. Costs are counted in items: a resource, a scope, a span or a log record is one, a submitted

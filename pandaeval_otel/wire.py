@@ -1,4 +1,4 @@
-"""OTLP requests taken apart by trace without decoding a single attribute.
+"""Splits OTLP requests by trace without decoding a single attribute.
 
 A second protobuf schema, wire-identical to OTLP, declares resources, scopes, spans and log records as plain ``bytes``.
 Parsing with it hands out the raw slices from C, so that a request of many traces becomes one chunk per trace (each
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
 from typing import Any
@@ -20,7 +19,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from pandaeval_otel.bounds import LOG, Room, outline, within
+from pandaeval_otel.bounds import LOG, within
+from pandaeval_otel.caps import Room
+from pandaeval_otel.counting import outline
+from pandaeval_otel.fragments import DenseError, Fragment, Item, MalformedOtlpError, Split
 from pandaeval_otel.own_output import is_own_record, is_own_span
 from pandaeval_otel.raw import MAX_TIME
 from pandaeval_otel.sifting import sifted
@@ -33,63 +35,6 @@ _KNOWN_REMOTE = 0x300  # "has is_remote" and "is_remote"
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
 _AT_ONCE = 4096
 """Items after which other threads get their turn: what is compiled never gives it by itself."""
-
-
-class MalformedOtlpError(ValueError):
-    """The bytes are not the OTLP request that they claim to be."""
-
-
-class DenseError(Exception):
-    """A request of more resources, scopes and items than are to be taken apart at once."""
-
-
-@dataclass(init=False, slots=True)
-class Item:
-    """A span or a log record of a trace, as far as assembly cares.
-
-    ``id``: span id (8 bytes), or ``b"L"`` and a content hash for a log record. ``parent``: parent span id, ``b""`` for
-    a parentless span. ``remote``: the parent is known to live in another process.
-    """
-
-    id: bytes
-    parent: bytes
-    remote: bool
-
-    # Written out for mypyc, see CONTRIBUTING.md.
-    def __init__(self, id: bytes, parent: bytes = b"", remote: bool = False) -> None:
-        self.id = id
-        self.parent = parent
-        self.remote = remote
-
-    @property
-    def is_log(self) -> bool:
-        return len(self.id) != 8
-
-
-@dataclass(slots=True)
-class Fragment:
-    """What one request says about one trace. ``chunk`` is an OTLP request of its own, holding just these items."""
-
-    trace_id: bytes
-    logs: bool
-    items: list[Item] = field(default_factory=list)
-    chunk: bytes = b""
-    start_ns: int = 0
-    """Earliest start among the spans, Unix nanoseconds; 0 for log records."""
-
-
-@dataclass(slots=True)
-class Split:
-    """A request taken apart. ``decoded`` = items of ``fragments`` + ``own_output`` + ``ignored`` + ``rejected``."""
-
-    fragments: list[Fragment]
-    decoded: int = 0
-    own_output: int = 0
-    ignored: int = 0
-    rejected: int = 0
-    message: str = ""
-    claimed: int = 0
-    """Items in the collector's own scope that are not its output; they are among the others."""
 
 
 def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0) -> Split:

@@ -1,4 +1,4 @@
-"""The one daemon thread of a process: it empties the inbox, puts traces together, and hands complete ones on."""
+"""The one daemon thread of a process: it empties the inbox, puts traces together, and submits complete ones."""
 
 from __future__ import annotations
 

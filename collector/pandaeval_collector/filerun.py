@@ -1,5 +1,5 @@
-"""Files scored with the collector's own line, on a temporary store: what is read is what a running collector would
-have said, with the same ids.
+"""Scores files with the collector's own line, on a temporary store: the results and ids are those that a running
+collector would give.
 
 All traces close at the end of the input and are scored in order of their start, so the order in the files does not
 matter. Memory does not grow with the input: spans wait on disk.
@@ -29,9 +29,10 @@ from pandaeval_collector.result import Result
 from pandaeval_collector.store import Chunk, Store
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import CloseRules, DueTrace
+from pandaeval_otel.fragments import MalformedOtlpError
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.responses import may_continue
-from pandaeval_otel.wire import MalformedOtlpError, read_chunk, split_logs, split_traces
+from pandaeval_otel.wire import read_chunk, split_logs, split_traces
 
 _BATCH = 128
 _COOLDOWN_S = 5.0

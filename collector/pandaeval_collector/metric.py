@@ -1,8 +1,8 @@
 """What a metric is: a named question about a trace or a session, as a value that discovery finds.
 
-A metric file defines a function and calls :class:`Metric` on it; nothing is registered anywhere. The value is found
-because it stands, under the name ``METRIC``, in a module below ``pandaeval_collector.metrics``, in one that an
-installed package names (entry points ``pandaeval.metrics``), or in one of the user's own (``metrics.modules``).
+A metric file defines a function and calls :class:`Metric` on it; nothing is registered anywhere. Discovery looks for
+the name ``METRIC`` in every module below ``pandaeval_collector.metrics``, in those that installed packages name (entry
+points ``pandaeval.metrics``), and in the user's own (``metrics.modules``).
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ class TraceContext:
 
 @dataclass(frozen=True, slots=True)
 class SessionSignal:
-    """What a trace says of one of its metrics to its session: ``value`` only where ``outcome`` is ``scored``."""
+    """The result of one of a trace's metrics as session metrics see it: ``value`` only where ``outcome`` is
+    ``scored``."""
 
     outcome: str
     value: float | None = None

@@ -1,4 +1,4 @@
-"""The score series: what leaves as OpenTelemetry metrics, and how results become increments of it.
+"""The score series: the OpenTelemetry metrics of results, and how results become increments of them.
 
 The series are a table in the store, updated in the transaction that stores a result: a restart resets nothing, a crash
 counts nothing twice. OTLP metrics and the scrape endpoint are two renderings of that table.

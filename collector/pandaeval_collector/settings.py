@@ -1,4 +1,4 @@
-"""From the configuration to what each part wants to know."""
+"""Turns the configuration into the settings of each part."""
 
 from __future__ import annotations
 

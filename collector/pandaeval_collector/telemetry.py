@@ -1,6 +1,6 @@
-"""What the collector says of itself: one table of names, and one place where the numbers are.
+"""The collector's own counters and gauges: the table of their names, and the place of their values.
 
-Names are the contract's instruments. A count is made where a thing happens; rendering is the exporters' business.
+Names are the contract's instruments. Each part counts where a thing happens; exporters render.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When is a trace, when is a session done? Pure, bounded structures; the clock is passed in."""
+"""Decides when a trace and when a session is complete, with pure, bounded structures; the clock is passed in."""
 
 from pandaeval_otel.assembly.sessions import DueSession, SessionAssembler
 from pandaeval_otel.assembly.traces import Added, CloseRules, Decided, DueTrace, TraceAssembler

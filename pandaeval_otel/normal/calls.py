@@ -1,4 +1,4 @@
-"""A tool call while it is put together from the places where it was written down."""
+"""A tool call under construction, from the places in which it was recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several spans for one call: two instrumentations on one application, a framework above a provider's client, MCP
+"""Merges several spans of one call: two instrumentations on one application, a framework above a provider's client, MCP
 client and server. The call is kept once, with what all its spans know of it."""
 
 from __future__ import annotations

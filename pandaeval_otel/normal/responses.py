@@ -1,5 +1,5 @@
-"""Which responses a trace gave, and which earlier one it goes on from: where the provider keeps the history of a
-conversation (OpenAI's Responses API), this is all that says which turns belong together."""
+"""Finds out which responses a trace gave, and which earlier one it continues: where the provider keeps the history of a
+conversation (OpenAI's Responses API), nothing else tells which turns belong together."""
 
 from __future__ import annotations
 

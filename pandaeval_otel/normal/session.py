@@ -1,4 +1,4 @@
-"""Which conversation does a trace belong to?"""
+"""Finds the conversation that a trace belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""From a raw span to a normal one: ask the dialects that know such spans, and take each field from the first that says.
+"""Turns a raw span into a normal one: asks the dialects that know such spans, and takes each field from the first that
+states it. Runs on any thread.
 
 Runs on any thread. Candidates are found by a small signature of the span (roots of its keys, its scope, a prefix of its
 name), since a process emits few kinds of spans, many times.

@@ -1,4 +1,4 @@
-"""Who speaks in a list of messages: where a user's turn begins, what was asked and what was answered."""
+"""Reads a list of messages: where a user's turn begins, what was asked and what was answered."""
 
 from __future__ import annotations
 

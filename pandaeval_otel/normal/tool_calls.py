@@ -1,4 +1,4 @@
-"""Every tool call of a trace once, in order, with its arguments and result, wherever they were written down.
+"""Collects every tool call of a trace once, in order, with its arguments and result, wherever they were recorded.
 
 A call may stand on a tool span, in the model's answer that asks for it, and in the input of the next model call (with
 its result). Call ids repeat in real traces and are missing in others, so that spans and requests are brought together

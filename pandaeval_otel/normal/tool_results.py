@@ -1,4 +1,4 @@
-"""Results that stand in the input of a later model call, given to the calls that they answer.
+"""Finds results in the input of a later model call and gives them to the calls that they answer.
 
 Inputs are read from their end, where what is new stands, and only as far as there are calls without a result: a run
 with a long history costs no more than a short one.

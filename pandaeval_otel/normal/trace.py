@@ -1,11 +1,11 @@
-"""A closed trace in normal form, from its evidence."""
+"""Builds a closed trace in normal form from its evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_otel.bounds import NOTE
+from pandaeval_otel.caps import NOTE
 from pandaeval_otel.model import Kind, Reasoning, Span, ToolDefinition, ToolRequest, Trace, Trigger, Usage
 from pandaeval_otel.names import bounded
 from pandaeval_otel.normal.duplicates import merge_duplicates

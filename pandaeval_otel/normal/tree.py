@@ -1,4 +1,4 @@
-"""The spans of a trace as a tree that survives missing parents, skewed clocks and parent loops.
+"""Builds the tree of a trace's spans, which survives missing parents, skewed clocks and parent loops.
 
 Built in one pass; whatever a reader would have to climb the tree for is worked out on the way down, so that a chain of
 thousands of nested spans costs no more than a flat trace.

@@ -1,4 +1,4 @@
-"""Who said what: the turns of a trace, its input and its final answer.
+"""Reads the turns of a trace, its input and its final answer.
 
 A turn is a user message and all that the outermost agent does up to the next one. What the agent's own span states
 comes first; what it does not state is taken from the model calls inside, and then from inner agents.

@@ -15,7 +15,8 @@ from pandaeval_collector.receivers.submit_grpc import SubmitHandler
 from support.doors import CountingTelemetry, RecordingIngest, grpc_door, http_client, http_door
 from support.wire_bytes import field, in_item, in_scope, in_value, nested_value, tiny_spans
 
-from pandaeval_otel.wire import DenseError, split_traces
+from pandaeval_otel.fragments import DenseError
+from pandaeval_otel.wire import split_traces
 
 PROTOBUF, JSON = {"content-type": "application/x-protobuf"}, {"content-type": "application/json"}
 SERVICES = "/opentelemetry.proto.collector."

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandaeval_otel.assembly import CloseRules, Decided, TraceAssembler
+from pandaeval_otel.fragments import Item
 from pandaeval_otel.model import Trigger
-from pandaeval_otel.wire import Item
 
 RULES = CloseRules(reopen_delays=(5.0, 30.0, 180.0, 180.0, 180.0))
 

@@ -1,1 +1,1 @@
-"""From results to sinks: log events and spans in an outbox, metrics from a table, a cursor for each exporter."""
+"""Delivers results to sinks: log events and spans from an outbox, metrics from a table; each exporter has a cursor."""

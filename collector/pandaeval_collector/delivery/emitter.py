@@ -1,4 +1,4 @@
-"""What a decision sends out: encoded once, counted once, in the transaction that stores its results."""
+"""Encodes the results of a decision for the exporters and counts them, once, in the transaction that stores them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _log = logging.getLogger(__name__)
 
 
 class Emitter:
-    """Turns results into outbox rows and series rows. ``signals``: those of ``logs`` and ``traces`` that have somewhere
-    to go. ``folded`` hears how many results had no series of their own any more. One thread."""
+    """Turns results into outbox rows and series rows. ``signals``: those of ``logs`` and ``traces`` that some exporter
+    sends. Calls ``folded`` with the number of results that were counted under ``__other__`` because there were too many
+    series. One thread."""
 
     def __init__(
         self,
@@ -30,8 +31,8 @@ class Emitter:
         self._folded, self._has_warned = folded, False
 
     def add(self, results: Sequence[Result], counted: Collection[str], changes: WriteSet) -> None:
-        """Adds to ``changes`` what these results send. ``counted``: ids of results whose unit has entered the score
-        histogram before."""
+        """Adds outbox rows and series increments for ``results`` to ``changes``. ``counted``: ids of results whose unit
+        has entered the score histogram before."""
         encoded = [said(result) for result in results] if self._signals else []
         if "logs" in self._signals:
             changes.outbox.extend(outbox_batches("logs", [log_record(each) for each in encoded]))
@@ -40,7 +41,7 @@ class Emitter:
         self._count(results, counted, changes)
 
     def count(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Adds results that are counted and not emitted one by one."""
+        """Adds series increments, and no outbox rows, for results that are counted but not sent one by one."""
         self._count(results, (), changes)
 
     def _count(self, results: Sequence[Result], counted: Collection[str], changes: WriteSet) -> None:

@@ -1,4 +1,4 @@
-"""Results on their way out: every exporter has its own place in the line, and none waits for another."""
+"""Feeds exporters from the outbox: each has a cursor of its own, and none waits for another."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class _Cursor:
 
 
 class Outbox:
-    """Feeds one exporter from the store, from where it stopped. At least once in general; exactly once where the
-    exporter's position makes repeats harmless."""
+    """Feeds one exporter, from the item at which it stopped. Delivers at least once; exactly once if the exporter
+    stores its position with the cursor (a file's length, say) and can go back to it."""
 
     def __init__(self, store: Store, exporter: Exporter, telemetry: Telemetry) -> None:
         self._store, self._exporter, self._telemetry = store, exporter, telemetry
@@ -44,12 +44,12 @@ class Outbox:
 
     @property
     def source(self) -> str:
-        """What the exporter is fed with."""
+        """The signal, or ``results``, that the exporter sends."""
         return self._exporter.source
 
     @property
     def seq(self) -> int:
-        """Up to where everything is delivered, or dropped and counted."""
+        """The number of the last item that was delivered, or dropped and counted."""
         return self._cursor.seq
 
     async def start(self) -> None:
@@ -62,12 +62,12 @@ class Outbox:
         self._task = asyncio.create_task(self._run(), name=f"pandaeval-export-{self._exporter.name}")
 
     def wake(self) -> None:
-        """There is something new."""
+        """Tells the outbox that there are new items."""
         if self._standing.state:  # one that is down keeps to its waiting time
             self._bell.ring()
 
     async def stop(self) -> None:
-        """Delivers what is there as far as it goes in a few seconds, then closes the exporter."""
+        """Delivers what it can within a few seconds, then closes the exporter."""
         self._stopping = True
         self._bell.ring()
         if self._task is not None:
@@ -90,7 +90,7 @@ class Outbox:
                 await self._bell.sleep(wait)
 
     async def _deliver(self) -> bool:
-        """One batch; returns whether there was anything."""
+        """Delivers one batch; returns whether there was one."""
         try:
             rows = self._read()(self._cursor.seq, _BATCH)
         except DamagedError as error:

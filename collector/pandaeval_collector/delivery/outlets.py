@@ -1,4 +1,4 @@
-"""All ways out of a running collector: found, started, kept within bounds, and stopped together."""
+"""Finds, starts, bounds and stops the exporters of a running collector."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TIDY_S, _BOUND_EVERY = 1.0, 30
 
 
 async def instance_id(store: Store) -> str:
-    """Who this collector is: made up once, kept in its store."""
+    """The id of this collector: made once at random, kept in its store."""
     known = store.get("instance_id")
     if known is None:
         known = str(uuid.uuid4())
@@ -62,22 +62,22 @@ class Outlets:
 
     @property
     def signals(self) -> frozenset[str]:
-        """Those of ``logs`` and ``traces`` that have somewhere to go: what is to be encoded."""
+        """Those of ``logs`` and ``traces`` that some exporter sends, and that have to be encoded therefore."""
         return frozenset(outbox.source for outbox in self._outboxes) - {"results"}
 
     async def start(self) -> None:
-        """Goes on where each exporter stopped."""
+        """Starts every exporter at its cursor."""
         for outlet in self._outlets:
             await outlet.start()
         self._task = asyncio.create_task(self._upkeep(), name="pandaeval-outlets")
 
     def wake(self) -> None:
-        """There are new results."""
+        """Tells the exporters that there are new results."""
         for outbox in self._outboxes:
             outbox.wake()
 
     async def stop(self) -> None:
-        """Sends what can be sent in a few seconds, all at the same time. What is left waits in the store."""
+        """Has all exporters send what they can within a few seconds, at the same time. The rest waits in the store."""
         self._stopping = True
         await asyncio.gather(*(outlet.stop() for outlet in self._outlets))
         self._bell.ring()
@@ -98,7 +98,7 @@ class Outlets:
             await self._bell.sleep(_TIDY_S)
 
     async def _tidy(self) -> None:
-        """Drops what every exporter of a signal is done with."""
+        """Deletes the items that every exporter of their signal has passed."""
         for signal, seq in self._cursors().items():
             dropped = limit = 5000
             while dropped == limit and self._tidied[signal] != seq:
@@ -114,8 +114,8 @@ class Outlets:
         return cursors
 
     async def _bound(self) -> None:
-        """Drops the oldest of what waits: after a day in which a collector ran, beyond a fifth of the
-        disk budget, and before the outbox would make the collector refuse spans."""
+        """Deletes the oldest items that wait: those older than a day in which a collector ran, those beyond a fifth of
+        the disk budget, and those that would make the collector refuse spans."""
         while True:
             held = await asyncio.to_thread(self._store.outbox_bytes)
             excess = held - _room(held, self._store.size_bytes(), self._store.max_bytes)

@@ -1,4 +1,4 @@
-"""Sends what is always sent as a whole, every so many seconds."""
+"""Runs exporters that send their whole state at an interval."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Repeater:
         self._task = asyncio.create_task(self._run(), name=f"pandaeval-export-{self._exporter.name}")
 
     def wake(self) -> None:
-        """Nothing: the next interval is soon enough."""
+        """Does nothing: new results are sent with the next interval."""
 
     async def stop(self) -> None:
         """Sends a last time, if that takes no more than a few seconds, then closes the exporter."""

@@ -1,4 +1,5 @@
-"""What all ways out have in common: they are up, down or off, say so once, and wait before they try again."""
+"""Keeps the state of an exporter (up, down or off), logs its changes once, and says how long to wait before the next
+attempt."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ UP, DOWN, OFF = 1, 0, -1
 
 
 class Standing:
-    """How one exporter is doing, for the log, for ``pandaeval.exporter.state`` and for the next attempt."""
+    """The state of one exporter, for the log, for ``pandaeval.exporter.state`` and for the next attempt."""
 
     def __init__(self, name: str, signal: str, telemetry: Telemetry, is_off: Callable[[], bool]) -> None:
         self._name = name
@@ -48,7 +49,7 @@ class Standing:
 
 
 class Bell:
-    """Sleeping that can be cut short."""
+    """A sleep that another task can end early."""
 
     def __init__(self) -> None:
         self._rung = asyncio.Event()
@@ -64,7 +65,7 @@ class Bell:
 
 
 async def finish(task: asyncio.Task[None], seconds: float) -> None:
-    """Waits for a task that was told to end, cancels it when it does not."""
+    """Waits for a task that was told to end, and cancels it if it does not end in time."""
     _, pending = await asyncio.wait({task}, timeout=seconds)
     if pending:
         task.cancel()

@@ -1,4 +1,4 @@
-"""From a trace or session to results: the metrics, what their results depend on, and what a judge is to be asked."""
+"""Evaluates traces and sessions: runs the metrics, identifies their results, and prepares questions for judges."""
 
 from pandaeval_collector.evaluator.evaluator import Evaluator
 from pandaeval_collector.evaluator.judged import PASSING, Question

@@ -1,4 +1,4 @@
-"""One metric about one subject: what it says, or why nothing can be said."""
+"""Runs one metric on one subject, or finds out why it must not run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _FINDINGS = (Score, Assumed, Unscored)
 
 
 def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
-    """What a metric says, or instead of it the ``refusal``, if there is one; ``None`` when it says nothing."""
+    """The finding of a metric, or ``refusal`` instead of it if there is one; ``None`` when the metric does not apply. A
+    metric that raises gives ``unscored(metric_error)``."""
     try:
         finding = metric.evaluate(subject, context)
         if finding is not None and not isinstance(finding, _FINDINGS):
@@ -28,7 +29,7 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
 
 
 def refusal(trace: Trace, score_fragments: bool) -> Unscored | None:
-    """Why no metric may speak about a trace; ``None`` when each may."""
+    """Why no metric may score this trace; ``None`` when each may."""
     if trace.fragment and not score_fragments:
         return Unscored(
             Why.INCOMPLETE_TRACE,

@@ -1,7 +1,8 @@
-"""Runs the metrics of a subject: embeds what they need in one batch, calls them, and makes results of what they say.
+"""Runs the metrics of a subject: embeds the texts that they need in one batch, calls them, and makes results of their
+findings.
 
-One thread calls an evaluator at a time. A metric that raises makes its own result ``unscored(metric_error)`` and harms
-nothing else.
+One thread calls an evaluator at a time. A metric that raises gives an ``unscored(metric_error)`` result of its own and
+affects no other.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ class Evaluator:
         self._calibrated = {m.name: m.calibrated for m in metrics if m.level == "trace" and m.calibrated is not None}
 
     def embed(self, traces: Iterable[Trace]) -> Texts:
-        """The vectors of all texts that the enabled metrics want of these traces. If they cannot be had for a single
-        trace, asking for one of them raises: the results that need it are ``unscored(metric_error)``, no others."""
+        """The vectors of all texts that the enabled metrics want of these traces. If the embedder fails for a single
+        trace, asking for a vector of its texts raises, so that only the results that need it are
+        ``unscored(metric_error)``."""
         return vectors(self.embedder, (*self._trace, *self._in_session), traces)
 
     def trace(self, trace: Trace, texts: Texts) -> list[Result]:
@@ -67,7 +69,7 @@ class Evaluator:
         return self._run(self._trace, trace, unit, lambda t: TraceContext(texts, t), self._refusal(trace))
 
     def set_aside(self, unit: Unit, reason: str) -> list[Result]:
-        """Results of the same metrics where nobody can look at the trace."""
+        """``unscored(metric_error)`` results of the same metrics, for a trace that cannot be read."""
         metrics = [self._preparation.of(metric) for metric in self._trace]
         return [_result(each, unit, Unscored(Why.METRIC_ERROR, reason), 0.0, now()) for each in metrics]
 

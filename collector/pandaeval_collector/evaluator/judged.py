@@ -1,4 +1,4 @@
-"""The judged metrics: what a model has to be asked about a trace, and what comes of its answers."""
+"""The judged metrics of a trace: the questions that a model has to answer, and the results of its answers."""
 
 from __future__ import annotations
 

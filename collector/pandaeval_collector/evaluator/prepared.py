@@ -1,4 +1,5 @@
-"""What all results of a metric share: its threshold, who concluded it, and what their ids depend on."""
+"""Prepares what all results of a metric share: its threshold, what produced them, and the settings that go into their
+ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is configured about scoring and judging."""
+"""The settings of scoring and judging, independent of the configuration file."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pandaeval_collector.judge.selection import Selection
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """Who judges, and what of it enters the results. ``models``: others than ``model``, by metric key;
-    ``selection``: about what; ``delay``: seconds between the close of a trace and its judgement; ``secrets``: whether
-    they are taken out before, as are personal data (``pii``) and what functions of the user's own (``custom``, each
-    ``module:function``) find."""
+    """Which model judges, which traces, and what is redacted before. ``models``: overrides of ``model`` by metric key;
+    ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
+    ``pii``: whether secrets and personal data are redacted; ``custom``: functions of the user's that redact more, each
+    ``module:function``."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -29,8 +29,8 @@ class JudgeSettings:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorSettings:
-    """What is configured about scoring. ``enabled``: metric keys, or ``None`` for all; ``thresholds``: by key;
-    ``modules``: the user's own metrics, by path or dotted name."""
+    """The settings of scoring. ``enabled``: metric keys, or ``None`` for all; ``thresholds``: by key; ``modules``: the
+    user's own metrics, by path or dotted name."""
 
     enabled: Collection[str] | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)

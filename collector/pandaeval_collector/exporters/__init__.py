@@ -1,4 +1,4 @@
-"""The ways out. An exporter knows results and a wire format, nothing of metrics and traces."""
+"""The exporters: each knows results and a wire format, nothing of metrics and traces."""
 
 from pandaeval_collector.exporters._protocol import Exporter, Repeating, RetryLaterError, Row, Sent, Surroundings
 

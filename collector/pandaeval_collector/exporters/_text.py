@@ -1,7 +1,7 @@
-"""Series as text that Prometheus reads, piece by piece: OpenMetrics with exemplars, or the classic format.
+"""Renders series as text that Prometheus reads, piece by piece: OpenMetrics with exemplars, or the classic format.
 
-``prometheus_client`` renders a registry as a whole and takes ten times as long for it; what a page of series reads like
-is the same to the byte.
+``prometheus_client`` renders a registry as a whole and takes ten times as long; the text of a page of series is the
+same to the byte.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Results as lines of JSON in a file, each exactly once.
+"""Writes results as lines of JSON to a file, each exactly once.
 
-The file's length after each batch is stored with the cursor; after a crash the file is cut back to it, so that what was
-written without being noted is written again and stands there once.
+The file's length after each batch is stored with the cursor; after a crash the file is cut back to that length, and
+lines that were written without being noted are written again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Results to an OpenTelemetry backend: log events, spans and metrics, each with an endpoint and a place of its own."""
+"""Sends results to an OpenTelemetry backend: log events, spans and metrics, each with an endpoint and a cursor of its
+own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the collector says of itself, in the form of series."""
+"""The collector's own counters and gauges, in the form of series."""
 
 from __future__ import annotations
 

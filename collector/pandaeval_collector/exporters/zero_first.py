@@ -1,7 +1,7 @@
-"""A new series is shown as 0 before its first value: what first appears at 1 has no increase that Prometheus could see.
+"""Shows a new series as 0 before its first value: Prometheus sees no increase in a series that first appears at 1.
 
-Each reader (``otlp``, ``scrape``) sees its own zeros. That a zero was shown is stored *after* it went out and *before*
-the value may: a crash at any moment repeats a zero at worst, and never shows a value and then a zero.
+Each reader (``otlp``, ``scrape``) gets its own zeros. That a zero was shown is stored *after* it was sent and *before*
+the value may be: a crash at any moment repeats a zero at worst, and never shows a value and then a zero.
 """
 
 from __future__ import annotations

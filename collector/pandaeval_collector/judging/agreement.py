@@ -1,4 +1,5 @@
-"""How far judges can be trusted: agreement with themselves and with known answers, kept in the store, shown as gauges.
+"""Measures how far judges can be trusted: how often they agree with themselves and with known answers. Kept in the
+store, shown as gauges.
 
 Never a score of anybody's agent: nothing here enters results' values, sessions or series of scores.
 """

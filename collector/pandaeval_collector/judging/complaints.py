@@ -1,4 +1,4 @@
-"""What keeps a judge from being asked, said once in the log with its cure: results alone say it to nobody who waits."""
+"""Logs once, with the cure, what keeps a judge from answering: operators would not notice it in the results alone."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _SIGNS = (("llm provider not provided", _NAME), ("credential", _KEY), ("api key"
 
 
 class Complaints:
-    """Remembers what was said. One event loop."""
+    """Remembers what was logged. One event loop."""
 
     def __init__(self) -> None:
         self._said: set[tuple[str, str]] = set()
 
     def hear(self, model: str, error: CallFailedError) -> None:
-        """Says what to do about it, once per model and cure; nothing about what passes by itself."""
+        """Logs the cure of a failure, once per model and cure; nothing for failures that pass by themselves."""
         cure = cure_of(error)
         if cure and (model, cure) not in self._said:
             self._said.add((model, cure))

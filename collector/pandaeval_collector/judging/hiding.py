@@ -1,4 +1,4 @@
-"""What is taken out of a trace before a judge sees it, put together from the configuration."""
+"""Makes the function that redacts a trace before a judge sees it, from the settings."""
 
 from __future__ import annotations
 

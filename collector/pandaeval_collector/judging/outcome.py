@@ -1,4 +1,4 @@
-"""What becomes of a job when its metric was asked: a result, another try, or the end."""
+"""Decides what happens to a job after its metric ran: a result, another try, or the end."""
 
 from __future__ import annotations
 

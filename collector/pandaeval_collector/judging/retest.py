@@ -1,7 +1,8 @@
-"""A share of questions is put twice: what a judge says once more about the same run shows how much chance is in it.
+"""Asks a share of the questions twice: how much the second verdict differs from the first shows how much chance is in
+the judge.
 
-The second time the same words stand behind other fences, and nothing is remembered of the first verdict; what was
-extracted from the run before (its task, its plan) is. Costs one call a retest, within the judge's limits and budget.
+The second time the same words stand behind other fences, and the first verdict is not in memory; what was extracted
+from the run before (its task, its plan) is. Costs one call per retest, within the judge's limits and budget.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Takes due jobs from the store, asks, and hands the results to the line, as long as there is something to do."""
+"""Runs judging jobs: takes due ones from the store, asks the judge, and hands the results to the line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Commit = Callable[[Callable[[], Decision]], Awaitable[None]]
 
 
 class Runner:
-    """The jobs of one store. ``commit`` makes a decision on the line's thread and commits it. One event loop."""
+    """Runs the jobs of one store. ``commit`` makes a decision on the line's thread and commits it. One event loop."""
 
     def __init__(
         self,
@@ -72,12 +72,12 @@ class Runner:
         self._complaints = Complaints()
 
     async def start(self) -> None:
-        """Takes over what an earlier process left behind, and begins."""
+        """Releases the jobs that an earlier process had leased, and starts to run due ones."""
         await self._take_over()
         self._task = asyncio.create_task(self._run(), name="pandaeval-judge")
 
     async def stop(self) -> None:
-        """Drops what is under way: those jobs are due again at the next start."""
+        """Cancels the jobs that are running: the next start runs them again."""
         self._stopping.set()
         if self._task is not None:
             await self._task
@@ -200,7 +200,7 @@ class Runner:
                 await self._end(Judgement(JobEnd(job.id, "done", result.why or ""), result))
 
     def _question(self, job: Job, loaded: JobTrace) -> Question | None:
-        """The job's question as it is asked now; ``None`` when nobody wants it any more."""
+        """The job's question as the current settings ask it; ``None`` when they do not ask it any more."""
         suspicious = bool(orjson.loads(job.body).get("suspicious"))
         _, questions = self._evaluator.judged(loaded.trace, suspicious)
         return next((each for each in questions if each.metric.key == job.metric), None)

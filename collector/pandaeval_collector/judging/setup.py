@@ -1,4 +1,4 @@
-"""A judge put together: its process, its limits, its money."""
+"""Builds a judge from its configuration: its process, its limits, its budget."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class JudgeConfig:
-    """A judge as it is configured. ``retest``: share of results, 0..1; ``canaries``: a file, judged every
+    """The configuration of a judge. ``retest``: share of results, 0..1; ``canaries``: a file, judged every
     ``canary_interval`` seconds."""
 
     setup: JudgeProcessSetup

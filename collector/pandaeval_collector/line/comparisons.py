@@ -1,4 +1,4 @@
-"""Which answers of a session are to be compared with which, when traces come into it or leave it."""
+"""Finds out which answers of a session have to be compared with which, when traces come into it or leave it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ class Stretch:
 
 @dataclass(slots=True)
 class Comparison:
-    """The answer of ``member`` is to be compared with ``earlier`` ones, oldest first, given by their places among the
-    members of ``stretch``. ``evidence``: what comes of it depends on that."""
+    """The answer of ``member`` is to be compared with the ``earlier`` ones, oldest first, given by their positions
+    among the members of ``stretch``. ``evidence``: digest of the answers compared, which goes into the id of the
+    result."""
 
     stretch: Stretch
     member: Member
@@ -37,7 +38,7 @@ class Comparison:
 
 
 def comparisons(stretch: Stretch, fresh: Collection[str], embedder: str) -> Iterator[Comparison]:
-    """Those of ``fresh`` traces, and those that came out with other predecessors before."""
+    """The comparisons of ``fresh`` traces, and those of older traces whose predecessors have changed."""
     members = stretch.members
     first_new = next((index for index, member in enumerate(members) if member.changed), 0)
     for index in range(first_new, len(members)):
@@ -49,15 +50,16 @@ def comparisons(stretch: Stretch, fresh: Collection[str], embedder: str) -> Iter
 
 
 def speak_together(found: Sequence[Comparison], embedder: str) -> None:
-    """Has all answers ready that are to be compared: at once, since numpy takes as long for a few as for one."""
+    """Prepares the vectors and words of all answers that will be compared, at once: numpy takes as long for a few rows
+    as for one."""
     used = [each.stretch.members[at] for each in found for at in each.earlier]
     used += [each.member for each in found if each.member.facts.embedder == embedder]
     speak(list({id(member): member for member in used}.values()))
 
 
 def _earlier(members: Sequence[Member], index: int, embedder: str) -> list[int]:
-    """Where the newest three answers of the same agent are that were finished before a trace began, oldest first;
-    nowhere for a trace without an answer, which is compared with nothing whatever came before."""
+    """Positions of the newest three answers of the same agent that were finished before a trace began, oldest first.
+    None for a trace without an answer, which is compared with nothing."""
     member = members[index]
     if not member.facts.said:
         return []
@@ -80,7 +82,7 @@ def _evidence(member: Member, earlier: Sequence[Member]) -> str:
 
 
 def suffices(newest: Sequence[Member], start_ns: int, agents: Collection[str], embedder: str) -> bool:
-    """Whether the newest members of a session hold all that traces of ``agents`` from ``start_ns`` on, and members
-    behind those, have to be compared with."""
+    """Whether ``newest``, the newest members of a session, include every answer that traces of ``agents`` which start
+    at ``start_ns`` or later have to be compared with."""
     agents = {*agents, *(member.facts.agent for member in newest if member.start_ns >= start_ns)}
     return all(sum(member.precedes(agent, start_ns, embedder) for member in newest) >= WINDOW for agent in agents)

@@ -1,4 +1,4 @@
-"""First-run hints: what keeps a service from being scored in full, once per service, with the cure."""
+"""Logs first-run hints: what keeps a service from being scored in full, once per service, with the cure."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def lacking(trace: Trace) -> Lacking:
 
 
 class Hints:
-    """Hears what decided traces lack and says each thing once. One thread."""
+    """Collects what decided traces lack and logs each hint once. One thread."""
 
     def __init__(self, has_judge: bool) -> None:
         self._has_judge = has_judge
         self._told: set[tuple[str, str]] = set()
 
     def look(self, traces: Iterable[Lacking]) -> None:
-        """What these traces lack is said in the log, unless it was said before of their service."""
+        """Logs what these traces lack, unless the same was logged for their service before."""
         for trace in traces:
             if trace.content:
                 self._tell(

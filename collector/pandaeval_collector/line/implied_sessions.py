@@ -1,11 +1,13 @@
-"""Conversations that no span names: each turn is a trace of its own that goes on from a response of an earlier one.
+"""Finds the sessions of traces that name none: conversations in which each turn is a trace of its own that continues a
+response of an earlier trace.
 
-The session of a trace is the one that it names; else that of the trace that it goes on from; else, for the first of a
-chain, the id of its last response, which is what the next turn goes on from. So a turn whose predecessor was never
-seen is in the session that it would be in if it had been. A trace that no other goes on from stays without a session.
+A trace belongs to the session that it names; else to that of the trace that it continues; else, as the first of a
+chain, to a session named by its last response id, which is what the next turn continues. So a turn whose predecessor
+was never seen gets the session that it would have if it had been seen. A trace that no other continues stays without a
+session.
 
-A predecessor began before the trace that goes on from it, so chains have no loops; of several that gave the same
-response it is the first. What is concluded depends on the traces alone, not on their order of arrival.
+A predecessor began before the trace that continues it, so chains have no loops; of several traces that gave the same
+response the first is the predecessor. The outcome depends on the traces alone, not on their order of arrival.
 """
 
 from __future__ import annotations
@@ -23,11 +25,10 @@ from pandaeval_collector.store import ResponseRow, SessionTraceRow, Store, respo
 
 @dataclass(slots=True)
 class Places:
-    """What is to be known to file a batch of traces.
-
-    ``sessions``: of those that name none themselves, by trace id; ``waiting``: those that may come into one later.
-    ``before``: what older revisions left behind. ``moved``: traces decided before that belong to another session now,
-    or to none (``None``). ``responses``: what is to be found by the next ones."""
+    """What the line has to know to file a batch of traces. ``sessions``: by trace id, of traces that name none
+    themselves; ``waiting``: traces that may come into a session later. ``before``: rows that older revisions left.
+    ``moved``: traces decided before that belong to another session now, or to none (``None``). ``responses``: rows by
+    which later traces find these."""
 
     sessions: dict[str, str] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
@@ -37,7 +38,7 @@ class Places:
 
 
 class Chains(Protocol):
-    """Says where traces belong that name no session."""
+    """Finds the session of traces that name none."""
 
     def place(self, runs: Sequence[Run]) -> Places:
         """Where these belong. ``runs`` are in order of start."""

@@ -1,5 +1,5 @@
-"""From due traces to a write set: what was understood of each is filed under its session, its results are numbered and
-encoded.
+"""Turns due traces into a write set: files each understood trace under its session, numbers its results by revision,
+and encodes them.
 
 Everything that a decision changes is returned as one :class:`WriteSet`, to be committed as one transaction. The line
 reads the store but never writes. One thread runs it.
@@ -27,7 +27,7 @@ _NOT_SAMPLED = Why.NOT_SAMPLED.value
 
 @dataclass(slots=True)
 class Decision:
-    """What a batch came to: the changes to commit, and what the caller counts and exports."""
+    """The outcome of a batch: the changes to commit, and what the caller counts and exports."""
 
     changes: WriteSet = field(default_factory=WriteSet)
     results: list[Result] = field(default_factory=list)
@@ -55,23 +55,24 @@ class Judgement:
 
 
 class Line:
-    """The scoring of one store."""
+    """Scores the traces and sessions of one store."""
 
     def __init__(
         self, store: Store, evaluator: Evaluator, emitter: Emitter | None = None, chains: Chains | None = None
     ) -> None:
-        """``chains``: where traces belong that name no session; if not given, the store is asked."""
+        """``chains``: finds the sessions of traces that name none; if not given, from what the store holds."""
         self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
         self._sessions = Sessions(self._store, evaluator, chains)
         self.understanding = Understanding(store, evaluator)
         """What is to be done with traces before they are filed, in this process."""
 
     def decide(self, due: Sequence[DueTrace]) -> Decision:
-        """Scores traces and the places in their sessions that they change."""
+        """Understands and files traces: scores them and the sessions that they change."""
         return self.file(due, self.understanding.of(due))
 
     def file(self, due: Sequence[DueTrace], understood: Sequence[Understood]) -> Decision:
-        """The same, of traces that were understood before; one for each. May be done again for the same ones."""
+        """Files traces under their sessions. ``understood``: one for each of ``due``. May be called again with the same
+        arguments."""
         decision = Decision()
         changes = decision.changes
         decision.runs = sorted((one.run for one in understood if one.run is not None), key=lambda run: run.member.order)
@@ -89,13 +90,13 @@ class Line:
         return decision
 
     def set_aside(self, due: DueTrace, kind: str, why: str) -> Decision:
-        """Gives up a trace that cannot be understood or filed: it must not be tried forever."""
+        """Decides a trace that cannot be understood or filed: its results say so, and it is not tried again."""
         decision = Decision(WriteSet(traces=[_row(due, Understood("", failed=(kind, why)))]))
         self._add_results(self._aside(due, kind, why, decision), decision)
         return decision
 
     def close_sessions(self, session_ids: Iterable[str], trigger: Callable[[str], Trigger]) -> Decision:
-        """Scores sessions for good."""
+        """Scores sessions for good. ``trigger``: why each is over."""
         decision = Decision()
         results: list[Result] = []
         with self._store.snapshot():
@@ -106,12 +107,12 @@ class Line:
         return decision
 
     def session_now(self, session_id: str) -> list[Result]:
-        """What a session's scores would be if it ended now. Nothing of it is to be stored."""
+        """The scores that a session would have if it ended now. The caller must not store them."""
         return [replace(each, final=False) for each in self._sessions.score(session_id, Trigger.SESSION_CHANGED)]
 
     def judged(self, judgements: Sequence[Judgement]) -> Decision:
-        """What judges said, and the ends of the jobs that asked them: filed under results and sessions like anything
-        that is decided. A judgement on evidence that has grown since is dropped; a job for the new one exists."""
+        """Files the answers of judges under results and sessions, and ends the jobs that asked for them. Drops an
+        answer about evidence that has grown since: a job for the new evidence exists."""
         decision = Decision()
         results: list[Result] = []
         for judgement in judgements:
@@ -162,7 +163,7 @@ class Line:
 
 
 def _row(due: DueTrace, understood: Understood) -> TraceRow:
-    """One that is set aside has no digest, and that is final."""
+    """The row of a decided trace. One that is set aside has no digest and is final."""
     failed = understood.failed is not None
     digest, final = ("", True) if failed else (understood.digest, due.capped)
     return TraceRow(due.trace_id, due.revision, final, digest, due.known, due.chunks, due.size)

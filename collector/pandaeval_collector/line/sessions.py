@@ -1,4 +1,5 @@
-"""Traces among the others of their session: where each belongs, what it is compared with, and how sessions score."""
+"""Files traces under their sessions: finds the session of each, compares its answer with earlier ones, and scores
+sessions."""
 
 from __future__ import annotations
 
@@ -46,15 +47,15 @@ class _Filing:
 
 
 class Sessions:
-    """The sessions of one store. Reads it and never writes; one thread."""
+    """The sessions of one store. Reads the store and never writes; one thread."""
 
     def __init__(self, store: Store, evaluator: Evaluator, chains: Chains | None = None) -> None:
         self._store, self._evaluator = store, evaluator
         self._chains = chains or Stored(store)
 
     def place(self, runs: Sequence[Run]) -> tuple[list[Run], Places]:
-        """The runs, those that name no session in the one that follows from the responses that they go on from.
-        ``runs``: in order of start."""
+        """Assigns ``runs``, ordered by start, to sessions: a run that names none gets the session that follows from the
+        responses which it continues."""
         places = self._chains.place(runs)
         sessions, evaluator = places.sessions, self._evaluator
         return [
@@ -91,7 +92,7 @@ class Sessions:
         return [*(result for filing in batch.values() for result in filing.results), *again]
 
     def score(self, session_id: str, trigger: Trigger) -> list[Result]:
-        """Results of the session metrics on what is decided so far; none of a session without traces."""
+        """Results of the session metrics over the traces decided so far; none for a session without traces."""
         members = self._all(session_id)
         if not members:
             return []
@@ -114,7 +115,7 @@ class Sessions:
         return self._evaluator.session(SessionView(session_id, tuple(map(summary, members))), unit)
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Puts judged results among the signals of their traces."""
+        """Stores judged results among the signals of their traces."""
         rows: dict[str, SessionTraceRow] = {}
         for result in results:
             trace_id = result.unit.trace_id
@@ -157,7 +158,7 @@ class Sessions:
         return came
 
     def _member(self, run: Run, places: Places) -> Member:
-        """A run as a member of its session, with the signals that are there by now."""
+        """Makes a run a member of its session, with the signals that are known by now."""
         before = places.before.get(run.unit.trace_id)
         older = from_row(before).facts.signals if before is not None else {}
         return with_its_signals(run.member, _waiting(run.awaited, older) | self._signals(run.results))
@@ -184,8 +185,8 @@ class Sessions:
         return suffices(newest, min(run.member.start_ns for run in added), agents, self._evaluator.embedder.id)
 
     def _compare(self, stretches: Sequence[Stretch], batch: Mapping[str, _Filing], changes: WriteSet) -> list[Result]:
-        """Compares what is to be compared in some sessions, and notes what is stored of their members then. Returns the
-        results of traces that are not in the batch."""
+        """Runs the due comparisons of some sessions and adds the changed members to ``changes``. Returns the results of
+        traces that are not in the batch."""
         again: list[Result] = []
         embedder = self._evaluator.embedder
         found = [each for stretch in stretches for each in comparisons(stretch, batch, embedder.id)]
@@ -199,7 +200,7 @@ class Sessions:
         return again
 
     def _compared(self, comparison: Comparison, filing: _Filing | None) -> list[Result]:
-        """The results are added to what is being filed, or returned."""
+        """Compares one answer. Adds the results to what is being filed, or returns them."""
         member, evidence, embedder = comparison.member, comparison.evidence, self._evaluator.embedder
         if filing is not None:
             unit, lost = filing.run.unit.with_evidence(evidence), filing.run.lost
@@ -226,13 +227,13 @@ class Sessions:
 
 
 def _waiting(names: Iterable[str], older: dict[str, SignalFacts]) -> dict[str, SignalFacts]:
-    """The signals of metrics whose judge has yet to be asked: the older revision's stands meanwhile."""
+    """Signals of metrics whose judge has yet to be asked: until it answers, the older revision's signal is used."""
     return {name: older.get(name, _PENDING) for name in names}
 
 
 def _evidence(members: Iterable[Member]) -> str:
-    """What the scores of a session depend on: its traces, and the signals that may still come. A session that was
-    scored without them is another one than the same with them, and the latter is the same by every door."""
+    """Digest of what the scores of a session depend on: its traces, and the signals that may still come. So a session
+    that was scored before those came has other ids than the same session with them."""
     found = hashlib.blake2b(digest_size=16)
     for member in members:
         signals = sorted(member.facts.signals.items())

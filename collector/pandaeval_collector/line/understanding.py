@@ -1,6 +1,7 @@
-"""What a due trace says by itself, before it meets the others of its session: decoded, normalised, scored inline.
+"""Understands a due trace by itself, before it is filed among the others of its session: decodes, normalises and scores
+it.
 
-Nothing here depends on other traces or on what was decided before, so it may be done in any order, anywhere and again.
+Nothing here depends on other traces or on earlier decisions, so it may run in any order, in any process, and again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _CHAINED = "session told from the responses that its traces go on from: no span 
 
 
 class NotUnderstoodError(Exception):
-    """Traces that could not be understood elsewhere; ``kind`` is the name of the error that was met there."""
+    """A worker process could not understand traces; ``kind`` is the name of the error that it met."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -58,7 +59,7 @@ class Run:
 
 
 def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
-    """The run as part of a session that it does not name itself: it is judged if that is."""
+    """The run as a member of a session that its spans do not name; it is judged if that session is in the sample."""
     unit = replace(run.unit, session_id=session_id)
     results = [replace(result, unit=unit) for result in run.results]
     jobs, awaited = run.jobs, run.awaited
@@ -78,14 +79,14 @@ def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
 
 
 def with_session(trace: Trace, session_id: str) -> Trace:
-    """The trace as part of a session that it does not name itself."""
+    """The trace as a member of a session that its spans do not name."""
     return replace(trace, session_id=session_id, notes=(*trace.notes, _CHAINED))
 
 
 @dataclass(slots=True)
 class Understood:
-    """What became of one due trace. ``digest``: of its evidence; ``run``: ``None`` for a trace without an agent;
-    ``failed``: the kind of error and what it said, of one that could not be understood."""
+    """The outcome for one due trace. ``digest``: of its evidence; ``run``: ``None`` for a trace without an agent;
+    ``failed``: kind and text of the error, for a trace that could not be understood."""
 
     digest: str
     run: Run | None = None
@@ -104,7 +105,8 @@ Ready = Callable[[], Sequence[Understood]]
 
 
 class Understands(Protocol):
-    """Who understands due traces for a line. ``room``: so many batches at a time are enough to do."""
+    """Understands due traces for a line, in this process or in others. ``room``: how many batches it can work on at a
+    time."""
 
     room: int
 

@@ -1,4 +1,4 @@
-"""The books: every span and log record that came in is somewhere. What they do not account for is a bug."""
+"""The accounts of a collector: each span and log record that it decoded must have a fate. A difference is a bug."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class OpenWork(Protocol):
 
 
 def residual(telemetry: Telemetry, open_items: int) -> int:
-    """Items that were decoded and went nowhere, or were taken in and are neither decided nor open. 0 at any moment at
-    which the event loop can ask, after a restart too."""
+    """How many items have no fate: decoded items that were neither stored nor counted as something else, plus stored
+    items that are neither decided nor open. 0 whenever the event loop asks, after a restart too."""
     lost = sum(telemetry.total(name, "decoded") - telemetry.total(name, *_FATES) for name in _INSTRUMENTS)
     taken = sum(telemetry.total(name, "stored") for name in _INSTRUMENTS)
     resumed, decided = (telemetry.total("pandaeval.items", outcome) for outcome in ("resumed", "decided"))
@@ -35,7 +35,7 @@ def residual(telemetry: Telemetry, open_items: int) -> int:
 
 
 def publish(telemetry: Telemetry, store: Store, work: OpenWork) -> None:
-    """Has the gauges of a running collector read from its parts."""
+    """Registers gauges that read ``store`` and ``work`` whenever they are looked at."""
     telemetry.gauge("pandaeval.traces.open", lambda: work.open_traces)
     telemetry.gauge("pandaeval.lag", lambda: work.lag)
     telemetry.gauge("pandaeval.accounting.residual", lambda: residual(telemetry, work.open_items))

@@ -1,5 +1,5 @@
-"""From due traces to committed decisions: batches are understood ahead of time, decided in order, and taken apart trace
-by trace where one of them fails."""
+"""Decides due traces: has batches of them understood ahead of time, decides and commits the batches in order, and
+decides a batch trace by trace when one of its traces raises."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TraceDecider:
         return 0
 
     def stop(self) -> None:
-        """From now on nothing is waited for that may never come."""
+        """Stops waiting for worker processes that may never answer."""
         self._ahead.stop()
 
     async def drop(self) -> None:
@@ -73,7 +73,8 @@ class TraceDecider:
         self._under_way.close()
 
     def _taken(self, take: Callable[[int], Sequence[DueTrace]]) -> Sequence[DueTrace]:
-        """What is due, but for suspects that have to be alone: nothing else is begun until they are decided."""
+        """The due traces to be understood next. Suspects that have to be decided alone are held back, and while any is
+        held nothing else is begun."""
         if self._held:
             return ()
         due = take(_BATCH)
@@ -84,7 +85,7 @@ class TraceDecider:
         return [each for each in due if deaths(each.trace_id) < TOGETHER] if self._held else due
 
     async def _next_alone(self) -> None:
-        """Decides the next suspect that has to be alone: those that most processes died over come last."""
+        """Decides the held suspect that the fewest processes died over, with no other trace being decided meanwhile."""
         due = self._held.pop(0)
         if self._under_way.deaths(due.trace_id) >= HOPELESS:
             why = "the collector ended each time while it was being decided"
@@ -126,7 +127,7 @@ class TraceDecider:
         self._decided(due)
 
     async def _set_aside(self, due: DueTrace, kind: str, why: str) -> None:
-        """Decides a trace without looking at it; its spans stay in the store as long as results do."""
+        """Gives a trace the results of one that cannot be read; its spans stay in the store as long as results do."""
         await self._committer.commit(lambda: self._line.set_aside(due, kind, why))
         self._under_way.end([due.trace_id])
         self._decided([due])

@@ -1,4 +1,4 @@
-"""Handing over what is still open, for a collector whose disk goes away with it."""
+"""Sends open traces to another collector at shutdown, for a collector whose disk goes away with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks after the store of a running collector: are its files still there, can it be written to again?"""
+"""Watches the store of a running collector: are its files still in place, and can it be written to again?"""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ _PROBE_BYTES = 64 << 10
 
 
 class Guard:
-    """Looks once a second. On one event loop.
-
-    A store that cannot be written to is tried with a small write: nobody sends to a collector that is not ready, so
-    nothing else would show that it can be again. For one whose files were taken away, ``on_gone`` is called once what
-    is left of it is saved; until that succeeds the process has to stay, since it alone still has the content.
-    """
+    """Checks once a second. On one event loop. After a failed write it tries a small one itself: senders avoid a
+    collector that is not ready, so no request would show that writing works again. When files were taken away, it saves
+    what the open files still hold and then calls ``on_gone`` once; until saving succeeds the process has to live, since
+    it alone still has the content."""
 
     def __init__(self, store: Store, telemetry: Telemetry, on_gone: Callable[[], None]) -> None:
         self._store, self._telemetry, self._on_gone = store, telemetry, on_gone
@@ -33,7 +31,7 @@ class Guard:
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be accepted now, in words; empty while all is well."""
+        """Why the collector cannot accept requests now, in words; empty while it can."""
         if self._store.gone:
             return f"the store is gone: {self._store.gone}"
         return f"the store cannot be written to: {self._store.failing}" if self._store.failing else ""

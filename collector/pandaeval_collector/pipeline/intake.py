@@ -1,6 +1,7 @@
-"""What comes in: split by trace, stored, and only then acknowledged; copies and what comes too late are told apart.
+"""Takes requests in: splits them by trace, stores what is new, and only then acknowledges it; items that the store has
+and items of traces that were scored for good are counted and not stored.
 
-On one event loop, with the assembler of open traces, so there are no locks.
+Runs on one event loop together with the assembler of open traces, so there are no locks.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from pandaeval_collector.pipeline.item_counts import ItemCounts
 from pandaeval_collector.pipeline.submitted import (
     NO_WORDS,
     SessionEndings,
@@ -28,16 +30,8 @@ from pandaeval_collector.runtime.aside import aside
 from pandaeval_collector.store import Chunk, Store, StoreFullError, StoreGoneError
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import Decided, DueTrace, TraceAssembler
-from pandaeval_otel.wire import (
-    DenseError,
-    Fragment,
-    Item,
-    MalformedOtlpError,
-    Split,
-    read_chunk,
-    split_logs,
-    split_traces,
-)
+from pandaeval_otel.fragments import DenseError, Fragment, Item, MalformedOtlpError, Split
+from pandaeval_otel.wire import read_chunk, split_logs, split_traces
 
 _log = logging.getLogger(__name__)
 
@@ -53,8 +47,9 @@ R = TypeVar("R")
 
 
 class Intake:
-    """Takes spans and log records in. ``end_session`` is called with each session that an application ended, once none
-    of its traces waits for its decision. ``is_draining``: whether nothing is taken any more."""
+    """Takes in spans and log records. It calls ``end_session`` with each session that an application ended, once none
+    of the session's traces waits for its decision. ``is_draining``: whether requests are refused because the collector
+    stops."""
 
     def __init__(
         self,
@@ -67,7 +62,7 @@ class Intake:
     ) -> None:
         self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
         self._end_session, self._is_draining = end_session, is_draining
-        self._endings = SessionEndings()
+        self._endings, self._counts = SessionEndings(), ItemCounts(telemetry)
         self._just_decided: OrderedDict[bytes, None] = OrderedDict()
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
@@ -91,9 +86,9 @@ class Intake:
             _Group("pandaeval.logs", [fragment for each in good for fragment in each.logs.fragments]),
         ]
         await self._keep(groups, words_of(good), endings_of(good))
-        self._count("pandaeval.spans", added_up(each.spans for each in good))
-        self._count("pandaeval.logs", added_up(each.logs for each in good))
-        self._count_refused(taken)
+        self._counts.in_no_fragment("pandaeval.spans", added_up(each.spans for each in good))
+        self._counts.in_no_fragment("pandaeval.logs", added_up(each.logs for each in good))
+        self._counts.refused(taken)
         any_late = any(group.late for group in groups)
         for each in good:
             self._close_submitted(each.submitted)
@@ -101,7 +96,7 @@ class Intake:
         return [each.problem or (self._too_late(each) if any_late else "") for each in taken]
 
     def resume(self) -> None:
-        """Takes up the open traces that the store holds."""
+        """Gives the assembler the open traces of the store, and ends the sessions whose end the store has noted."""
         now = self._clock()
         closed: list[bytes] = []
         for chunk in self._store.open_chunks():
@@ -123,7 +118,7 @@ class Intake:
                 self._end_session(session_id)
 
     def decided(self, due: DueTrace) -> None:
-        """The decision about a trace is committed."""
+        """Notes that the decision about a trace was committed, and ends a session that waited for it."""
         self._traces.decided(due.trace_id)
         self._just_decided[due.trace_id] = None
         while len(self._just_decided) > _REMEMBER:
@@ -149,7 +144,7 @@ class Intake:
         failpoints.reach("after_decode")
         group = _Group(instrument, split.fragments)
         await self._keep([group])
-        self._count(instrument, split)
+        self._counts.in_no_fragment(instrument, split)
         failpoints.reach_soon("after_ack")
         return _answer(split, group.late)
 
@@ -161,15 +156,8 @@ class Intake:
         if trace.session_end and trace.session_id and self._endings.end(trace.session_id):
             self._end_session(trace.session_id)
 
-    def _count_refused(self, taken: Sequence[TakenApart]) -> None:
-        for each in taken:
-            if each.problem:
-                for instrument, split in (("pandaeval.spans", each.spans), ("pandaeval.logs", each.logs)):
-                    self._telemetry.add(instrument, "decoded", split.decoded)
-                    self._telemetry.add(instrument, "rejected", split.decoded, "invalid")
-
     def _too_late(self, taken: TakenApart) -> str:
-        """Why a trace was not kept although nothing is wrong with it."""
+        """Why a valid submitted trace was not stored: it was scored for good before. Empty if it was stored."""
         trace_id = taken.submitted.trace_id
         decided = None if self._traces.knows(trace_id) else self._store.decided([trace_id]).get(trace_id)
         if decided is None or not self._traces.is_final(decided):
@@ -180,7 +168,8 @@ class Intake:
     async def _keep(
         self, groups: Sequence[_Group], words: Mapping[bytes, Submitted] = NO_WORDS, endings: Sequence[str] = ()
     ) -> None:
-        """Stores groups of fragments in one commit, with what applications said of them, and counts their items."""
+        """Stores the new fragments of ``groups``, and what applications said about their traces, in one commit; then
+        counts the items and gives them to the assembler."""
         try:
             self._store.require()
             remembered: dict[bytes, Decided] = {}
@@ -202,8 +191,8 @@ class Intake:
             raise Overloaded("the store cannot be written to just now") from error
 
     async def _commit(self, chunks: Sequence[Chunk], endings: Sequence[str]) -> None:
-        """Stores all of a request or, as far as its sender knows, nothing. A request of many traces takes several
-        commits, so that the requests of others get theirs in between."""
+        """Stores all chunks of a request or deletes those that it stored before the error. More than a thousand chunks
+        take several commits, so that requests of other senders are committed in between."""
         last = max(0, len(chunks) - 1) // _PER_COMMIT * _PER_COMMIT
         for start in range(0, last + 1, _PER_COMMIT):
             part = chunks[start : start + _PER_COMMIT]
@@ -221,7 +210,8 @@ class Intake:
     async def _sort_out(
         self, group: _Group, remembered: dict[bytes, Decided], words: Mapping[bytes, Submitted]
     ) -> None:
-        """Which fragments have to be stored. Adds to ``remembered`` what is known of traces that were decided."""
+        """Fills ``group.wanted`` with the fragments to be stored. Adds to ``remembered`` what the store knows about
+        traces that were decided before."""
         async for some in _slices(group.fragments):
             remembered.update(self._remembered(some))
             for fragment in some:
@@ -247,8 +237,8 @@ class Intake:
         )
 
     async def _assemble(self, group: _Group, remembered: dict[bytes, Decided]) -> None:
-        """Tells the assembler what is committed. A trace may have been decided while we waited for the commit."""
-        self._count_kept(group.instrument, 0, group.known, group.late)
+        """Gives committed fragments to the assembler. A trace may have been decided during the commit."""
+        self._counts.kept(group.instrument, 0, group.known, group.late)
         useless: list[int] = []
         async for some in _slices(group.wanted):
             now = self._clock()
@@ -262,31 +252,16 @@ class Intake:
                 if added.late or (not added.stored and fragment.trace_id not in self._traces):
                     useless.append(chunk.id)
             # At once: whoever asks while the loop has its turn finds books that balance.
-            self._count_kept(group.instrument, stored, known, late)
+            self._counts.kept(group.instrument, stored, known, late)
             group.late += late
         if useless:
             self._store.discard(useless)
 
-    def _count_kept(self, instrument: str, stored: int, duplicate: int, late: int) -> None:
-        add = self._telemetry.add
-        add(instrument, "decoded", stored + duplicate + late)
-        add(instrument, "stored", stored)
-        add(instrument, "duplicate", duplicate)
-        add(instrument, "rejected", late, "late")
-
-    def _count(self, instrument: str, split: Split) -> None:
-        """What of a request is in no fragment."""
-        add = self._telemetry.add
-        add(instrument, "decoded", split.own_output + split.rejected + split.ignored)
-        add(instrument, "own_output", split.own_output)
-        add("pandaeval.claims", "own_output", split.claimed, instrument.removeprefix("pandaeval."))
-        add(instrument, "rejected", split.rejected, "invalid")
-        add(instrument, "ignored", split.ignored, "no_trace")
-
 
 @dataclass(slots=True)
 class _Group:
-    """Fragments of one signal; which of them have to be stored, and how many items are known or came too late."""
+    """Fragments of one signal. ``wanted``: those to be stored; ``known``, ``late``: how many items the store has
+    already, and how many came after their trace was scored for good."""
 
     instrument: str
     fragments: Sequence[Fragment]
@@ -296,7 +271,7 @@ class _Group:
 
 
 async def _slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-    """All of them; some at a time, with a turn for others in between, if they are many."""
+    """Yields ``items``, a thousand at a time if there are more, and lets the event loop run in between."""
     if len(items) <= _AT_ONCE:
         yield items
         return
@@ -306,7 +281,7 @@ async def _slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
 
 
 def _items(chunk: Chunk) -> list[Item]:
-    """What a stored chunk holds. One that was damaged on disk holds nothing: its trace is given up when it is due."""
+    """The items of a stored chunk; none if it was damaged on disk, so that its trace is given up when it is due."""
     try:
         return list(read_chunk(chunk.data, chunk.logs))
     except MalformedOtlpError as error:

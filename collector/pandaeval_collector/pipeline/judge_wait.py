@@ -1,4 +1,4 @@
-"""Sessions that are over while judges are still being asked about their traces: scored when the answers are there."""
+"""Holds back sessions that are over while judges still have to answer about their traces."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _LOOK_S = 0.5
 
 
 class Awaited:
-    """Holds a session back for at most ``longest`` seconds after it was over; 0: none is held. What was said by then is
-    its score, and what is said later makes a revision. Pure but for ``pending``, which says in which of some sessions
-    a judge has yet to be asked; times are seconds on a monotonic clock."""
+    """Holds a session back for at most ``longest`` seconds after it was over; 0: none is held. The session is scored
+    with the answers that came by then; a later answer makes a new revision of its scores. Pure but for ``pending``,
+    which returns those of the given sessions in which a judge has yet to be asked. Times are seconds on a monotonic
+    clock."""
 
     def __init__(self, pending: Callable[[Collection[str]], Collection[str]], longest: float) -> None:
         self._pending, self._longest = pending, longest
@@ -27,7 +28,8 @@ class Awaited:
         return session_id in self._held
 
     def ready(self, due: Sequence[DueSession], now: float) -> Sequence[DueSession]:
-        """Of those that are over, now or before, the ones to be scored; they are forgotten here."""
+        """Takes sessions that are over and returns those to be scored now, held ones included; it forgets what it
+        returns."""
         if not self._longest:
             return due
         for session in due:
@@ -42,11 +44,11 @@ class Awaited:
         return found
 
     def goes_on(self, session_id: str) -> None:
-        """A trace came to it: it was not over."""
+        """Releases a held session because another trace of it came: it was not over."""
         self._held.pop(session_id, None)
 
     def take_all(self, trigger: Trigger) -> list[DueSession]:
-        """All that are held, to be scored as they are."""
+        """Releases all held sessions, to be scored with the answers that there are."""
         held = [DueSession(session_id, trigger) for session_id in self._held]
         self._held.clear()
         return held

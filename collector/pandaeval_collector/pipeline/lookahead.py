@@ -1,5 +1,5 @@
-"""Batches of due traces that are being understood while earlier ones are filed: in order, and no more than memory is
-spared for."""
+"""Has batches of due traces understood ahead of time, while earlier batches are filed: in order, and only as many as
+memory allows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pandaeval_otel.assembly import DueTrace
 
 
 class Here:
-    """Implements :class:`Understands` without other processes: there is nothing to be done ahead."""
+    """Implements :class:`Understands` in this process: it understands a batch when the batch is filed, nothing
+    ahead."""
 
     room = 1
 
@@ -38,7 +39,7 @@ class Batch:
 
 
 class Ahead:
-    """What is under way, oldest first. On one event loop."""
+    """The batches that are being understood, oldest first. On one event loop."""
 
     def __init__(
         self,
@@ -46,30 +47,31 @@ class Ahead:
         patiently: Callable[[Callable[[], Awaitable[Ready]]], Awaitable[Ready]],
         under_way: UnderWay,
     ) -> None:
-        """``patiently`` does something again while the store fails; ``under_way`` is told what begins."""
+        """``patiently`` repeats work while the store fails; ``under_way`` is told which traces begin."""
         self._understands, self._patiently, self._under_way = understands, patiently, under_way
         self._batches: deque[Batch] = deque()
 
     def fill(self, take: Callable[[], Sequence[DueTrace]]) -> None:
-        """Has more traces understood, as long as there is room for them and ``take`` has any."""
+        """Begins batches of the traces that ``take`` returns until ``understands`` has no room or ``take`` returns
+        none."""
         while len(self._batches) < self._understands.room and (due := take()):
             self._batches.append(self.begin(due))
 
     def next(self) -> Batch | None:
-        """The oldest batch, to be filed now; ``None`` when nothing is under way."""
+        """Removes and returns the oldest batch, to be filed now; ``None`` when there is none."""
         return self._batches.popleft() if self._batches else None
 
     def begin(self, due: Sequence[DueTrace]) -> Batch:
-        """A batch out of turn."""
+        """Begins a batch outside of the queue, for the caller to file."""
         self._under_way.begin(each.trace_id for each in due)
         return Batch(due, asyncio.ensure_future(self._understand(due)))
 
     def stop(self) -> None:
-        """From now on nothing is waited for that may never come."""
+        """Stops waiting for worker processes that may never answer."""
         self._understands.stop()
 
     async def drop(self) -> None:
-        """Forgets what is under way."""
+        """Cancels and forgets all batches."""
         tasks = [batch.ready for batch in self._batches]
         self._batches.clear()
         for task in tasks:

@@ -1,7 +1,8 @@
-"""The straight line of a running collector: take in, store, acknowledge; decide what is due; commit; hand on.
+"""The pipeline of a running collector: takes requests in, stores and acknowledges them, decides due traces and
+sessions, commits the decisions, and passes on their results.
 
-One event loop owns the assemblers, so they have no locks; scoring runs on one worker thread (and in processes of its
-own, with ``line.workers``); SQLite writes on another, at the same time.
+One event loop owns the assemblers, so they have no locks. Scoring runs on one thread (and in processes of its own, with
+``line.workers``), SQLite writes on another, at the same time.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ _LOOK_S = 0.5
 
 
 class Pipeline:
-    """Implements :class:`pandaeval_collector.receivers.Ingest`. ``on_results`` is called on the event loop with the
-    new rows of every commit, in order; ``on_runs`` with the agents' runs that were decided. ``understands``: ``None``
-    has the line itself do it; ``trial`` makes the process for traces that another one died over."""
+    """Implements :class:`pandaeval_collector.receivers.Ingest`. It calls ``on_results`` on the event loop with the new
+    rows of every commit, in order, and ``on_runs`` with the agents' runs that were decided. ``understands``: reads and
+    scores traces; ``None``: the line does it on its own thread. ``trial`` makes the worker process for traces over
+    which another process died."""
 
     def __init__(
         self,
@@ -81,7 +83,7 @@ class Pipeline:
         """How often it was looked what is due, and that was dealt with: a sign of life."""
 
     def listen(self, on_results: Callable[[Sequence[ResultRow]], None]) -> None:
-        """Has ``on_results`` called as well, after those before it."""
+        """Registers one more function that is called with the new rows of every commit."""
         self._listeners.append(on_results)
 
     @property
@@ -96,7 +98,8 @@ class Pipeline:
 
     @property
     def open_items(self) -> int:
-        """Spans and log records that no decision covers yet. Takes time for every open trace."""
+        """Spans and log records that no decision covers yet. Counts them anew: takes time in proportion to open
+        traces."""
         return self._traces.items
 
     @property
@@ -107,7 +110,7 @@ class Pipeline:
 
     @property
     def is_tidying(self) -> bool:
-        """Whether what is old is being dropped just now."""
+        """Whether old rows are being deleted just now."""
         return self._upkeep.is_at_work
 
     # -- in ------------------------------------------------------------------------------------------------------
@@ -128,12 +131,13 @@ class Pipeline:
     # -- out -----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Resumes what the store holds, then begins to decide."""
+        """Loads open traces and sessions from the store, then starts to decide due ones."""
         await self._committer.on_thread(self._resume)
         self._task = asyncio.create_task(self._run(), name="pandaeval-pipeline")
 
     async def stop(self, decide: bool = False) -> None:
-        """Finishes the decision at hand and stops. Open traces stay in the store, or are decided as they are."""
+        """Waits for the decision that is being made and stops. Open traces stay in the store for the next start; with
+        ``decide`` they are decided with the spans that there are."""
         self._retries.stopping = True
         self._decider.stop()
         if self._task is not None:
@@ -159,8 +163,8 @@ class Pipeline:
             pass
 
     async def commit(self, decide: Callable[[], Decision]) -> None:
-        """Has something decided and committed, see :meth:`Committer.commit`. It is not given up because the disk is
-        full or failing just now."""
+        """Makes and commits one decision, see :meth:`Committer.commit`. Repeats both while the disk is full or
+        failing."""
         await self._committer.commit(decide)
 
     async def session_now(self, session_id: str) -> list[bytes]:

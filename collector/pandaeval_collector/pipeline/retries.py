@@ -1,5 +1,5 @@
-"""What a pipeline does about work that fails: it repeats what the store could not do, and leaves to the next start what
-keeps failing."""
+"""Handles failures in the pipeline: repeats work while the store fails, and leaves work that keeps failing to the next
+start of the collector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a span processor submitted, checked and taken apart; and which sessions end with it."""
+"""Checks and splits what a span processor submitted, and finds out which sessions end with it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.receivers import Submitted
-from pandaeval_otel.wire import MalformedOtlpError, Split, split_logs, split_traces
+from pandaeval_otel.fragments import MalformedOtlpError, Split
+from pandaeval_otel.wire import split_logs, split_traces
 
 
 @dataclass(frozen=True, slots=True)
 class TakenApart:
-    """A submission as the requests that it holds; ``problem``: why it cannot be accepted, ``""`` if it can."""
+    """A submission and its split requests. ``problem``: why it cannot be accepted; ``""`` if it can."""
 
     submitted: Submitted
     spans: Split
@@ -20,7 +21,8 @@ class TakenApart:
 
 
 def take_apart(submitted: Submitted) -> TakenApart:
-    """Never raises: a trace that cannot be read must not cost those beside it. A trace is taken whole or not at all."""
+    """Checks a submission and splits its requests by trace. Never raises: a trace that cannot be read must not cost
+    those beside it. It accepts a trace whole or not at all."""
     try:
         spans = split_traces(submitted.spans) if submitted.spans else Split([])
         logs = split_logs(submitted.logs) if submitted.logs else Split([])
@@ -30,7 +32,7 @@ def take_apart(submitted: Submitted) -> TakenApart:
 
 
 def take_all_apart(submitted: Sequence[Submitted]) -> list[TakenApart]:
-    """Each of them; see :func:`take_apart`. On any thread."""
+    """Applies :func:`take_apart` to each. On any thread."""
     return [take_apart(each) for each in submitted]
 
 
@@ -47,7 +49,7 @@ def _problem(submitted: Submitted, spans: Split, logs: Split) -> str:
 
 
 def added_up(splits: Iterable[Split]) -> Split:
-    """Their counts as one."""
+    """One :class:`Split` with the sums of the counts and no fragments."""
     whole = Split([])
     for split in splits:
         whole.decoded += split.decoded
@@ -58,7 +60,8 @@ def added_up(splits: Iterable[Split]) -> Split:
 
 
 def words_of(taken: Iterable[TakenApart]) -> dict[bytes, Submitted]:
-    """What is said of each trace. That it is complete stays true whatever is said besides."""
+    """What applications said about each trace, by trace id. Once said, "complete" stays true whatever later parts
+    say."""
     words: dict[bytes, Submitted] = {}
     for each in taken:
         known = words.get(each.submitted.trace_id)
@@ -68,7 +71,7 @@ def words_of(taken: Iterable[TakenApart]) -> dict[bytes, Submitted]:
 
 
 def endings_of(taken: Iterable[TakenApart]) -> list[str]:
-    """The sessions that end."""
+    """The ids of the sessions that end with these submissions."""
     return [each.submitted.session_id for each in taken if each.submitted.session_end and each.submitted.session_id]
 
 
@@ -76,8 +79,8 @@ NO_WORDS: Mapping[bytes, Submitted] = {}
 
 
 class SessionEndings:
-    """Sessions that applications ended, while traces of theirs wait for their decision. The store keeps both over a
-    restart: the traces' sessions with their chunks, and the endings."""
+    """Sessions that applications ended while some of their traces wait to be decided. The store keeps both over a
+    restart: the session of a trace with its chunks, and the endings in a table."""
 
     def __init__(self) -> None:
         self._session_of: dict[bytes, str] = {}
@@ -85,21 +88,21 @@ class SessionEndings:
         self._ending: set[str] = set()
 
     def opened(self, trace_id: bytes, session: str) -> None:
-        """A trace of this session is to be decided."""
+        """Notes that a trace of this session waits to be decided."""
         if session:
             self.decided(trace_id)
             self._session_of[trace_id] = session
             self._undecided.setdefault(session, set()).add(trace_id)
 
     def end(self, session: str) -> bool:
-        """Whether the session may end now; if not, :meth:`decided` will say when."""
+        """Whether the session may end now; if not, :meth:`decided` returns it later."""
         if self._undecided.get(session):
             self._ending.add(session)
             return False
         return True
 
     def decided(self, trace_id: bytes) -> str | None:
-        """The session that ends with this decision."""
+        """Notes that a trace was decided; returns the session that ends with it, if one does."""
         session = self._session_of.pop(trace_id, None)
         if session is None:
             return None

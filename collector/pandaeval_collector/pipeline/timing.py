@@ -1,4 +1,4 @@
-"""When traces and sessions are over, and how long what they leave behind is kept."""
+"""When traces and sessions are over, and how long the store keeps what they leave behind."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Suspects (:mod:`pandaeval_collector.pipeline.underway`) are understood by another process, also without
-``line.workers``: what a trace does to a process, it does to that one."""
+"""Has suspects (:mod:`pandaeval_collector.pipeline.underway`) understood by a process of their own, also without
+``line.workers``: if a suspect ends a process, it ends that one and not the collector."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Trial:
             self._workers.stop()
 
     async def rest(self) -> None:
-        """Ends the process where there is no suspect left."""
+        """Ends the process once there is no suspect left."""
         if self._workers is not None and not self._suspects:
             await self.close()
 
@@ -46,7 +46,7 @@ class Trial:
             await workers.close()
 
     async def _process(self) -> Workers | None:
-        """``None`` where none is to be had: then it is done here."""
+        """The process for suspects; ``None`` if it cannot be started: then the collector understands them itself."""
         if self._workers is None and self._make is not None:
             workers = self._make()
             try:

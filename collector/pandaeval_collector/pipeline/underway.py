@@ -1,11 +1,11 @@
-"""Which traces were under way when a process died: kept in a small file beside the store, so that a trace that ends the
-process is not taken up by every one after it in the same way.
+"""Notes in a small file beside the store which traces are being decided, so that a trace that ends the process does not
+end every process after it in the same way.
 
 The file is written at each batch and never synced: what a process wrote survives its death, if not the machine's. A
-trace in it at a start is a *suspect* until it is decided. Dying together proves little, so a suspect is understood by a
-process of its own (:mod:`pandaeval_collector.pipeline.trial`); one over which the collector died twice all the same is
-decided alone, and one that was alone under way at the next two deaths is not tried any more. Whoever is decided is
-clear.
+trace that the file holds at a start is a *suspect* until it is decided. That a process died while it was being decided
+proves little, so a suspect is understood in a process of its own (:mod:`pandaeval_collector.pipeline.trial`); if the
+collector died twice over it all the same, it is decided alone; if it was decided alone at the next two deaths, it is
+not tried any more. A suspect that was decided is one no longer.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ HOPELESS = 4
 
 
 class UnderWay:
-    """Traces that are being decided, and suspects with the number of deaths that they were part of. One thread at a
-    time. What cannot be written is said once, and missing at the next start."""
+    """The traces that are being decided, and the suspects with the number of deaths that each was part of. One thread
+    at a time. A failed write of the file is logged once; the next start then lacks that note."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
@@ -36,8 +36,8 @@ class UnderWay:
         self.suspects: dict[bytes, int] = {}
 
     def resume(self, is_open: Callable[[bytes], bool]) -> None:
-        """Reads what the process before left, counts its death, and notes that for good. ``is_open``: whether a trace
-        waits for its decision."""
+        """Reads the notes of the process before, counts its death for each trace in them, and writes that to the file.
+        ``is_open``: whether a trace still waits for its decision."""
         try:
             found = self._path.read_text("ascii", "replace") if self._path.exists() else ""
             self._file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
@@ -51,12 +51,12 @@ class UnderWay:
             _log.warning("%d traces were under way when the process before ended", len(self.suspects))
 
     def begin(self, trace_ids: Iterable[bytes]) -> None:
-        """These are being decided now."""
+        """Notes that these traces are being decided from now on."""
         self._now.update(dict.fromkeys(trace_ids))
         self._write()
 
     def end(self, trace_ids: Iterable[bytes], decided: bool = True) -> None:
-        """These are not under way any more; ``decided``: and clear."""
+        """Removes traces from the notes; with ``decided`` they are no suspects any more."""
         for trace_id in trace_ids:
             self._now.pop(trace_id, None)
             if decided:
@@ -64,11 +64,11 @@ class UnderWay:
         self._write()
 
     def deaths(self, trace_id: bytes) -> int:
-        """How many processes died over it, as far as is known."""
+        """How many processes died while this trace was being decided, as far as the notes say."""
         return self.suspects.get(trace_id, 0)
 
     def close(self) -> None:
-        """The process ends as it should."""
+        """Empties the notes and closes the file: the process ends without an error."""
         self._now.clear()
         self._write()
         if self._file is not None:
@@ -94,7 +94,7 @@ class UnderWay:
 
 
 def _deaths(text: str) -> dict[bytes, int]:
-    """The suspects that a process left when it died. A line that is only half there is passed over."""
+    """Reads the suspects that a dead process left in the file. Skips a line that is only half written."""
     known: dict[bytes, int] = {}
     now: list[bytes] = []
     for line in text.splitlines():

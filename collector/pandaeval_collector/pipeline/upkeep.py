@@ -1,7 +1,8 @@
-"""What a running collector throws away: raw spans after the late window, and all else after the retention.
+"""Deletes old rows of a running collector: raw spans after the late window, everything else after the retention.
 
-That may take a while (a day of results, when the retention is made shorter). Nothing waits for it: it goes beside the
-decisions, in short steps, and rests after each as long as it took, so that senders have their turn at the store.
+That may take a while (a day of results, when the retention is made shorter). Nothing waits for it: it runs beside the
+decisions, in short steps, and pauses after each step for as long as the step took, so that requests can be committed in
+between.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _CROWDED, _FULL = 0.7, 0.9
 
 
 class Upkeep:
-    """Keeps one store within its bounds; seconds. ``keep``: traces whose spans are still needed. One event loop."""
+    """Deletes old rows of one store and keeps it within its disk budget; times in seconds. ``keep``: traces whose spans
+    are still needed. One event loop."""
 
     def __init__(
         self,
@@ -45,18 +47,18 @@ class Upkeep:
         return self._round is not None and not self._round.done()
 
     def begin(self) -> None:
-        """Begins a round, unless one is under way."""
+        """Starts a round of deleting unless one runs."""
         if not self.is_at_work:
             self._round = asyncio.create_task(self.run(), name="pandaeval-upkeep")
 
     async def stop(self) -> None:
-        """Returns when the step at hand is done."""
+        """Returns when the running step has ended; the round is not finished."""
         self._stopping = True
         if self._round is not None:
             await self._round
 
     async def run(self) -> None:
-        """One round; what fails just now is taken up again in the next."""
+        """Runs one round. Rows that cannot be deleted just now are deleted in a later round."""
         try:
             while await self._forget() == _FORGET and not self._stopping:
                 pass
@@ -76,7 +78,8 @@ class Upkeep:
         return forgotten
 
     def _kept_for(self) -> float:
-        """What is configured, and less while the disk budget runs out: old results go before new spans are refused."""
+        """Seconds for which results are kept: the configured retention, and less while the disk budget runs out, since
+        old results are deleted before new spans are refused."""
         fill = self._store.size_bytes() / self._store.max_bytes
         spare = (_FULL - fill) / (_FULL - _CROWDED)
         return max(self._late_window, self._retention * min(1.0, max(0.0, spare)))

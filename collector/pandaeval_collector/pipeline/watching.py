@@ -1,4 +1,4 @@
-"""The results of a store for those who want them as they come."""
+"""Serves the results of a store to clients that watch for new ones."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Watching:
         self.closing = False
 
     def wake(self) -> None:
-        """Results were committed."""
+        """Tells the watchers that results were committed."""
         change, self._change = self._change, asyncio.Event()
         change.set()
 
     async def close(self) -> None:
-        """Sends all watchers away; they know the cursor to come back with."""
+        """Ends all watches; the clients know the cursor to come back with."""
         self.closing = True
         self.wake()
 

@@ -1,4 +1,4 @@
-"""The doors: OTLP over gRPC and HTTP, and health. A receiver knows wire formats and status codes, nothing of traces."""
+"""The listeners: OTLP over gRPC and HTTP, and health. They know wire formats and status codes, nothing of traces."""
 
 from pandaeval_collector.receivers._protocol import (
     Accepted,

@@ -1,4 +1,4 @@
-"""Senders that came to the wrong port or path are told so, or the log is: their own errors seldom name the cause."""
+"""Tells senders that came to the wrong port or path, or logs it: their own errors seldom name the cause."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Messages of gRPC calls are read a few at a time: until a call has its turn, no more of its message comes in than
+"""Reads the messages of gRPC calls a few at a time: until a call may be read, no more of its message comes in than
 HTTP/2 lets a sender send unasked.
 
-gRPC reads the message of a unary call whole before its handler is called, as many of them as senders care to begin.
-So our methods are declared as streams, which a handler reads itself; to senders of one message that is the same.
+gRPC reads the message of a unary call whole before its handler is called, as many of them as senders care to begin. So
+our methods are declared as streams, which a handler reads itself; to senders of one message that is the same.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Requests are weighed before they are parsed: what would be too many objects is refused, what would be many is charged
-for, and what would take long is told apart."""
+"""Weighs requests before they are parsed: refuses too many objects, reserves memory for many, and marks requests that
+would block the event loop."""
 
 from __future__ import annotations
 

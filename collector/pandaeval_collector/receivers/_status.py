@@ -1,4 +1,4 @@
-"""Refusals in the words of ``google.rpc``: what OTLP sends in gRPC trailers and in HTTP bodies."""
+"""Encodes refusals as ``google.rpc.Status``: what OTLP sends in gRPC trailers and in HTTP bodies."""
 
 from __future__ import annotations
 

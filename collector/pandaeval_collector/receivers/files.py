@@ -1,4 +1,4 @@
-"""Stored telemetry read back: OTLP/JSON lines or length-delimited protobuf, plain or compressed, traces and logs.
+"""Reads stored telemetry: OTLP/JSON lines or length-delimited protobuf, plain or compressed, traces and logs.
 
 A file is read request by request, so memory does not grow with it.
 """
@@ -17,8 +17,9 @@ from typing import BinaryIO, cast
 
 import zstandard
 
+from pandaeval_otel.fragments import MalformedOtlpError
 from pandaeval_otel.otlp_json import BadOtlp, decode_json, logs_from_json, traces_from_json
-from pandaeval_otel.wire import MalformedOtlpError, split_logs, split_traces
+from pandaeval_otel.wire import split_logs, split_traces
 
 MAX_REQUEST_BYTES = 256 << 20
 _REQUEST_TAG = b"\x0a"

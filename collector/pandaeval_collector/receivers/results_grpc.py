@@ -1,4 +1,4 @@
-"""Results back to applications over gRPC: ``pandaeval.v1.ResultService``, on the port of OTLP."""
+"""Sends results back to applications over gRPC: ``pandaeval.v1.ResultService``, on the port of OTLP."""
 
 from __future__ import annotations
 

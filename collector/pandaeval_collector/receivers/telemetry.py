@@ -1,4 +1,4 @@
-"""What the doors count about themselves."""
+"""Counts what the listeners do."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""What any part of the process uses: threads, child processes, memory, logs, and points at which tests make it fail."""
+"""Services for every part of the process: threads, child processes, memory, logs, and points at which tests make it
+fail."""

@@ -1,4 +1,4 @@
-"""Python's garbage collector and the C library's allocator, told what a process of ours is like."""
+"""Tunes Python's garbage collector and the C library's allocator for long-running processes with many objects."""
 
 from __future__ import annotations
 

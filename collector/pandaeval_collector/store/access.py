@@ -1,4 +1,5 @@
-"""How the store's file is reached: one thread that writes, and readers with connections of their own."""
+"""Opens the store's file for its users: one thread that writes, and a connection of its own for each thread that
+reads."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Access:
-    """The connections to one file, which is ready to be opened, in a directory that is ours. Safe from any thread."""
+    """The connections to one file, whose directory this process has locked. Safe from any thread."""
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class Access:
         self._is_closed = False
 
     def resume_clock(self) -> None:
-        """Has the clock go on where the store stopped; with the machine's time where that cannot be read."""
+        """Sets the clock to where the store stopped; to the machine's time where that cannot be read."""
         try:
             self.clock.resume(self.reader())
         except sqlite3.DatabaseError as error:
@@ -61,7 +62,7 @@ class Access:
                 raise
 
     def reader(self) -> sqlite3.Connection:
-        """The connection that this thread reads on."""
+        """The calling thread's connection for reading."""
         reader: sqlite3.Connection | None = getattr(self._readers, "connection", None)
         if reader is None:
             reader = self._readers.connection = connect(self._file, self._durability, read_only=True)
@@ -70,8 +71,8 @@ class Access:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """What this thread reads meanwhile is the store as it was at its first read, and costs less: every read alone
-        has to look what others changed since the one before."""
+        """Inside the block, the calling thread reads the store as it was at the first read. Reads cost less: outside of
+        a snapshot, each read checks what others have changed since the one before."""
         reader = self.reader()
         reader.rollback()  # of a snapshot that could not be ended
         reader.execute("BEGIN")
@@ -88,8 +89,8 @@ class Access:
 
     @contextlib.contextmanager
     def scan(self) -> Iterator[sqlite3.Connection]:
-        """A connection for a long read. It goes on seeing the store as it was at the first row, and a thread's own
-        reader would do so too while a read on it is under way: it must see what is committed meanwhile."""
+        """A connection for a long read. Until the read ends it shows the store as it was at the first row; the calling
+        thread's own reader stays free for reads that have to see newer commits."""
         connection = connect(self._file, self._durability, read_only=True)
         try:
             yield connection
@@ -112,13 +113,14 @@ class Access:
             connection.close()
 
     def look(self) -> str:
-        """Looks whether all files are in their place; returns what is wrong, for good, or an empty text. Blocks."""
+        """Checks whether all files are in their place; returns what is wrong, or an empty text. Once something was
+        wrong, the answer stays. Blocks."""
         self.commits.look()
         return self.place.look()
 
     def rescue(self) -> None:
-        """Saves what the open files of a store hold that is not in its place any more; see :mod:`rescue`. Blocks.
-        Nothing happens the second time, nor while all is in its place."""
+        """Saves what the open files of a store hold after they were taken away; see :mod:`rescue`. Blocks. Does nothing
+        while all files are in place, nor when called again."""
         with self._rescuing:
             if self.place.gone and not self._is_rescued:
                 self._made_anew = rescue(self._first, self.place, self._directory)

@@ -1,7 +1,7 @@
-"""Many rows in few statements.
+"""Inserts many rows with few statements.
 
-While a statement runs, the thread lets go of the interpreter, and beside one that computes it waits up to five
-milliseconds until it has it again. With a statement for each row, a commit takes many times as long as its work does.
+While a statement runs, the thread releases the interpreter lock; beside a thread that computes it waits up to five
+milliseconds to get it back. With one statement for each row, a commit would take many times as long as its work does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The writing transactions of the store, each whole or not at all. They run on the writer's thread."""
+"""The writing transactions of the store, each applied whole or not at all. They run on the writer's thread."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from pandaeval_collector.store.rows import ResultRow, TraceRow, WriteSet, pack_i
 def apply(
     connection: sqlite3.Connection, changes: WriteSet, times: Times, perhaps_known: Collection[bytes]
 ) -> list[ResultRow]:
-    """A decision: trace rows, session members, results, what is to be sent, and the series. Returns the results that
-    are new, with their ``seq``. ``perhaps_known``: those of the traces that may have been decided before."""
+    """Writes a decision: trace rows, session members, results, outbox rows and series. Returns the results that are
+    new, with their ``seq``. ``perhaps_known``: traces that may have been decided before."""
     now = times.calendar
     known = numbers.of_traces(connection, perhaps_known)
     traces = _apply_traces(connection, changes.traces, known, now)
@@ -108,8 +108,8 @@ def _insert_results(
     first_time: Collection[bytes],
     now: float,
 ) -> list[ResultRow]:
-    """Numbers those that are new, and returns them. ``traces``: numbers of those that the decision is about; of
-    ``first_time`` nothing can be there yet."""
+    """Inserts the results that are new and returns them with their numbers. ``traces``: numbers of the traces that the
+    decision is about; the store has no results of ``first_time``."""
     about = _about(connection, results, traces, now)
     fresh_units = {trace_id.hex() for trace_id in first_time}
     known = _known_results(connection, {no for row, no in about if row.unit not in fresh_units})
@@ -166,13 +166,13 @@ def _numbers(
 
 
 def _next(connection: sqlite3.Connection, table: str) -> int:
-    """The number that the next row will have."""
+    """The number that the next inserted row will get."""
     newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
     return int(newest[0]) + 1 if newest else 1
 
 
 def _known_results(connection: sqlite3.Connection, about: Collection[int]) -> dict[str, int]:
-    """The numbers of the results that are there already, by id."""
+    """The numbers of those results that the store has already, by id."""
     found: dict[str, int] = {}
     for marks, group in numbers.batched(about):
         found.update(connection.execute(f"SELECT id, seq FROM results WHERE about IN ({marks})", group))  # noqa: S608

@@ -54,7 +54,7 @@ class ChunkReader:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """While it lasts, what is read is the store as it was at the first read, and reading costs less."""
+        """Inside the block, all reads see the store as it was at the first read, and cost less."""
         self._reader.rollback()  # of a snapshot that could not be ended
         self._reader.execute("BEGIN")
         try:

@@ -1,4 +1,4 @@
-"""Spans in the store, as they came: until their trace is decided, and for late ones a while longer."""
+"""The tables of raw spans and log records: kept until their trace is decided, and for the late window after that."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _log = logging.getLogger(__name__)
 
 
 class StoreFullError(RuntimeError):
-    """The disk budget (``store.max_bytes``) is used up; refusing is better than dropping what was acknowledged."""
+    """The disk budget (``store.max_bytes``) is used up: the store refuses new spans rather than drop acknowledged
+    ones."""
 
 
 class ChunkTables(TableGroup):
-    """Chunks of traces, within ``max_bytes`` of disk for the whole store."""
+    """Chunks of traces. The whole store takes at most ``max_bytes`` of disk."""
 
     def __init__(self, access: Access, max_bytes: int) -> None:
         super().__init__(access)
@@ -79,7 +80,7 @@ class ChunkTables(TableGroup):
                 yield Chunk(id_, trace_id, bool(logs), items, start_ns, content, session, bool(closes))
 
     def discard(self, ids: Sequence[int]) -> Future[None]:
-        """Drops chunks that brought nothing new to a decided trace."""
+        """Deletes chunks that brought nothing new to a decided trace."""
 
         def work(connection: sqlite3.Connection) -> None:
             keep_newest(connection)

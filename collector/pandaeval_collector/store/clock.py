@@ -1,7 +1,9 @@
-"""The store's own time. The machine's clock may be set, by days; what is kept must not be lost or stuck over it.
+"""The store's own time. The machine's clock may be set, by days; rows must neither be deleted too early nor kept for
+ever because of that.
 
-Ages are counted on a steady clock while the process runs. What the machine's clock says is asked when a store is new,
-and at a start for how long nobody ran; so a clock that jumps changes nothing, and is believed for a day at most.
+Ages are counted on a steady clock while the process runs. The machine's clock is read when a store is new, and at a
+start to find out for how long no collector ran; so a clock that jumps changes nothing while the collector runs, and at
+most a day of it is believed at a start.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ class StoreClock:
         self._running = self._calendar = wall()
 
     def resume(self, connection: sqlite3.Connection) -> None:
-        """Goes on where the store stopped. One that kept no clock yet stopped with the newest of its rows."""
+        """Sets the clock to where the store stopped. A store that has no clock stored yet stopped at the newest of its
+        rows."""
         row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
         if row is not None:
             kept = orjson.loads(row[0])
@@ -74,7 +77,7 @@ class StoreClock:
         return Times(self._wall(), self._calendar + passed, self._running + passed)
 
     def kept(self) -> str:
-        """What is kept of it for the next process."""
+        """The clock as text, for :meth:`resume` of the next process."""
         return orjson.dumps(self.now()._asdict()).decode()
 
     def _passed(self) -> float:
@@ -82,6 +85,6 @@ class StoreClock:
 
 
 def last_running(connection: sqlite3.Connection) -> float | None:
-    """What the running clock said when it was kept last: for those who look at a store that others run."""
+    """The running clock when it was stored last: for processes that read a store which a collector has open."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
     return None if row is None else float(orjson.loads(row[0])["running"])

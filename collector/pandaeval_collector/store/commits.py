@@ -1,4 +1,5 @@
-"""What goes with every commit: its number, inside and beside the store, and a look whether the store is still there."""
+"""Numbers every commit, inside the store and in a note beside it, and checks after each that the store's file is in
+place."""
 
 from __future__ import annotations
 
@@ -59,11 +60,11 @@ class Commits(Ledger):
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, new))
 
     def took(self, chunk: int) -> None:
-        """A chunk was inserted by the transaction at hand. On the writer's thread."""
+        """Notes that the running transaction inserted a chunk. On the writer's thread."""
         self._taken = max(self._taken, chunk)
 
     def seal(self, connection: sqlite3.Connection) -> None:
-        """Raises :class:`StoreGoneError`."""
+        """Numbers the running transaction. Raises :class:`StoreGoneError`."""
         self._place.require()
         self._is_numbered = not self._taken or time.monotonic() >= self._number_at
         if self._is_numbered:
@@ -74,7 +75,8 @@ class Commits(Ledger):
         self._taken = 0
 
     def confirm(self) -> None:
-        """Raises :class:`StoreGoneError`: it happened in a file that is not the store any more."""
+        """Checks the store after a commit and updates the note. Raises :class:`StoreGoneError` if the commit went into
+        a file that is not at the store's path any more."""
         self._chunk, self._taken = max(self._chunk, self._taken), 0
         if self._is_numbered:
             self._number = (self._number + 1) % _WRAP
@@ -83,7 +85,7 @@ class Commits(Ledger):
         self._mark.write(self._store, self._number, self._chunk)
 
     def look(self) -> None:
-        """Sees that the note is where the next start looks for it. Any thread."""
+        """Checks that the note is at its path. Any thread."""
         if self._mark.look():
             self._mark.write(self._store, self._number, self._chunk)
 

@@ -19,22 +19,22 @@ def pack(contents: Sequence[bytes]) -> list[tuple[bool, bytes]]:
 
 
 def unpack(packed: int, data: bytes) -> bytes:
-    """Raises ``zstandard.ZstdError`` for what was damaged."""
+    """The contents that :func:`pack` gave. Raises ``zstandard.ZstdError`` if they were damaged."""
     return decompress(data) if packed else data
 
 
 def compress(data: bytes) -> bytes:
-    """Whatever its size. Safe on any thread."""
+    """Compresses ``data`` of any size. Safe on any thread."""
     return _own.compressor.compress(data)
 
 
 def decompress(data: bytes) -> bytes:
-    """Raises ``zstandard.ZstdError`` for what was damaged. Safe on any thread."""
+    """The data that was compressed. Raises ``zstandard.ZstdError`` if it was damaged. Safe on any thread."""
     return _own.decompressor.decompress(data)
 
 
 def _all_compressed(contents: list[Any]) -> list[bytes]:
-    """In one call, in which the thread lets go of the interpreter once: see :mod:`bulk`."""
+    """Compresses all in one call, so that the thread releases the interpreter lock once: see :mod:`bulk`."""
     if not contents:
         return []
     packed = _own.compressor.multi_compress_to_buffer(contents)
@@ -42,7 +42,7 @@ def _all_compressed(contents: list[Any]) -> list[bytes]:
 
 
 class _Zstd(threading.local):
-    """A pair for each thread that needs one: neither may be used by two at a time."""
+    """A compressor and a decompressor for each thread: neither may be used by two threads at a time."""
 
     def __init__(self) -> None:
         # With a checksum: damage inside of a row is none that SQLite would see.

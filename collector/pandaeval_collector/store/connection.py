@@ -1,4 +1,4 @@
-"""How the store's file is opened: durability, and what happens when it is damaged."""
+"""Opens the store's file: creates or migrates it, sets its durability, and puts a damaged file aside."""
 
 from __future__ import annotations
 

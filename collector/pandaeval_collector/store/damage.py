@@ -1,7 +1,7 @@
-"""Damage to the store's file: how it is found, remembered until the next start, and put aside.
+"""Finds damage to the store's file, notes it for the next start, and puts a damaged file aside.
 
-To look through a file of some GiB on a cold disk takes minutes, in which nothing could be accepted. So only a small one
-is looked through at each start; a large one when SQLite met damage in it, which is noted beside it.
+To check a file of some GiB on a cold disk takes minutes, in which nothing could be accepted. So a start checks only a
+small file; a large one is checked when SQLite met damage in it, which is noted beside it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class DamagedFileError(sqlite3.DatabaseError):
 
 
 def note_damage(file: Path, error: BaseException) -> bool:
-    """Whether SQLite says that the file is not what it was written as: then the next start looks through it."""
+    """Whether ``error`` means that the file is damaged; then it is noted, and the next start checks the file."""
     if getattr(error, "sqlite_errorcode", 0) & _PRIMARY not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return False
     note = _note(file)
@@ -35,7 +35,7 @@ def note_damage(file: Path, error: BaseException) -> bool:
 
 
 def look_through(connection: sqlite3.Connection, file: Path) -> None:
-    """All of a file that is small or suspected. Raises :class:`DamagedFileError`."""
+    """Checks all of a file that is small or noted as damaged. Raises :class:`DamagedFileError`."""
     is_suspected = _note(file).exists()
     if not is_suspected and file.stat().st_size > _SMALL_BYTES:
         return

@@ -1,4 +1,4 @@
-"""What was decided: traces, and the results that came of them."""
+"""The tables of decided traces and of their results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RESULT = "id, unit, metric, revision, body, counted, seq"
 
 
 class DecisionTables(TableGroup):
-    """Decided traces and results; most traces that are new are known to be so without the disk."""
+    """Decided traces and results. A filter in memory answers for most new traces that they were never decided."""
 
     def __init__(self, access: Access) -> None:
         super().__init__(access)
@@ -29,7 +29,7 @@ class DecisionTables(TableGroup):
         self.responses = ResponseTables(access)
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
-        """What is remembered of those of the given traces that were decided before."""
+        """What the store remembers of those of the given traces that were decided before."""
         found: dict[bytes, Decided] = {}
         reader = self._reader()
         perhaps = [trace_id for trace_id in trace_ids if trace_id in self._seen]
@@ -44,7 +44,8 @@ class DecisionTables(TableGroup):
         return found
 
     def held(self, trace_id: bytes) -> tuple[str, tuple[int, ...]] | None:
-        """The digest of a decided trace and the chunks that are left of it; ``None`` for one that is not decided."""
+        """The digest of a decided trace and the ids of its chunks that the store still has; ``None`` for an undecided
+        trace."""
         reader = self._reader()
         number = numbers.of_traces(reader, [trace_id]).get(trace_id)
         row = reader.execute("SELECT digest, chunks FROM traces WHERE no = ?", (number,)).fetchone()
@@ -58,7 +59,7 @@ class DecisionTables(TableGroup):
         return self._writer.submit(lambda connection: apply(connection, changes, self.clock.now(), perhaps_known))
 
     def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:
-        """The result that stands for each (unit, metric) of the given units."""
+        """The newest result of each (unit, metric) of the given units."""
         found: dict[tuple[str, str], ResultRow] = {}
         reader = self._reader()
         for marks, group in numbers.batched(numbers.of_units(reader, units)):
@@ -70,7 +71,7 @@ class DecisionTables(TableGroup):
         return found
 
     def results_after(self, seq: int, limit: int = 1000) -> list[ResultRow]:
-        """Results in order of commitment, from behind a cursor: so many, fewer where they are large."""
+        """Results behind a cursor in order of commitment: at most ``limit``, fewer where they are large."""
         rows = self._reader().execute(
             f"SELECT {_RESULT} FROM results WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608
             (seq, limit),

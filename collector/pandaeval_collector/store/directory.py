@@ -1,4 +1,4 @@
-"""The data directory: one collector owns it, for as long as it is the one that lies at its path."""
+"""The data directory of a store: locked by one collector, for as long as it is the directory at its path."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ class StoreBusyError(RuntimeError):
 
 
 class Directory:
-    """A data directory, created if need be and private to this user, that no other collector can open meanwhile.
-
-    It is locked twice: the file ``lock`` can be removed by anyone who tidies up, the directory itself cannot be without
-    all that is in it. Any thread may look; one closes.
-    """
+    """A data directory, created if need be and private to this user, that no other collector can open meanwhile. It is
+    locked twice: anybody who tidies up can remove the file ``lock``, but nobody can remove the directory without all
+    that is in it. Any thread may look; one closes."""
 
     def __init__(self, path: Path) -> None:
         """Raises :class:`StoreBusyError`."""
@@ -41,8 +39,8 @@ class Directory:
             raise
 
     def look(self) -> str:
-        """Why this is not the directory at its path any more, or why another collector may write to it; empty where all
-        is well. A lock file that was removed is put back."""
+        """Why this is not the directory at its path any more, or why another collector may write to it; empty while
+        neither holds. Puts a lock file back that was removed."""
         if not is_at(self.path, os.fstat(self._handle)):
             return "the data directory was moved, removed or replaced"
         if not is_at(self.path / _LOCK_NAME, os.fstat(self._lock)):

@@ -1,5 +1,5 @@
-"""What the store forgets with age, some at a time: raw spans after the late window, those of traces that are set aside
-(which have no digest) and all else after the retention."""
+"""Deletes old rows, some at a time: raw spans after the late window; after the retention the spans of traces that were
+set aside (which have no digest), and everything else."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def forget(
 
 
 def _forget_responses(connection: sqlite3.Connection, limit: int) -> int:
-    """A block goes when the last trace of it is gone."""
+    """Deletes blocks of response digests whose last trace is deleted."""
     return connection.execute(
         """DELETE FROM responses WHERE (block, continued, digest, no) IN
            (SELECT block, continued, digest, no FROM responses
@@ -78,7 +78,7 @@ def _forget_responses(connection: sqlite3.Connection, limit: int) -> int:
 
 
 def _forget_results(connection: sqlite3.Connection, before: float, limit: int) -> int:
-    """They lie in order of age."""
+    """Deletes the oldest results; they lie in order of age."""
     oldest = connection.execute("SELECT seq, created_at FROM results ORDER BY seq LIMIT ?", (limit,))
     old = [seq for seq, _ in itertools.takewhile(lambda row: row[1] < before, oldest)]
     connection.execute("DELETE FROM results WHERE seq <= ?", (old[-1] if old else 0,))

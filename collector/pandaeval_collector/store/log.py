@@ -1,8 +1,8 @@
-"""Whether a log that lies beside the store's file belongs to it.
+"""Finds out whether a write-ahead log beside the store's file belongs to that file.
 
-SQLite applies whatever lies there, and its checks do not see what follows when the file is older than the log, or when
-the log ends before what was copied from it into the file: pages of different times. Every commit has a number on page 1
-(:mod:`commits`), which tells.
+SQLite applies whatever log lies there. Its checks do not notice a file that is older than the log, or a log that ends
+before what was copied from it into the file: both would mix pages of different times. The number of each commit on page
+1 (:mod:`commits`) shows it.
 """
 
 from __future__ import annotations

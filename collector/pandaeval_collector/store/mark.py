@@ -1,8 +1,9 @@
-"""How far the store was committed, noted beside it: what a damaged log or an older copy lacks shows at the next start.
+"""A note beside the store of how far it was committed: at the next start it shows what a damaged log or an older copy
+of the file lacks.
 
-SQLite ends its log at the first frame that does not hold, and says nothing: the store is whole then, and older. The
-note is written after each commit, and not synced: a killed process leaves it as it was, and a power cut leaves it level
-with the store or behind it, never ahead (``store.durability: full``).
+SQLite ends its log at the first damaged frame and reports nothing: the store is whole then, and older. The note is
+written after each commit and not synced: a killed process leaves it as it was, and a power cut leaves it level with the
+store or behind it, never ahead (``store.durability: full``).
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _WRAP = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What was noted last. ``store``: the id of the store. ``number``: of its newest commit that has one; ``chunk``:
-    id of the newest chunk that was ever committed."""
+    """The content of the note. ``store``: the id of the store. ``number``: of its newest commit that has one;
+    ``chunk``: id of the newest chunk that was ever committed."""
 
     store: bytes
     number: int
@@ -69,7 +70,7 @@ class Mark:
             os.pwrite(self._handle, note + _SUM.pack(zlib.crc32(note)), 0)
 
     def look(self) -> bool:
-        """Puts the file back where it was removed, empty; whether it was."""
+        """Puts the file back, empty, if it was removed; returns whether it was."""
         was_removed = not is_at(self._path, os.fstat(self._handle))
         if was_removed:
             with contextlib.suppress(OSError):  # the directory may be gone, which has consequences of its own

@@ -1,4 +1,4 @@
-"""What leaves the store: rows that wait to be sent, and series that are read by whoever scrapes."""
+"""The tables that exporters read: the outbox of encoded items, and the score series."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SERIES_BY_AGE = "SELECT key, attributes FROM series ORDER BY start_ns, key"
 
 
 class DamagedError(RuntimeError):
-    """What waits next to be sent cannot be read any more: ``items`` of them, ``seq`` the last."""
+    """The next items of the outbox cannot be read any more: ``items`` of them, ``seq`` the last."""
 
     def __init__(self, seq: int, items: int) -> None:
         super().__init__(f"{items} items of the outbox were damaged on disk")
@@ -48,11 +48,11 @@ def _is_other(written: str) -> bool:
 
 
 class OutboxTables(TableGroup):
-    """The outbox of each signal, score series, and the label values that they may have."""
+    """The outbox of each signal, the score series, and the label values that these may have."""
 
     def outbox_after(self, signal: str, seq: int, limit: int = 1000) -> list[OutboxRow]:
-        """What waits to be sent of one signal, from behind a cursor, in order of commitment: so many items, fewer where
-        they are large. Raises :class:`DamagedError` when the first of it cannot be read."""
+        """Items of one signal behind a cursor, in order of commitment: at most ``limit``, fewer where they are large.
+        Raises :class:`DamagedError` when the first of them cannot be read."""
         rows = self._reader().execute(
             "SELECT seq, items, body FROM outbox WHERE signal = ? AND seq > ? ORDER BY seq LIMIT ?",
             (signal, seq, limit),
@@ -128,7 +128,7 @@ class OutboxTables(TableGroup):
         return int(self._reader().execute("SELECT coalesce(sum(size), 0) FROM outbox").fetchone()[0])
 
     def forget_sent(self, signal: str, seq: int, limit: int = 5000) -> Future[int]:
-        """Drops what a cursor has passed, at most ``limit`` rows; the future holds how many went."""
+        """Deletes rows that a cursor has passed, at most ``limit``; the future holds how many."""
         return self._writer.submit(lambda connection: forget_sent(connection, signal, seq, limit))
 
     def drop_unsent(

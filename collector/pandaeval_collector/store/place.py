@@ -1,7 +1,7 @@
-"""Whether the store's files are still those at their paths.
+"""Checks whether the store's files are still those at their paths.
 
-A file that was removed while it is open takes every write and is gone with the process. So nobody is told that
-something is committed before the file was seen in its place after the commit.
+A file that was removed while it is open takes every write and ends with the process. So no caller is told that its work
+is committed before the file was seen in its place after the commit.
 """
 
 from __future__ import annotations
@@ -34,16 +34,14 @@ class Place:
         self._files = [(path, os.stat(path)) for path in (str(file), f"{file}-wal", f"{file}-shm")]
 
     def require(self) -> None:
-        """Raises :class:`StoreGoneError` when it is known already. Costs nothing."""
+        """Raises :class:`StoreGoneError` if an earlier check found files missing. Costs nothing."""
         if self.gone:
             raise StoreGoneError(self.gone)
 
     def check(self) -> None:
-        """After each commit: a few microseconds. Raises :class:`StoreGoneError`.
-
-        A file that is removed or replaced changes its directory. To a directory that is moved as a whole, or covered by
-        another one, nothing is lost; :meth:`look` sees that.
-        """
+        """Checks the main file after a commit, in a few microseconds. Raises :class:`StoreGoneError`. It notices a file
+        that is removed or replaced, because its directory changes. Moving or covering the whole directory loses
+        nothing; :meth:`look` notices that."""
         changed_ns = self._directory.changed_ns()
         if changed_ns != self._looked_ns:
             self._compare()
@@ -51,7 +49,7 @@ class Place:
         self.require()
 
     def look(self) -> str:
-        """Looks at every file, at the directory and its locks; returns ``gone``."""
+        """Checks every file, the directory and its locks; returns ``gone``."""
         self._compare()
         if not self.gone:
             self.gone = self._directory.look()
@@ -76,7 +74,7 @@ class Place:
             return f"inode {os.fstat(self._handle).st_ino}"
 
     def close(self) -> None:
-        """After all connections."""
+        """Closes the files. To be called after all connections are closed."""
         if self._handle >= 0:
             os.close(self._handle)
         self._handle = -1

@@ -1,4 +1,4 @@
-"""What is done for a store whose files were taken away while it was open, before the process lets go of them."""
+"""Saves the content of a store whose files were taken away while it was open, before the process closes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which decided traces gave a response of a model, and which go on from it: conversations that name no session."""
+"""The table of response ids: which decided traces gave a response of a model, and which continue it. It finds
+conversations whose spans name no session."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ make each trace dearer than the one before."""
 
 
 class ResponseTables(TableGroup):
-    """Digests of response ids; most that nobody else knows are known to be so without the disk."""
+    """Digests of response ids. A filter in memory answers for most of them that no other trace has them."""
 
     def __init__(self, access: Access) -> None:
         super().__init__(access)
@@ -38,11 +39,11 @@ class ResponseTables(TableGroup):
         return self._traces(response_ids, continued=True)
 
     def note(self, rows: Iterable[ResponseRow]) -> None:
-        """These are being committed."""
+        """Adds digests that are being committed to the filter."""
         self._seen.add(row.digest for row in rows)
 
     def stop(self) -> None:
-        """Waits until nothing is read any more."""
+        """Waits until the filter is not being filled any more."""
         self._remembering.stop()
 
     def _traces(self, response_ids: Collection[str], continued: bool) -> list[SessionTraceRow]:

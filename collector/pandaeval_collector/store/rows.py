@@ -1,4 +1,4 @@
-"""What the store takes and gives, as plain values."""
+"""The values that the store takes and returns."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ResponseRow:
 
 @dataclass(slots=True)
 class OutboxRow:
-    """Something to be sent: ``signal`` is ``logs`` or ``traces``, ``body`` one OTLP item as it was encoded for good."""
+    """An item of the outbox: ``signal`` is ``logs`` or ``traces``, ``body`` one encoded OTLP item."""
 
     signal: str
     body: bytes
@@ -107,7 +107,7 @@ class SeriesRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredSeries:
-    """A series as it stands; ``zero_at``: when the asking reader was first shown it as 0."""
+    """A stored series; ``zero_at``: when the reader that asks was first shown it as 0."""
 
     key: str
     name: str
@@ -122,8 +122,8 @@ class StoredSeries:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """Something to be judged ``delay`` seconds from now. ``id``: that of the result to be; ``body``: JSON of whoever
-    will run it."""
+    """A judging job to be made, due ``delay`` seconds from now. ``id``: that of the result to be; ``body``: JSON for
+    the runner."""
 
     id: str
     trace_id: bytes
@@ -144,7 +144,7 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it stands. Times are Unix seconds; ``crashes``: how often the worker died over it."""
+    """A stored job. Times are Unix seconds; ``crashes``: how often the worker died over it."""
 
     id: str
     trace_id: bytes

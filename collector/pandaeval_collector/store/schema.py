@@ -1,4 +1,4 @@
-"""The tables of the store, and how an older file becomes a current one."""
+"""The tables of the store, and the migrations that bring an older file to the current schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which traces may have been decided before: asked for every new trace, so the answer must not take the disk."""
+"""Remembers in memory which traces were decided: the intake asks for every new trace, so the answer must not need the
+disk."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ class Seen:
 
 
 class Remembering:
-    """Takes the ids of earlier lives into a filter: two seconds for a million, beside the work."""
+    """Adds the ids of a store's earlier processes to a filter, on a thread: two seconds for a million."""
 
     def __init__(self, seen: Seen, scan: Callable[[], AbstractContextManager[sqlite3.Connection]], ids: str) -> None:
         """``ids``: the query for them."""
@@ -52,7 +53,7 @@ class Remembering:
         self._thread.start()
 
     def stop(self) -> None:
-        """Waits until nothing is read any more."""
+        """Waits until the thread has stopped reading."""
         self._closing = True
         self._thread.join()
 

@@ -1,4 +1,4 @@
-"""Sessions in the store: the traces that they had, and whether they are scored for good."""
+"""The tables of sessions: their traces, and whether they are scored for good."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pandaeval_collector.store.table_group import TableGroup
 
 
 class SessionTables(TableGroup):
-    """Sessions by their ids. They come into the store with decisions, but for :meth:`endings`, that come with spans."""
+    """Sessions by their ids. Decisions insert them; :meth:`endings` come with spans."""
 
     def session_traces(self, session_id: str) -> list[SessionTraceRow]:
         """What the decided traces of a session left behind, in session order."""
@@ -88,7 +88,7 @@ class SessionTables(TableGroup):
         return [row[0] for row in self._reader().execute("SELECT session_id FROM endings ORDER BY session_id")]
 
     def forget_endings(self, session_ids: Sequence[str]) -> Future[None]:
-        """They are scored for good."""
+        """Deletes the endings of sessions that are scored for good."""
 
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany("DELETE FROM endings WHERE session_id = ?", [(id_,) for id_ in session_ids])

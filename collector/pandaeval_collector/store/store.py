@@ -1,7 +1,7 @@
-"""The store: acknowledged means committed, and a restart goes on where the last process stopped.
+"""The store: acknowledged means committed, and a restart continues where the last process stopped.
 
-Writing happens on one thread (:mod:`writer`), reading on connections of the readers' own. Only the index of open
-traces lives in memory; contents stay on disk until their trace is due.
+One thread writes (:mod:`writer`); readers have connections of their own. Only the index of open traces lives in memory;
+contents stay on disk until their trace is due.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Store(ChunkTables, DecisionTables, SessionTables, OutboxTables):
         return self._writer.submit(work)
 
     def keep_time(self) -> Future[None]:
-        """Notes what the store's clock says; the next process goes on from there."""
+        """Stores the store's clock, for the next process to continue."""
         return self.put(KEY, self.clock.kept())
 
     # -- upkeep --------------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class Store(ChunkTables, DecisionTables, SessionTables, OutboxTables):
         return self._writer.waiting()
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """While it lasts, this thread reads the store as it was at its first read, and reads it cheaper."""
+        """Inside the block, the calling thread reads the store as it was at the first read, and reads cost less."""
         return self._access.snapshot()
 
     def checkpoint(self) -> None:
@@ -93,7 +93,7 @@ class Store(ChunkTables, DecisionTables, SessionTables, OutboxTables):
         self._access.checkpoint()
 
     def close(self) -> None:
-        """Commits what is queued and lets go of the directory. Safe to call twice."""
+        """Commits what is queued and unlocks the directory. Safe to call twice."""
         self._stop_remembering()
         self.keep_time()
         self._access.close()
@@ -103,7 +103,8 @@ class Store(ChunkTables, DecisionTables, SessionTables, OutboxTables):
 
     @property
     def missing(self) -> str:
-        """What was committed in an earlier life and is not there, as a clause; empty where nothing is known to be."""
+        """What earlier processes committed and the store does not have, as a clause; empty if nothing is known to be
+        missing."""
         return self._access.commits.missing
 
     @property
@@ -121,11 +122,11 @@ class Store(ChunkTables, DecisionTables, SessionTables, OutboxTables):
         self._access.place.require()
 
     def look(self) -> str:
-        """Looks whether all files are where they were; returns ``gone``. Blocks; any thread."""
+        """Checks whether all files are at their paths; returns ``gone``. Blocks; any thread."""
         return self._access.look()
 
     def rescue(self) -> None:
-        """Saves what would go with the process when the store is gone, as far as anything would, and logs where it is.
-        Blocks, seconds for each GiB; any thread. Raises ``OSError`` and ``sqlite3.Error`` where it cannot be done just
-        now."""
+        """Saves what would end with the process when the store's files were taken away, as far as possible, and logs
+        where it is. Blocks, seconds for each GiB; any thread. Raises ``OSError`` and ``sqlite3.Error`` where it cannot
+        be done just now."""
         self._access.rescue()

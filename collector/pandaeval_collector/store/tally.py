@@ -1,4 +1,4 @@
-"""The table of score series: how it grows, how it is read in pieces, and how a series becomes part of another."""
+"""The table of score series: adds increments, reads it in pages, and merges a series into another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ZEROS = {"otlp": "zero_otlp", "scrape": "zero_scrape"}
 
 
 def add(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) -> None:
-    """Adds to the series what a decision brings, in time for what is added and not for what there is."""
+    """Adds increments to the series. Takes time in proportion to the increments, not to the table."""
     keys = [key_of(row.name, row.attributes) for row in added]
     standing: dict[str, tuple[float, float, list[int], dict[str, object]]] = {}
     for marks, group in numbers.batched(set(keys)):

@@ -1,7 +1,7 @@
 """One thread that writes, and commits for many callers at once.
 
-What waits in line when the thread gets to it shares one transaction and one fsync (group commit): that is what makes
-"acknowledged after commit" cheap. A piece of work that fails is undone alone; its neighbours are committed.
+All work that waits when the thread is free shares one transaction and one fsync (group commit): that makes
+"acknowledged after commit" cheap. If one piece of work fails, it is undone alone; its neighbours are committed.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class _Job:
 
 
 class Ledger:
-    """Who goes along with every transaction, on the writer's thread; this one does nothing."""
+    """Hooks around every transaction, called on the writer's thread; this one does nothing."""
 
     def seal(self, connection: sqlite3.Connection) -> None:
-        """The last thing in a transaction. What it raises undoes that."""
+        """Called last in a transaction. If it raises, the transaction is undone."""
 
     def undo(self) -> None:
-        """The transaction was undone."""
+        """Called after a transaction was undone."""
 
     def confirm(self) -> None:
-        """The first thing after a commit, before anybody is told. What it raises is what the callers are told."""
+        """Called first after a commit, before its callers are told. If it raises, they get that error."""
 
 
 class Writer:
@@ -63,7 +63,7 @@ class Writer:
         on_error: Callable[[Exception], None] = lambda _: None,
         ledger: Ledger | None = None,
     ) -> None:
-        """``on_error`` hears of every failure that a caller is told, on the writer's thread."""
+        """Calls ``on_error``, on the writer's thread, with every error that a caller gets."""
         self._connect, self._on_error = connect, on_error
         self._ledger = ledger or Ledger()
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()

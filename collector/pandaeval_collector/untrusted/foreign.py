@@ -1,4 +1,4 @@
-"""What others say about a failure (a provider, its client, a server on the way), fit for a log, a job and a result.
+"""Cleans error texts of others (a provider, its client, a server on the way) for logs, jobs and results.
 
 Such a text may quote whatever was sent: the key that was refused, an address with a password in it, the prompt.
 """

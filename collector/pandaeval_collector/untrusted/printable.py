@@ -1,4 +1,5 @@
-"""Text of others made fit to be shown: nothing that a terminal obeys, that reorders or hides what stands beside it."""
+"""Escapes text of others before it is shown: characters that a terminal obeys, or that reorder or hide what is beside
+them."""
 
 from __future__ import annotations
 

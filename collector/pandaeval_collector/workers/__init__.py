@@ -1,4 +1,4 @@
-"""Processes that understand traces for the line, so that it may use more than one core."""
+"""Processes that understand traces for the line, so that the collector can use more than one core."""
 
 from pandaeval_collector.workers.pool import Workers
 from pandaeval_collector.workers.process import WorkerStartError

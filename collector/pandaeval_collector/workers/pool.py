@@ -1,4 +1,5 @@
-"""The worker processes of a collector: whoever is free gets the next batch, and what one died over is tried again."""
+"""The worker processes of a collector: hands each batch to the process with the least to do, and a batch over which a
+process died to another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One worker process, from the collector's side: started, and started again whenever it ended."""
+"""One worker process, from the collector's side: starts it, and starts it again whenever it ended."""
 
 from __future__ import annotations
 

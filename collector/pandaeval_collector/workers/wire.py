@@ -1,6 +1,6 @@
-"""What a worker process is told and what it answers, as bytes: frames of a length (8 bytes) and a body each.
+"""The messages between the collector and its worker processes: frames of a length (8 bytes) and a body each.
 
-Both ends are the same program on the same machine, and nobody else has a hand on the pipes between them.
+Both ends are the same program on the same machine, and no other process can write to the pipes between them.
 """
 
 from __future__ import annotations

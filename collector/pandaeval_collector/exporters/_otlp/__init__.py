@@ -1,1 +1,1 @@
-"""OTLP output: how requests are made, how they travel, and what the answers mean."""
+"""OTLP output: makes requests, sends them, and interprets the answers."""

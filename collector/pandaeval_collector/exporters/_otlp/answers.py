@@ -1,8 +1,8 @@
-"""What a sink's answer means: taken, come back later, never, too much at once, or not here at all.
+"""Interprets a sink's answer: accepted, try later, never, too large, or not served here.
 
-After https://opentelemetry.io/docs/specs/otlp/#failures: what is retried is exactly what may be, and one thing more.
-Where we are not let in, it is the credentials that are refused and not the results: those are kept in the outbox within
-its bounds and offered again, seldom. A token that was changed must not cost what was scored meanwhile.
+After https://opentelemetry.io/docs/specs/otlp/#failures: retries what that page allows, and one thing more. An answer
+that refuses our credentials does not refuse the results: these stay in the outbox within its bounds and are offered
+again, seldom, so that a changed token does not cost what was scored meanwhile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From the configuration to an exporter per signal."""
+"""Builds one exporter per signal from the configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all output has around it: who speaks (the resource) and in which capacity (the scope)."""
+"""Wraps encoded items into OTLP requests: the resource says which collector sends them, the scope in which capacity."""
 
 from __future__ import annotations
 

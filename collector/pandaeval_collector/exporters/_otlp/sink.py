@@ -1,4 +1,4 @@
-"""What is known of the sink of one signal, and what people were told about it: each kind of trouble once."""
+"""Keeps what is known about the sink of one signal, and logs each kind of trouble with it once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an endpoint as people write it to an address, an encryption and headers."""
+"""Parses an endpoint as people write it into an address, an encryption and headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom a sink's certificate is checked against, and the certificate that we show it."""
+"""Loads the certificates that a sink is checked against and those that we show it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,95 @@
+"""Walks and writes the fields of encoded protobuf messages without parsing them.
+
+Not compiled: a message may have millions of fields, and compiled code would not let other threads have their turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+_RUN = 1024
+"""Equal fields in a row that are compared in one block."""
+
+
+def entry(pair: bytes) -> tuple[bytes, bytes]:
+    """Key and value of an encoded map entry; empty where there is none. Raises ``ValueError``."""
+    key = value = b""
+    for tag, _, at, end, _ in fields(pair):
+        if tag == 0x0A:
+            key = pair[at:end]
+        elif tag == 0x12:
+            value = pair[at:end]
+    return key, value
+
+
+def pair(key: bytes, value: bytes) -> bytes:
+    """An encoded map entry."""
+    return field(0x0A, key) + field(0x12, value)
+
+
+def number_in(encoded: bytes | None) -> int:
+    """The number in an encoded varint field; 0 for no field."""
+    if encoded is None:
+        return 0
+    _, at = read_varint(encoded, 0)
+    return read_varint(encoded, at)[0]
+
+
+def field(tag: int, content: bytes) -> bytes:
+    """A length-delimited field; ``tag``: with its wire type."""
+    return varint(tag) + varint(len(content)) + content
+
+
+def varint(number: int) -> bytes:
+    """A number as protobuf writes it."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number that begins at ``at``, and where it ends. Raises ``ValueError``."""
+    number = shift = 0
+    for end in range(at, min(at + 10, len(data))):
+        byte = data[end]
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, end + 1
+        shift += 7
+    raise ValueError("the message ends within a number")
+
+
+def fields(data: bytes) -> Iterator[tuple[int, int, int, int, int]]:
+    """Walks the fields of a message. Each item: tag, where the field begins, where its content begins and ends, and how
+    many equal fields follow each other here, since those are passed by at once. Raises ``ValueError``."""
+    at, size, seen = 0, len(data), 0
+    while at < size:
+        start = at
+        tag = data[at]
+        if tag < 0x80:
+            at += 1
+        else:
+            tag, at = read_varint(data, at)
+        kind = tag & 7
+        content = at
+        if kind == 2:
+            length, content = (data[at], at + 1) if at < size and data[at] < 0x80 else read_varint(data, at)
+            at = content + length
+        elif kind == 0:
+            _, at = read_varint(data, at)
+        elif kind in (1, 5):
+            at += 8 if kind == 1 else 4
+        else:
+            raise ValueError(f"a field of wire type {kind}, which OTLP does not have")
+        if at > size:
+            raise ValueError("the message ends within a field")
+        end, copies = at, 1
+        seen += 1
+        if seen % _RUN == 0 and at - start <= 64:
+            block = data[start:at] * _RUN
+            while data.startswith(block, at):
+                at, copies = at + len(block), copies + _RUN
+        yield tag, start, content, end, copies
