@@ -16,6 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 from support.collector import CollectorProcess
+from support.judge import JudgeServer
 from support.senders import GrpcDoor
 
 _PLUGINS = Path(__file__).parents[1] / "plugins"
@@ -34,6 +35,28 @@ def _evaluate(trace, context):
 
 METRIC = Metric("trace", "politeness", "code", "1", 0.5, "Was the agent polite?", "answer text", _evaluate)
 '''
+
+_JUDGED = """
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.metric import Metric
+from pandaeval_collector.score import Score
+
+
+class Kindness(Verdict):
+    reason: Reason
+    confidence: float
+
+
+RUBRIC = Rubric(name="kindness", version="1", text="How kind was the agent?", verdict=Kindness)
+
+
+async def _ask(trace, judge):
+    verdict = await judge.ask(RUBRIC)
+    return Score(verdict.confidence, verdict.reason)
+
+
+METRIC = Metric("trace", "kindness", "llm", "1", 0.5, "Was it kind?", "an answer", lambda *_: None, ask=_ask)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +165,22 @@ def test_files_are_scored_with_what_is_installed(installed: Path, own: Path, fil
     assert [(call["name"], call["arguments"]) for call in seen["tool_calls"]] == [("search", {"q": "trains"})]
 
 
+def test_a_judge_is_asked_by_a_metric_of_ones_own(installed: Path, tmp_path: Path, file: Path) -> None:
+    module = tmp_path / "kindness.py"
+    module.write_text(_JUDGED)
+    with JudgeServer() as server:
+        told = _run(
+            *("evaluate", file, "--format", "json", "--model", "openai/gpt-4o-mini", "--metrics", "kindness"),
+            path=_path(installed),
+            PANDAEVAL_METRICS__MODULES=f"[{module}]",
+            PANDAEVAL_JUDGE__API_BASE=server.url,
+            PANDAEVAL_JUDGE__API_KEY_ENV="JUDGE_KEY",
+            JUDGE_KEY="sk-test",
+        ).stdout
+    [result] = map(json.loads, told.splitlines())
+    assert (result["metric"], result["score"], result["evaluator"]["kind"]) == ("kindness", 0.8, "llm")
+
+
 def test_commands_tell_of_what_is_installed(installed: Path, own: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(f"metrics: {{modules: ['{own}']}}\nexporters: {{alarm: {{below: 2}}}}\n")
@@ -156,14 +195,14 @@ def test_commands_tell_of_what_is_installed(installed: Path, own: Path, tmp_path
     assert schema["$defs"]["Alarm"]["properties"]["below"]["default"] == 0.5
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
 def test_a_collector_uses_them_and_broken_ones_cost_nothing_else(
-    installed: Path, broken: Path, own: Path, tmp_path: Path, workers: str
+    installed: Path, broken: Path, own: Path, tmp_path: Path
 ) -> None:
+    """Traces are understood and scored by a process of the line, everything else by the collector's own."""
     alarm = tmp_path / "alarm.txt"
     config = tmp_path / "config.yaml"
     config.write_text(
-        f"line: {{workers: {workers}}}\nmetrics: {{modules: ['{own}'], thresholds: {{trace.bad: 0.5}}}}\n"
+        f"line: {{workers: 1}}\nmetrics: {{modules: ['{own}'], thresholds: {{trace.bad: 0.5}}}}\n"
         f"exporters: {{bad: {{url: x}}, alarm: {{path: '{alarm}', below: 0.6}}}}\n"
     )
     settings = {"PYTHONPATH": _path(installed, broken)}

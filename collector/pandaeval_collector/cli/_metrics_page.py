@@ -44,6 +44,7 @@ Every result is `scored` (measured from evidence), `assumed` (there was nothing 
 says what to report then: 1.0; it enters no average) or `unscored` (it should have been evaluated and was not; `why`
 says what kept it). A metric that does not apply gives no result. All scores lie in 0..1, and 1 is best. Metrics of kind
 `llm` are switched on by `judge.model`; see [judging.md](judging.md). `pandaeval prompts NAME` shows what they ask.
+Metrics of one's own stand beside them (`metrics.modules`, or a package): [CONTRIBUTING.md](../CONTRIBUTING.md).
 """
 
 

@@ -114,8 +114,10 @@ def _words(schema: Mapping[str, Any]) -> str:
         return ", ".join(f"`{choice}`" for choice in choices)
     if "$ref" in schema:
         return "section"
+    if "type" not in schema:  # whatever an exporter of another package takes
+        return "any value"
     if schema["type"] == "array":
-        return f"list of {_words(schema['items'])}"
+        return f"list of {_words(schema.get('items', {}))}"
     words = {"boolean": "true or false", "integer": "whole number", "object": "map", "string": "text", "null": "null"}
     kind: str = schema.get("x-kind") or words.get(schema["type"], schema["type"])
     return kind + _range(schema)

@@ -122,7 +122,7 @@ def _check_settings(settings: Any) -> None:
 def _check_made(exporter: object, section: str) -> None:
     """Raises :class:`NotUsableError` for what could not be run, or would take another exporter's place in the store."""
     if not isinstance(exporter, Exporter | Repeating):
-        raise NotUsableError(f"it gave a {type(exporter).__name__}, which is neither an Exporter nor a Repeating")
+        raise NotUsableError(f"it gave a value of type {type(exporter).__name__}: neither an Exporter nor a Repeating")
     if exporter.name != section and not exporter.name.startswith(f"{section}."):
         raise NotUsableError(f"its exporter is called {exporter.name}; call it {section} or {section}.something")
     if isinstance(exporter, Exporter) and exporter.source not in _SOURCES:

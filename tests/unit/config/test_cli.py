@@ -88,6 +88,18 @@ def test_names_of_metrics_and_embedders_are_checked(run: Run, tmp_path: Path) ->
     ]
 
 
+def test_modules_that_cannot_be_used_are_told_with_their_places(run: Run, tmp_path: Path) -> None:
+    path, broken = tmp_path / "config.yaml", tmp_path / "broken.py"
+    broken.write_text("METRIC = 1\n")
+    path.write_text(f"metrics:\n  modules: [no_such_thing, {broken}]\n  enabled: [trace.mine]\n")
+    _, err = run("config", "check", str(path), code=2)
+    first, second = err.splitlines()
+    assert first.startswith(f"{path}:2:13 metrics.modules[0]: there is no module no_such_thing; write the path")
+    assert (
+        second == f"{path}:2:28 metrics.modules[1]: {broken}: it holds no METRIC = pandaeval_collector.metric.Metric(…)"
+    )
+
+
 def test_what_is_missing_on_this_machine_is_a_note_unless_strict(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("judge: {api_key_env: PANDAEVAL_TEST_KEY}\n")

@@ -1,0 +1,56 @@
+"""What metrics say of recorded runs, whole, cut short or without their content: only the whys that they declare."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+from pandaeval_collector.embedding.load import load
+from pandaeval_collector.evaluator import Evaluator, Settings
+from pandaeval_collector.evaluator.asking import ask, refusal
+from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.metric import TraceContext, registry
+from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.score import Unscored, Why
+
+from pandaeval_otel.model import Trace, Trigger
+
+CAPTURES = Path(__file__).parent / "captures"
+SETS = ("langgraph_genai", "adk", "strands")
+
+
+def _traces() -> list[Trace]:
+    with FileRun(None) as run:
+        for name in SETS:
+            for path in sorted((CAPTURES / name).glob("*.otlp.jsonl")):
+                for request in Input(str(path)).requests():
+                    run.add(request)
+        return list(run.traces())
+
+
+def _versions(trace: Trace) -> list[Trace]:
+    silent = tuple(replace(call, arguments=None, has_arguments=False, result=None) for call in trace.tool_calls)
+    nothing = replace(trace, input=None, output=None, turns=(), reasoning=(), tool_calls=silent, session_id="s")
+    cut = replace(trace, trigger=Trigger.SPAN_LIMIT, complete=False)
+    return [trace, nothing, cut, replace(trace, fragment=True, session_id="s")]
+
+
+def test_only_declared_whys_are_said() -> None:
+    evaluator = Evaluator(load("embedded"), Settings())
+    said: dict[str, set[Why]] = defaultdict(set)
+    metrics = {key: metric for key, metric in registry().items() if metric.level == "trace"}
+    traces = _traces()
+    assert len(traces) > 10
+    for trace in traces:
+        for version in _versions(trace):
+            texts = evaluator.embed([version])
+            for key, metric in metrics.items():
+                finding = ask(metric, version, TraceContext(texts, 0.5), refusal(version, False))
+                if isinstance(finding, Unscored):
+                    said[key].add(finding.why)
+    for key, metric in metrics.items():
+        assert said[key] <= {*metric.whys}, key
+        assert Why.INCOMPLETE_TRACE in said[key] or metric.kind == "llm", key
+        assert Why.METRIC_ERROR not in said[key], key
+    assert sum(Why.NO_CONTENT in whys for whys in said.values()) >= 8

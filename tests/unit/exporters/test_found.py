@@ -1,0 +1,94 @@
+"""Exporters and their settings are found; those of another package are checked before they can do harm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pandaeval_collector.config import Config
+from pandaeval_collector.errors import UserError
+from pandaeval_collector.exporters import Surroundings, found
+from pandaeval_collector.exporters.found import Way, ways
+from pandaeval_collector.exporters.jsonl import Jsonl, JsonlExporter
+from pandaeval_collector.section import Section
+from pydantic import Field
+
+from pandaeval_otel.plugins import NotUsableError
+
+AROUND: Any = Surroundings(None, None, {})  # type: ignore[arg-type]
+
+
+class Named(JsonlExporter):
+    """Of another package."""
+
+    def __init__(self, name: str, source: str = "results") -> None:
+        super().__init__(Path("x"))
+        self.name, self.source = name, source
+
+
+def test_ours_are_found_with_their_settings() -> None:
+    known = {way.name: way for way in ways()}
+    assert {*known} == {"jsonl", "otlp", "prometheus"}
+    assert known["jsonl"].settings is Jsonl
+    assert known["prometheus"].make is None, "it is asked, and sends nothing"
+    for name, way in known.items():
+        assert type(getattr(Config().exporters, name)) is way.settings
+
+
+def test_another_packages_exporters_are_given_if_all_can_be_run() -> None:
+    made = Way("lark", Section, lambda *_: [Named("lark"), Named("lark.logs", "logs")], "lark 1.0")
+    assert [each.name for each in made.exporters(Section(), AROUND)] == ["lark", "lark.logs"]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda *_: [Named("lark"), object()], "neither an Exporter nor a Repeating"),
+        (lambda *_: [Named("jsonl")], "its exporter is called jsonl; call it lark or lark.something"),
+        (lambda *_: [Named("lark", "metrics")], "its source is metrics, and none of logs, results, traces"),
+        (lambda *_: 1 / 0, "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_cannot_be_run_is_logged_and_left_out(make: Any, said: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert not [*Way("lark", Section, make, "lark 1.0").exporters(Section(), AROUND)]
+    assert "exporters.lark is left out: lark 1.0 does not open: " in caplog.text
+    assert said in caplog.text
+
+
+def test_what_the_user_can_put_right_is_raised() -> None:
+    def make(*_: object) -> Any:
+        raise UserError("exporters.lark.path: is a folder")
+
+    with pytest.raises(UserError, match="is a folder"):
+        list(Way("lark", Section, make, "lark 1.0").exporters(Section(), AROUND))
+
+
+def test_a_package_that_cannot_be_used_exports_nothing() -> None:
+    assert not [*Way("lark", None).exporters({"any": "thing"}, AROUND)]
+
+
+class WithoutDefault(Section):
+    """A key that has to be set."""
+
+    path: str
+
+
+class OddKey(Section):
+    """A key that no variable could have."""
+
+    Path: str = Field(default="x")
+
+
+@pytest.mark.parametrize("settings", [dict, WithoutDefault, OddKey, None])
+def test_settings_that_would_break_the_configuration_are_refused(settings: Any) -> None:
+    with pytest.raises((NotUsableError, ValueError)):
+        found._check_settings(settings)
+    found._check_settings(Jsonl)
+
+
+@pytest.mark.parametrize("name", ["otlp", "max_series", "copy", "Lark", "a__b", "_a", "a-b", ""])
+def test_names_that_no_section_can_have_are_refused(name: str) -> None:
+    with pytest.raises(NotUsableError):
+        found._check_name(name, {"otlp"})
+    found._check_name("lark_2", {"otlp"})
