@@ -384,7 +384,7 @@ class TestScrape:
             asked = {"accept": "application/openmetrics-text; version=1.0.0"}
             first = (await client.get("/metrics", headers=asked)).text
             assert evaluations(first) == 0
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 text = first
                 while evaluations(text) == 0:
                     await asyncio.sleep(0.1)

@@ -284,32 +284,44 @@ def kill_again_and_again(collector: CollectorProcess) -> None:
         collector.start()
 
 
+class Application:
+    """One that traces on a thread of its own until its end; ``taken`` are the traces that were acknowledged."""
+
+    def __init__(self, endpoint: str, work: Callable[..., None]) -> None:
+        self.telemetry, self.sent = Recording(), list[str]()
+        ours = processor(endpoint, self.telemetry, buffer_bytes=60_000, shutdown_timeout=60.0)
+        self.taken, self._tracing = witness(ours), provider(ours)
+        self._stop = threading.Event()
+        self._running = threading.Thread(target=work, args=(self._tracing, self.sent, self._stop))
+        self._running.start()
+
+    def end(self) -> None:
+        self._stop.set()
+        self._running.join()
+        self._tracing.shutdown()
+
+
 class TestTrouble:
-    @pytest.mark.parametrize("application", [_sync, _asyncio, _threads])
-    def test_a_collector_that_is_killed_again_and_again(
-        self, application: Callable[..., None], tmp_path: Path, telemetry: Recording
-    ) -> None:
-        """Every trace whose submission was acknowledged is scored, every other one is counted as dropped."""
+    def test_a_collector_that_is_killed_again_and_again(self, tmp_path: Path) -> None:
+        """Of three kinds of applications at once: every trace whose submission was acknowledged is scored, every other
+        one is counted as dropped."""
         with CollectorProcess(tmp_path) as collector:
             collector.start()
-            ours = processor(collector.grpc, telemetry, buffer_bytes=60_000, shutdown_timeout=20.0)
-            taken, tracing = witness(ours), provider(ours)
-            sent: list[str] = []
-            stop = threading.Event()
-            running = threading.Thread(target=application, args=(tracing, sent, stop))
-            running.start()
+            applications = [Application(collector.grpc, work) for work in (_sync, _asyncio, _threads)]
             try:
                 kill_again_and_again(collector)
             finally:
-                stop.set()
-                running.join()
-            tracing.shutdown()
-            assert telemetry["spans", "ended", ""] == 4 * len(sent)
-            assert telemetry.balance() == 0
-            assert telemetry.of("traces", "acknowledged") == len(taken)
-            assert len(sent) == len(taken) + telemetry.of("traces", "dropped")
-            assert telemetry["traces", "dropped", "buffer_full"] > 0
-            assert taken < set(sent)
+                for each in applications:
+                    each.end()
+            for each in applications:
+                telemetry = each.telemetry
+                assert telemetry["spans", "ended", ""] == 4 * len(each.sent)
+                assert telemetry.balance() == 0
+                assert telemetry.of("traces", "acknowledged") == len(each.taken)
+                assert len(each.sent) == len(each.taken) + telemetry.of("traces", "dropped")
+                assert telemetry["traces", "dropped", "buffer_full"] > 0
+                assert each.taken < set(each.sent)
+            taken = {trace_id for each in applications for trace_id in each.taken}
             collector.until(lambda: taken <= scored(collector.results()), "done with what it acknowledged")
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")

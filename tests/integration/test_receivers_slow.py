@@ -7,7 +7,9 @@ import contextlib
 import gc
 from collections.abc import AsyncIterator
 
+import grpc
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 from pandaeval_collector.receivers import admission as admission_module
 from pandaeval_collector.receivers._connections import Crowd, door_connections, health_connections
 from pandaeval_collector.receivers._reading import Reading
@@ -34,10 +36,21 @@ PROTOBUF = {"content-type": "application/x-protobuf"}
 MIB, UNREAD = 1 << 20, 128 * 1024
 
 
+async def _sent(door: TraceServiceStub) -> None:
+    """A request that got through, as senders do it: what came too slowly on this machine is sent again."""
+    while True:
+        try:
+            await door.Export(trace_request())
+            return
+        except grpc.aio.AioRpcError as refused:
+            if refused.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+                raise
+
+
 class TestHalfSentOverGrpc:
     @pytest.mark.parametrize("method", [EXPORT, "/pandaeval.v1.ResultService/GetSession"])
     async def test_only_what_is_being_read_comes_in(self, method: str) -> None:
-        reading = Reading(2)
+        reading = Reading(2, patience_s=300, timeout_s=300)  # however slowly this machine sends, it is not too slow
         handlers = [ResultsHandler(None, reading=reading).handler]  # type: ignore[arg-type]
         async with (
             grpc_door(RecordingIngest(), reading=reading, handlers=handlers) as where,
@@ -61,7 +74,7 @@ class TestHalfSentOverGrpc:
             calls = [asyncio.create_task(sender.call(EXPORT, MIB, MIB // 2)) for _ in range(20)]
             await until(lambda: any(call.done() for call in calls))
             for _ in range(10):
-                await traces.Export(trace_request())
+                await _sent(traces)
             await until(lambda: telemetry.counts["grpc", "overloaded"] > 0)
             for call in calls:
                 call.cancel()
@@ -135,7 +148,8 @@ class TestHttp:
                 while not ended.done():
                     writer.write(b"x: y\r\n")
                     await asyncio.sleep(0.02)
-            assert await ended == b""
+            with contextlib.suppress(ConnectionError):  # a reset, where something lay there unread
+                assert await ended == b""
         await server.stop(1)
 
     async def test_a_full_listener_drops_who_has_waited_longest(self) -> None:
@@ -181,7 +195,7 @@ class TestHttp:
                 await asyncio.sleep(0.06)
                 return answer.status_code == 200
 
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not await accepted():
                     pass
             assert b"503" in await first.readline()
@@ -236,9 +250,9 @@ async def test_too_many_connections_over_grpc(monkeypatch: pytest.MonkeyPatch) -
     async with grpc_door(RecordingIngest()) as where, contextlib.AsyncExitStack() as stack:
         senders = [await stack.enter_async_context(HalfSender(where.host, where.port)) for _ in range(3)]
         for sender in senders:
-            await asyncio.wait_for(sender.settled.wait(), 5)
+            await asyncio.wait_for(sender.settled.wait(), 60)
         refused = HalfSender(where.host, where.port)
         with contextlib.suppress(OSError):
             await stack.enter_async_context(refused)
-            await asyncio.wait([refused.listening], timeout=5)
+            await asyncio.wait([refused.listening], timeout=60)
         assert not refused.settled.is_set()

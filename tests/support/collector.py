@@ -23,7 +23,7 @@ from typing import Any
 import orjson
 from prometheus_client.parser import text_string_to_metric_families
 
-START_S, STOP_S = 60.0, 60.0
+START_S, STOP_S = 120.0, 120.0
 """Deadlines, for machines that have a lot to do."""
 
 # On Linux the child goes when its parent goes, however that dies. The parent is the thread that started it.

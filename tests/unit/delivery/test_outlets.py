@@ -180,7 +180,7 @@ class TestOutbox:
         outbox = Outbox(store, ItemExporter("logs", transport, Envelope("i")), Telemetry())
         await outbox.start()
         await until(lambda: bool(transport.attempts))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await outbox.stop()
         assert outbox.seq == 0
 

@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree, ignore_patterns
 
 import pytest
 
@@ -30,8 +31,15 @@ def choose() -> Choose:
     return chosen
 
 
-def test_every_pattern_of_the_build_names_modules(choose: Choose) -> None:
-    chosen = choose(_ROOT, _HOOK["compile"], _HOOK["leave"])
+def _both_packages(folder: Path) -> Path:
+    """As they stand beside each other in a wheel."""
+    for package in (_ROOT / "pandaeval_otel", _ROOT / "collector/pandaeval_collector"):
+        copytree(package, folder / package.name, ignore=ignore_patterns("__pycache__"))
+    return folder
+
+
+def test_every_pattern_of_the_build_names_modules(choose: Choose, tmp_path: Path) -> None:
+    chosen = choose(_both_packages(tmp_path), _HOOK["compile"], _HOOK["leave"])
     for module in ("decode", "dialects/gen_ai", "model/span", "normal/trace", "raw", "wire"):
         assert f"pandaeval_otel/{module}.py" in chosen
     assert "pandaeval_otel/model/__init__.py" not in chosen
