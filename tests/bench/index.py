@@ -5,7 +5,7 @@ with an index of ids; keyed by number with an index of ids in blocks of 8,192 nu
 counted in the write-ahead log, so that other work on the machine does not matter. A look-up asks for twelve ids;
 "filter" is the store's own, which is asked first.
 
-    python tests/bench/index.py [--traces 300000]
+    python tests/bench/index.py [--traces 100000]
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def report(traces: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--traces", type=int, default=300_000)
+    parser.add_argument("--traces", type=int, default=100_000)
     print(report(parser.parse_args().traces))
 
 
