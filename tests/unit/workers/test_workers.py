@@ -297,7 +297,7 @@ def _at_the_sight(folder: Path, trace: MadeTrace, act: str) -> dict[str, str]:
     return _patched(
         folder,
         "import os, signal, time\n"
-        "import pandaeval_collector.line.understanding as m\n"
+        "import pandaeval_collector.line.reading as m\n"
         "gather = m.gather\n"
         "def watched(parts):\n"
         "    found = gather(parts)\n"
