@@ -17,6 +17,7 @@ from pandaeval_collector.metric import Signal, Texts, TraceSummary
 from pandaeval_collector.result import Unit
 from pandaeval_collector.stats.similarity import Direction
 from pandaeval_collector.store import SessionTraceRow
+from pandaeval_collector.untrusted.silence import says_something
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.names import bounded
 from pandaeval_otel.normal.session import MAX_ID_CHARS
@@ -137,7 +138,8 @@ def new_member(trace: Trace, texts: Texts) -> Member:
         "revision": trace.revision,
         "crashed": trace.error is not None and not trace.output,
         "captured": trace.output is not None,
-        "said": bool(trace.output and trace.output.strip()),
+        "pending": trace.ends_in_tool_call,
+        "said": says_something(trace.output),
         # By which embedder it can be compared; none where there is nothing to compare.
         "embedder": texts.embedder if points else None,
         "signals": {},
@@ -165,7 +167,9 @@ def remembered(member: Member, unit: Unit) -> Trace:
         service=unit.service,
         environment=unit.environment,
         session_id=unit.session_id,
+        error="" if body["crashed"] else None,
         output=member.text if body["captured"] else None,
+        ends_in_tool_call=body.get("pending", False),  # absent in older stores
         trigger=Trigger(unit.trigger),
         digest=body["digest"],
         revision=unit.revision,

@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from pandaeval_collector.signals._failures import as_object, failed
 from pandaeval_otel.model import ToolCall
 
 VOLATILE_KEYS = frozenset(
@@ -19,11 +20,8 @@ VOLATILE_KEYS = frozenset(
 """Keys (lower case, letters and digits only) whose values differ from call to call without meaning anything."""
 
 _DEPTH = 50
-_PARSED_UP_TO = 20_000  # characters; longer texts are compared as they stand
 _spell = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
 _NOT_ALNUM = re.compile(r"[^a-z0-9]")
-_ERROR_TEXT = re.compile(r"[\s\"'(\[]*error\b", re.IGNORECASE)
-_MAY_SAY_ERROR = re.compile(r'"(?:error|isError|is_error|success)"')
 _ACKNOWLEDGEMENTS = frozenset({"", "ok", "okay", "done", "success", "successful", "true", "null"})
 _CHANGING_TEXT = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"  # UUID
@@ -74,25 +72,10 @@ def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
     return _same(one.result, other.result)
 
 
-def failed(call: ToolCall) -> bool:
-    """Whether the call says that it failed: by its status, or by a result that is an error message. Many tools report
-    errors as ordinary results."""
-    if call.error is not None:
-        return True
-    if isinstance(call.result, str) and _ERROR_TEXT.match(call.result):
-        return True
-    result = _object(call.result)
-    if result is None:
-        return False
-    return (
-        bool(result.get("error") or result.get("isError") or result.get("is_error")) or result.get("success") is False
-    )
-
-
 def bare(result: Any) -> bool:
     """Whether a result is an acknowledgement that says nothing about the state of things (``ok``, ``true``, null, or an
     object of nothing else)."""
-    parsed = _object(result)
+    parsed = as_object(result)
     if parsed is not None:
         return all(_bare_value(value) for value in parsed.values())
     return _bare_value(result)
@@ -145,7 +128,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _top(result: Any) -> dict[str, Any] | None:
-    parsed = _object(result)
+    parsed = as_object(result)
     if parsed is None:
         return None
     return {key: value for key, value in parsed.items() if not _is_volatile(str(key))}
@@ -154,13 +137,3 @@ def _top(result: Any) -> dict[str, Any] | None:
 @lru_cache(maxsize=4096)
 def _is_volatile(key: str) -> bool:
     return _NOT_ALNUM.sub("", key.lower()) in VOLATILE_KEYS
-
-
-def _object(result: Any) -> dict[str, Any] | None:
-    """A result as a JSON object, if it is one or is the text of one."""
-    if isinstance(result, str) and len(result) <= _PARSED_UP_TO and result.lstrip().startswith("{"):
-        try:
-            result = json.loads(result)
-        except (ValueError, RecursionError):
-            return None
-    return result if isinstance(result, dict) else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_collector.signals._canonical import bare, failed, same_answer
+from pandaeval_collector.signals._canonical import bare, same_answer
+from pandaeval_collector.signals._failures import failed
 from pandaeval_collector.signals._verbs import Nature, is_stepwise
 from pandaeval_otel.model import ToolCall
 

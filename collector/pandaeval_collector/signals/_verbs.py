@@ -7,9 +7,24 @@ from enum import Enum, auto
 from functools import lru_cache
 from itertools import pairwise
 
+from pandaeval_collector.signals._words import (
+    AMBIGUOUS,
+    ASKING,
+    ENDING,
+    FACTS,
+    READ,
+    RUNNING,
+    SPEAKING,
+    STEPWISE,
+    THINK,
+    WAIT,
+    WAIT_ALONE,
+    WRITE,
+)
+
 
 class Nature(Enum):
-    """``READING`` looks and changes nothing; ``CHANGING`` may change the state of things (also when nothing is known);
+    """``READING`` looks and changes nothing (also when nothing is known); ``CHANGING`` may change the state of things;
     ``WAITING`` lets time pass; ``THINKING`` is the agent's own note; ``HAND_OVER`` gives the run to another agent."""
 
     READING = auto()
@@ -19,37 +34,16 @@ class Nature(Enum):
     HAND_OVER = auto()
 
 
-_READ = frozenset(
-    """
-    get list search find read fetch query check look lookup view show describe count inspect browse retrieve
-    calculate compute compare convert parse extract translate validate verify analyze analyse summarize summarise
-    preview explain estimate detect identify measure is has can exists ls cat grep head tail stat peek ping whois
-    """.split()  # noqa: SIM905 - a list of words to be read
-)
-_WRITE_AFTER_AND = frozenset(
-    """
-    add apply book buy cancel change clear create delete edit insert modify move order pay post put remove replace
-    reset save send set store submit update upsert write
-    """.split()  # noqa: SIM905 - a list of words to be read
-)
-_WAIT = frozenset({"wait", "sleep", "await", "poll"})
-_WAIT_ALONE = frozenset({"pause", "delay", "backoff"})
-_THINK = frozenset({"think", "thinking", "thought", "reflect", "sequentialthinking"})
-_STEPWISE = frozenset(
-    """
-    next previous prev scroll press click tap swipe drag move step type key hotkey turn rotate increment decrement
-    advance forward back up down left right undo redo append add push pop roll draw spin toggle
-    """.split()  # noqa: SIM905 - a list of words to be read
-)
 _PREFIX = re.compile(r"__|[./:]")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def nature(name: str, read_only: bool | None = None) -> Nature:
-    """What a tool of this name does. ``read_only`` is the definition's ``readOnlyHint``, which outweighs the name.
+    """What a tool of this name does. ``read_only`` is what the hints of its definition say, which outweighs the name.
 
-    Reading is what starts with a read verb, also after a namespace (``crm.get_user``, ``mcp__crm__getUser``), unless it
-    goes on to change something (``get_or_create``, ``check_in``).
+    A tool changes something only on evidence: a write verb anywhere among the words of its name, also after a
+    namespace (``crm.create_user``, ``mcp__crm__userUpdate``). After a read verb it takes more (``get_order`` reads,
+    ``get_or_create`` and ``check_in`` do not), and a noun that asks for facts reads too (``order_status``).
     """
     by_name = _by_name(name)
     if read_only is None or by_name not in (Nature.READING, Nature.CHANGING):
@@ -61,23 +55,48 @@ def nature(name: str, read_only: bool | None = None) -> Nature:
 def is_stepwise(name: str) -> bool:
     """Whether the same call again does something again (scroll, next, press, add …), so that repeating it can be
     progress even if every answer is a mere "ok"."""
-    return not _STEPWISE.isdisjoint(_words(name))
+    return not STEPWISE.isdisjoint(_words(name))
+
+
+@lru_cache(maxsize=4096)
+def ends_run(name: str) -> bool:
+    """Whether an agent that calls this tool says by it that it is done: it hands the user over, speaks to the user,
+    or declares the end (``transfer_to_human``, ``send_reply``, ``ask_user``, ``end_call``, ``finish``)."""
+    words = _words(name)
+    if not words:
+        return False
+    if _hands_over(words) or words[0] in ENDING:
+        return True
+    if words[0] in SPEAKING and (len(words) == 1 or not {"user", "customer", "message", "reply"}.isdisjoint(words)):
+        return True
+    return words[0] in ASKING and not {"user", "human", "customer", "approval", "confirmation"}.isdisjoint(words)
 
 
 @lru_cache(maxsize=4096)
 def _by_name(name: str) -> Nature:
     words = _words(name)
     if not words:
-        return Nature.CHANGING
-    if words[0] in _WAIT or (words[0] in _WAIT_ALONE and len(words) == 1):
+        return Nature.READING
+    if words[0] in WAIT or (words[0] in WAIT_ALONE and len(words) == 1):
         return Nature.WAITING
-    if words[0] in _THINK:
+    if words[0] in THINK:
         return Nature.THINKING
     if _hands_over(words):
         return Nature.HAND_OVER
-    if words[0] not in _READ or _goes_on_to_write(words):
-        return Nature.CHANGING
-    return Nature.READING
+    return Nature.CHANGING if _writes(words) else Nature.READING
+
+
+def _writes(words: tuple[str, ...]) -> bool:
+    if words[:2] in (("check", "in"), ("check", "out")) or _goes_on_to_write(words):
+        return True
+    for word in words:
+        if word in READ:
+            return False
+        if word in WRITE or word in STEPWISE:
+            return True
+        if word in AMBIGUOUS or word in RUNNING:
+            return words[-1] not in FACTS
+    return False
 
 
 def _words(name: str) -> tuple[str, ...]:
@@ -86,7 +105,7 @@ def _words(name: str) -> tuple[str, ...]:
 
 
 def _hands_over(words: tuple[str, ...]) -> bool:
-    if "handoff" in words or "handover" in words:
+    if "handoff" in words or "handover" in words or words[0] == "escalate":
         return True
     if not {("hand", "off"), ("hand", "over")}.isdisjoint(pairwise(words)):
         return True
@@ -94,6 +113,6 @@ def _hands_over(words: tuple[str, ...]) -> bool:
 
 
 def _goes_on_to_write(words: tuple[str, ...]) -> bool:
-    if words[:2] in (("check", "in"), ("check", "out")):
-        return True
-    return any(joint in ("and", "or", "then") and word in _WRITE_AFTER_AND for joint, word in pairwise(words))
+    return any(
+        joint in ("and", "or", "then") and (word in WRITE or word in AMBIGUOUS) for joint, word in pairwise(words)
+    )

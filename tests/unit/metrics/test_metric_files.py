@@ -65,8 +65,9 @@ class TestCoherence:
         ("turn", "facts", "why"),
         [
             (Turn(None, None), {}, "no_content"),
-            (Turn("question", None), {"ends_in_tool_call": True}, "no_content"),
-            (Turn("question", ""), {"error": "boom"}, "no_content"),
+            (Turn("question", None), {}, "no_content"),
+            (Turn("question", ""), {}, "no_content"),
+            (Turn("question", "<|im_end|>"), {}, "no_content"),
             (Turn("question", "…"), {}, "no_content"),
             (Turn(None, "answer", media_only=True), {}, "no_content"),
             (Turn("question", "answer"), {"trigger": Trigger.SPAN_LIMIT, "complete": False}, "incomplete_trace"),
@@ -77,8 +78,19 @@ class TestCoherence:
         assert isinstance(found, Unscored)
         assert found.why == why
 
-    def test_a_captured_empty_side_is_assumed(self) -> None:
-        found = self.ask(trace(Turn("question", "")))
+    @pytest.mark.parametrize(
+        ("turn", "facts"),
+        [
+            (Turn("question", None), {"ends_in_tool_call": True}),
+            (Turn("question", ""), {"error": "boom"}),
+            (Turn("question", None), {"error": "boom"}),
+        ],
+    )
+    def test_a_run_without_an_answer_is_none_of_its_business(self, turn: Turn, facts: dict[str, object]) -> None:
+        assert self.ask(trace(turn, **facts)) is None
+
+    def test_an_answer_to_nothing_is_assumed(self) -> None:
+        found = self.ask(trace(Turn("", "answer")))
         assert isinstance(found, Assumed)
         assert found.metadata["note"]
 
@@ -108,7 +120,16 @@ class TestLoopDetection:
 
     def test_the_first_answer_repeats_nothing(self) -> None:
         assert isinstance(self.ask(trace(Turn("question", "answer"))), Assumed)
-        assert isinstance(self.ask(trace(Turn("question", "")), self.before("answer")), Assumed)
+
+    @pytest.mark.parametrize("answer", ["", " ...", "###STOP###"])
+    def test_of_silence_there_is_nothing_to_say(self, answer: str) -> None:
+        found = self.ask(trace(Turn("question", answer)), self.before("answer"))
+        assert isinstance(found, Unscored)
+        assert found.why == "no_content"
+
+    def test_a_run_that_failed_has_no_answer(self) -> None:
+        assert self.ask(trace(Turn("question", None), error="boom"), self.before("answer")) is None
+        assert self.ask(trace(Turn("question", None), ends_in_tool_call=True), self.before("answer")) is None
 
     def test_not_captured_is_not_empty(self) -> None:
         found = self.ask(trace(Turn("question", None)), self.before("answer"))

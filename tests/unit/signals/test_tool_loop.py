@@ -283,7 +283,7 @@ class TestStateChanges:
         assert run.found().looping
 
     def test_hints_of_the_definition_outweigh_the_name(self) -> None:
-        for read_only, wasted in ((None, 0), (True, 1), (False, 0)):
+        for read_only, wasted in ((None, 1), (True, 1), (False, 0)):
             tool = ToolDefinition("run_speed_test", read_only=read_only)
             run = Run(tools=(tool,)).call("get_line", ID, "r").call("run_speed_test", {}, "5").call("get_line", ID, "r")
             assert run.found().wasted_calls == wasted, read_only
@@ -632,6 +632,20 @@ class TestNature:
             "isAvailable",
             "get_deleted_items",
             "search_cats_and_dogs",
+            "user",
+            "listen",
+            "7",
+            "",
+            "工具",
+            "account_status",
+            "booking_details",
+            "order_status",
+            "payment_history",
+            "weather",
+            "run_query",
+            "run_speed_test",
+            "get_order_details",
+            "jira_get_issue",
         ],
     )
     def test_reading(self, name: str) -> None:
@@ -640,20 +654,22 @@ class TestNature:
     @pytest.mark.parametrize(
         "name",
         [
-            "",
-            "7",
-            "user",
-            "getaway_booking",
             "create_user",
-            "listen",
+            "user_create",
+            "github_create_issue",
+            "crm.account_update",
+            "order_pizza",
+            "flight_book",
+            "execute_command",
+            "bash",
             "get_or_create_user",
             "find_and_replace",
             "check_in",
             "checkOut",
             "transfer_money",
             "delay_shipment",
-            "run_query",
-            "工具",
+            "list_and_delete_files",
+            "press_key",
         ],
     )
     def test_may_change_something(self, name: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pandaeval_collector.metrics.trace._facts import crashed
 from pandaeval_collector.score import Score
-from pandaeval_collector.signals._canonical import failed
+from pandaeval_collector.signals._failures import failed
 from pandaeval_collector.signals.tool_loop import tool_loop
 from pandaeval_otel.model import ToolCall, Trace
 
