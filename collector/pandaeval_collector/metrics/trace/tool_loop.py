@@ -1,8 +1,9 @@
 """Is the agent going round in circles inside one trace?
 
-1 - wasted tool calls / tool calls, found by code alone: same tool, equivalent arguments, nothing new in the answer and
-nothing changed in between (:mod:`pandaeval_collector.signals.tool_loop` has the rules). A cycle of three rounds or more
-fails whatever the ratio. It does not judge whether the tools were the right ones, and polling, pagination, retries with
+1 - wasted tool calls / tool calls, found by code alone: same tool, equivalent arguments (or the same asked for in
+other words), nothing new in the answer and nothing changed in between (:mod:`pandaeval_collector.signals.tool_loop` has
+the rules). A cycle of three rounds or more fails whatever the ratio. Of a code agent without tool calls, the code that
+it wrote counts. It does not judge whether the tools were the right ones, and polling, pagination, batches, retries with
 back-off and checks after a repair step are no loops.
 
 Ours; PandaProbe's loop detection looks across traces only.
@@ -64,7 +65,7 @@ METRIC = Metric(
     level="trace",
     name="tool_loop",
     kind="code",
-    version="1",
+    version="2",
     threshold=0.5,
     question="Is the agent going round in circles inside one trace?",
     needs="tool calls",
