@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.receivers.files import read_file
+from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.signals.response import response
 from pandaeval_collector.signals.tool_loop import tool_loop
 
@@ -37,7 +37,7 @@ def runs(scenario: str) -> dict[str, list[Trace]]:
 
 def _traces(path: Path) -> Iterator[Trace]:
     with FileRun(None) as run:
-        for request in read_file(path):
+        for request in Input(str(path)).requests():
             run.add(request)
         yield from run.traces()
 

@@ -45,6 +45,8 @@ _OF_KIND = {
     "code": ("incomplete_trace", "metric_error"),
     "math": ("insufficient_evidence", "metric_error"),
 }
+_OF_METRIC = {"trace.response": ("no_content", "incomplete_trace", "insufficient_evidence", "metric_error")}
+"""Metrics that say more than their kind does."""
 _HEAD = """\
 # Metrics
 
@@ -84,7 +86,7 @@ def _section(metric: Metric[Any, Any], bands: Bands | None) -> str:
         "threshold": _threshold(metric, bands),
         "needs": metric.needs,
         "costs": _cost(metric),
-        "unscored": ", ".join(f"`{why}`" for why in _OF_KIND.get(metric.kind, ())),
+        "unscored": ", ".join(f"`{why}`" for why in _OF_METRIC.get(metric.key, _OF_KIND.get(metric.kind, ()))),
         "source": told.pop("Source", "ours"),
     }
     rows = (f"| {name} | {value} |" for name, value in facts.items() if value)

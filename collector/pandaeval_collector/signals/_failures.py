@@ -24,6 +24,11 @@ _ERROR_TEXT = re.compile(
     re.IGNORECASE,
 )
 """How texts of errors begin. A text that goes on from "Error" as prose does is a finding about errors."""
+_MAY_SAY_ERROR = re.compile(
+    r'"(?:error|isError|is_error|success|ok)"|"status"\s*:\s*"(?i:error)"'
+    r'|^\s*\{\s*"(?:result|output|content|text|response|value|data|message)"'
+)
+"""What the text of an object that says so holds."""
 _ABSENT = re.compile(
     r"not[ _]?found|no (?:such|matching|results?|match|records?)\b|does(?: not|n't) exist|no longer exists|unknown \w+",
     re.IGNORECASE,
@@ -53,6 +58,10 @@ def is_absence(call: ToolCall) -> bool:
 def says_error(result: Any, depth: int = _DEPTH) -> bool:
     """Whether a result is the message of an error. One that speaks of errors among other things is none."""
     if isinstance(result, str):
+        if not result.lstrip().startswith("{"):
+            return _ERROR_TEXT.match(result, 0, _OPENING) is not None
+        if _MAY_SAY_ERROR.search(result) is None:  # as nearly always, told in a fraction of the time that parsing takes
+            return False
         parsed = as_object(result)
         return _ERROR_TEXT.match(result, 0, _OPENING) is not None if parsed is None else says_error(parsed, depth)
     if depth == 0:
@@ -65,8 +74,10 @@ def says_error(result: Any, depth: int = _DEPTH) -> bool:
         return True
     if _is_message(result.get("error")) or _states_error(result):
         return True
+    if len(result) > 2:
+        return False
     inner = [value for key, value in result.items() if key in _WRAPPERS]
-    return len(inner) == 1 and len(result) <= 2 and says_error(inner[0], depth - 1)
+    return len(inner) == 1 and says_error(inner[0], depth - 1)
 
 
 def as_object(result: Any) -> dict[str, Any] | None:

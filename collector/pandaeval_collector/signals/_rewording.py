@@ -66,7 +66,9 @@ def mark_rewordings(steps: Sequence[Step]) -> None:
 
 def free_text(arguments: Any) -> bool:
     """Whether arguments hold a text of several words, so that the same may be asked in other ones."""
-    return any(_is_free(value) for value in _named(arguments).values())
+    if isinstance(arguments, dict):
+        return any(isinstance(value, str) and _is_free(value) for value in arguments.values())
+    return isinstance(arguments, str) and _is_free(arguments)
 
 
 def _place(step: Step, signature: str, subjects: dict[tuple[str, str], list[_Subject]]) -> None:

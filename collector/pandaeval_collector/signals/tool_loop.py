@@ -98,7 +98,7 @@ def tool_loop(trace: Trace) -> ToolLoop:
 
     Never raises, whatever the arguments and results hold. O(n log n) in spans and calls; safe on any thread.
     """
-    if not trace.tool_calls and (written := code_runs(trace)):
+    if not trace.tool_calls and len(trace.spans) >= LOOPING_ROUNDS and (written := code_runs(trace)):
         trace = replace(trace, tool_calls=written)
     if not _may_loop(trace):
         return ToolLoop(len(trace.tool_calls))

@@ -11,7 +11,8 @@ _LONGEST = 200
 """Characters, blanks at the ends apart: a longer text is not made of tokens alone."""
 _LOOK = 400
 """Characters in which nearly every text that says something has said it."""
-_WORDS = re.compile(r"[A-Za-z0-9]{1,30}[ ,.:!?\n]{1,3}[a-z0-9]")
+_WORDS = re.compile(r"[^<#\[]{0,60}?[a-z]{3}")
+"""How nearly every text begins: small letters that no mark of a token stands before."""
 _INVISIBLE = re.compile(f"[{INVISIBLE}\u2800\ufe00-\ufe0f]")
 _CONTROL = re.compile(
     r"<[|\uff5c][^<>|\uff5c\s]{1,40}[|\uff5c]>(?:system|user|assistant)?"  # <|im_end|>, <｜end▁of▁sentence｜>
