@@ -32,12 +32,18 @@ def scoring(config: Config) -> EvaluatorSettings:
         enabled=enabled_metrics(config, names),
         thresholds=metric_thresholds(config, names),
         weights={str(name): weight for name, weight in config.session.weights.items()},
-        extra_signals=tuple(config.session.extra_signals),
+        extra_signals=extra_signals(config),
         coherence_signal=config.session.coherence_signal,
         score_fragments=config.close.score_fragments,
         modules=config.metrics.modules,
         judge=_judge(config, names),
     )
+
+
+def extra_signals(config: Config) -> tuple[str, ...]:
+    """The signals by their present names: ``error`` is what ``response`` was called."""
+    names = ("response" if name == "error" else name for name in config.session.extra_signals)
+    return tuple(dict.fromkeys(names))
 
 
 def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None:

@@ -136,14 +136,22 @@ def _definition(item: dict[str, Any]) -> ToolDefinition:
     if type(parameters) is dict and set(parameters) == {"json"}:  # Bedrock: {"inputSchema": {"json": …}}
         parameters = parameters["json"]
     description = item.get("description")
-    annotations = item.get("annotations")
-    hint = annotations.get("readOnlyHint") if type(annotations) is dict else item.get("readOnlyHint")
     return ToolDefinition(
         name=identifier(item.get("name")) or identifier(item.get("type")),
         description=description if type(description) is str else "",
         parameters=parameters,
-        read_only=hint if isinstance(hint, bool) else None,
+        read_only=_reads_only(item),
     )
+
+
+def _reads_only(item: dict[str, Any]) -> bool | None:
+    """What the hints of a definition say; one that may destroy something does not only read."""
+    annotations = item.get("annotations")
+    hints = annotations if type(annotations) is dict else item
+    read_only = hints.get("readOnlyHint")
+    if isinstance(read_only, bool):
+        return read_only
+    return False if hints.get("destructiveHint") is True else None
 
 
 def texts(value: Any) -> tuple[str, ...]:

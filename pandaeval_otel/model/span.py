@@ -63,7 +63,8 @@ class Captured:
 
 @dataclass(slots=True, unsafe_hash=True)
 class ToolDefinition:
-    """A tool that the model could choose. ``parameters`` is its JSON schema, ``read_only`` its ``readOnlyHint``."""
+    """A tool that the model could choose. ``parameters`` is its JSON schema; ``read_only`` is what its hints
+    say: ``readOnlyHint``, else false for a ``destructiveHint``."""
 
     name: str
     description: str = ""

@@ -95,5 +95,8 @@ def test_a_refusal_replaces_a_score_but_not_a_metric_that_does_not_apply() -> No
     trace = Trace("a" * 32, (), "b" * 16, turns=(Turn("q", "a"),), input="q", output="a", fragment=True)
     evaluator = Evaluator(Embedder())
     results = evaluator.trace(trace, evaluator.embed([trace]))
-    assert {(r.metric, r.why) for r in results} == {("coherence", "incomplete_trace")}
+    assert {(r.metric, r.why) for r in results} == {
+        ("coherence", "incomplete_trace"),
+        ("response", "incomplete_trace"),
+    }
     assert all(isinstance(r.finding, Unscored) for r in results)

@@ -19,7 +19,7 @@ from pandaeval_otel.model import Trace
 
 OWN = Path(__file__).parent / "captures"
 SHARED = Path(__file__).parents[2].parent / "shared" / "captures"
-METRICS = frozenset({"trace.coherence", "trace.loop_detection", "trace.tool_loop"})
+METRICS = frozenset({"trace.coherence", "trace.loop_detection", "trace.response", "trace.tool_loop"})
 TOLERANCE = 0.02
 
 Scores = dict[str, tuple[str, float | None]]

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pandaeval_collector.tool_loops.tool_loop import tool_loop
+from pandaeval_collector.rules.tool_loop import tool_loop
 
 from pandaeval_otel.model import Kind, Message, OtherPart, Span, Text, ToolCall, ToolDefinition, Trace, Turn
 
@@ -155,3 +155,42 @@ def test_a_loop_is_found_behind_any_beginning(rounds: int, period: int, before: 
     assert [index for index in found.repeated if index >= len(before)] == list(
         range(first, first + (rounds - 1) * period)
     )
+
+
+@given(asked=asked, numbers=st.lists(st.integers(), min_size=30, max_size=30))
+def test_ids_and_times_in_answers_make_no_difference(asked: list[tuple[str, Any, Any]], numbers: list[int]) -> None:
+    def answered(beside: dict[str, int]) -> list[tuple[str, Any, Any]]:
+        return [(name, arguments, {"rows": [result], **beside}) for name, arguments, result in asked]
+
+    told = [
+        (name, arguments, {**result, "request_id": number, "updated_at": -number, "latency_ms": number})
+        for (name, arguments, result), number in zip(answered({}), numbers, strict=False)
+    ]
+    assert tool_loop(sequence(told)) == tool_loop(sequence(answered({})))
+
+
+@given(asked=asked, spelling=st.sampled_from([{"": ""}, {"filter": None}, {"tags": []}, {"by": {"": ""}}]))
+def test_empty_arguments_make_no_difference(asked: list[tuple[str, Any, Any]], spelling: dict[str, Any]) -> None:
+    spelled = [
+        (name, {**arguments, **spelling} if number % 2 else arguments, result)
+        for number, (name, arguments, result) in enumerate(asked)
+    ]
+    assert tool_loop(sequence(spelled)) == tool_loop(sequence(asked))
+
+
+@given(rows=st.lists(st.integers(), max_size=6), order=st.randoms(use_true_random=False))
+def test_the_order_of_a_result_is_nothing_new(rows: list[int], order: Any) -> None:
+    shuffled = [*rows]
+    order.shuffle(shuffled)
+    calls = [("get_a", {"id": 1}, {"rows": each}) for each in (rows, shuffled)]
+    assert tool_loop(sequence(calls)).wasted_calls == 1
+
+
+@given(
+    queries=st.lists(st.text(max_size=30), min_size=3, max_size=12),
+    answers=st.lists(st.sampled_from(["", "one", "two", '{"rows": []}']), min_size=12, max_size=12),
+)
+def test_any_words_are_asked_without_harm(queries: list[str], answers: list[str]) -> None:
+    calls = [("search_a", {"query": query}, answer) for query, answer in zip(queries, answers, strict=False)]
+    found = tool_loop(sequence(calls))
+    assert 0 <= found.wasted_calls < len(calls)

@@ -20,10 +20,11 @@ class SignalFacts(TypedDict):
 
 @dataclass(slots=True)
 class Facts:
-    """``span_id``: of the root; ``captured``: whether there is an output; ``said``: whether it is more than blanks;
+    """``span_id``: of the root; ``captured``: whether there is an output; ``said``: whether it says something;
     ``embedder``: by which one the answer can be compared, ``None`` where there is nothing to compare.
     ``loop_evidence``: what it was compared with last. ``responses`` and ``continues``: as in
-    :class:`pandaeval_otel.model.Trace`. ``chained``: no span names its session, which follows from responses."""
+    :class:`pandaeval_otel.model.Trace`. ``chained``: no span names its session, which follows from responses.
+    ``pending``: the trace ended in a tool call."""
 
     agent: str
     service: str
@@ -43,6 +44,7 @@ class Facts:
     responses: tuple[str, ...] = ()
     continues: str = ""
     chained: bool = False
+    pending: bool = False
 
     @property
     def linked(self) -> bool:
@@ -74,6 +76,8 @@ class Facts:
             body["continues"] = self.continues
         if self.chained:
             body["chained"] = True
+        if self.pending:
+            body["pending"] = True
         return orjson.dumps(body)
 
 
@@ -112,6 +116,7 @@ def unpack(packed: bytes) -> tuple[Facts, Older | None]:
         tuple(get("responses", ())),
         get("continues", ""),
         get("chained", False),
+        get("pending", False),
     ), older
 
 

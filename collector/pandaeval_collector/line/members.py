@@ -15,6 +15,7 @@ from pandaeval_collector.metric import SessionSignal, Texts, TraceSummary
 from pandaeval_collector.result import Unit
 from pandaeval_collector.stats.similarity import Direction
 from pandaeval_collector.store import SessionTraceRow
+from pandaeval_collector.untrusted.silence import says_something
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.names import bounded
 from pandaeval_otel.normal.session import MAX_ID_CHARS
@@ -131,11 +132,12 @@ def new_member(trace: Trace, texts: Texts) -> Member:
         revision=trace.revision,
         crashed=trace.error is not None and not trace.output,
         captured=trace.output is not None,
-        said=bool(trace.output and trace.output.strip()),
+        said=says_something(trace.output),
         embedder=texts.embedder if points else None,
         signals={},
         responses=trace.responses,
         continues=trace.continues,
+        pending=trace.ends_in_tool_call,
     )
     spoken = (texts.direction(text), words) if points else None
     return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack(), _spoken=spoken)
@@ -158,7 +160,9 @@ def remembered(member: Member, unit: Unit) -> Trace:
         service=unit.service,
         environment=unit.environment,
         session_id=unit.session_id,
+        error="" if facts.crashed else None,
         output=member.text if facts.captured else None,
+        ends_in_tool_call=facts.pending,
         trigger=Trigger(unit.trigger),
         digest=facts.digest,
         revision=unit.revision,

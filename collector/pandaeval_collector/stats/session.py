@@ -23,6 +23,7 @@ _RISK_KEYS = {
     "tool_correctness": "tool_risk",
     "coherence": "coherence_risk",
     "error": "error_risk",
+    "response": "response_risk",
     "tool_loop": "tool_loop_risk",
 }
 
@@ -84,8 +85,8 @@ def agent_reliability(
     0.9 x mean of the riskiest 15 % (at least one trace) + 0.1 x the riskiest. Score = 1 - raw risk, clamped to 0..1.
 
     ``traces``: one mapping per trace with any of ``confidence``, ``loop_detection``, ``tool_correctness``,
-    ``coherence``, and of the extra signals ``error`` and ``tool_loop``, which have weight 1 and take part only when
-    their risk is above 0. ``extra_signals=()`` leaves those two out. ``weights`` overrides defaults key by key; a
+    ``coherence``, and of the extra signals ``response``, ``error`` and ``tool_loop``, which have weight 1 and take part
+    only when their risk is above 0. ``extra_signals=()`` leaves those out. ``weights`` overrides defaults key by key; a
     signal of weight 0 still makes its trace count as evaluated. Raises ``ValueError`` for a bad weight, signal or name.
     """
     merged = merged_weights(weights)
@@ -129,7 +130,7 @@ def agent_consistency(traces: Iterable[Signals], weights: Mapping[str, float] | 
 
     Only traces with a confidence take part. Uncertainty of a trace = (1 + penalty) x w_confidence x (1 - confidence),
     where the penalty is the sum of weight x (1 - signal) over the loop, tool and coherence signals that are there;
-    score = 1 - root mean square of the uncertainties, clamped to 0..1. ``error`` and ``tool_loop`` are not looked at.
+    score = 1 - root mean square of the uncertainties, clamped to 0..1. Extra signals are not looked at.
     Parameters and errors as in :func:`agent_reliability`. Note: confidence 1.0 everywhere gives 1.0 whatever else
     happened, because the penalties only amplify doubt.
     """

@@ -15,6 +15,7 @@ from pandaeval_collector.config import (
     effective,
     load,
 )
+from pandaeval_collector.settings import extra_signals
 
 _BAD = Path(__file__).parent / "bad_configs"
 _METRICS = [
@@ -65,6 +66,20 @@ def test_names_and_defaults_are_as_promised(tmp_path: Path) -> None:
     assert load(_file(tmp_path, _PROMISED), {}) == Config() == load(None, {})
     promised = yaml.safe_load(_PROMISED)
     assert _is_part_of(promised, effective(Config()))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("[error, tool_loop]", ("response", "tool_loop")),
+        ("[response, error]", ("response",)),
+        ("[tool_loop]", ("tool_loop",)),
+        ("[]", ()),
+    ],
+)
+def test_error_is_the_older_name_of_response(tmp_path: Path, written: str, meant: tuple[str, ...]) -> None:
+    config = load(_file(tmp_path, f"session: {{extra_signals: {written}}}\n"), {})
+    assert extra_signals(config) == meant
 
 
 def test_durations_are_seconds_and_sizes_bytes() -> None:

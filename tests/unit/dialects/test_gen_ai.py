@@ -487,6 +487,9 @@ def test_tool_names_hints_and_provider_tools() -> None:
     hinted = [{"name": "f", "annotations": {"readOnlyHint": True}}, {"type": "web_search"}, {"description": "no name"}]
     found = read({**CHAT, "gen_ai.tool.definitions": hinted}).tools
     assert found == (ToolDefinition("f", read_only=True), ToolDefinition("web_search"))
+    destructive = [{"name": "f", "annotations": {"destructiveHint": True}}, {"name": "g", "destructiveHint": False}]
+    found = read({**CHAT, "gen_ai.tool.definitions": destructive}).tools
+    assert found == (ToolDefinition("f", read_only=False), ToolDefinition("g"))
 
 
 # --- the rest --------------------------------------------------------------------------------------------------------

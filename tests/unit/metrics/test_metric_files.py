@@ -21,6 +21,7 @@ from pandaeval_collector.metrics.session.agent_consistency import METRIC as CONS
 from pandaeval_collector.metrics.session.agent_reliability import METRIC as RELIABILITY
 from pandaeval_collector.metrics.trace.coherence import METRIC as COHERENCE
 from pandaeval_collector.metrics.trace.loop_detection import METRIC as LOOP
+from pandaeval_collector.metrics.trace.response import METRIC as RESPONSE
 from pandaeval_collector.score import Assumed, Score, Unscored
 from pandaeval_collector.stats.tokens import content_tokens
 
@@ -65,8 +66,9 @@ class TestCoherence:
         ("turn", "facts", "why"),
         [
             (Turn(None, None), {}, "no_content"),
-            (Turn("question", None), {"ends_in_tool_call": True}, "no_content"),
-            (Turn("question", ""), {"error": "boom"}, "no_content"),
+            (Turn("question", None), {}, "no_content"),
+            (Turn("question", ""), {}, "no_content"),
+            (Turn("question", "<|im_end|>"), {}, "no_content"),
             (Turn("question", "…"), {}, "no_content"),
             (Turn(None, "answer", media_only=True), {}, "no_content"),
             (Turn("question", "answer"), {"trigger": Trigger.SPAN_LIMIT, "complete": False}, "incomplete_trace"),
@@ -77,8 +79,19 @@ class TestCoherence:
         assert isinstance(found, Unscored)
         assert found.why == why
 
-    def test_a_captured_empty_side_is_assumed(self) -> None:
-        found = self.ask(trace(Turn("question", "")))
+    @pytest.mark.parametrize(
+        ("turn", "facts"),
+        [
+            (Turn("question", None), {"ends_in_tool_call": True}),
+            (Turn("question", ""), {"error": "boom"}),
+            (Turn("question", None), {"error": "boom"}),
+        ],
+    )
+    def test_a_run_without_an_answer_is_none_of_its_business(self, turn: Turn, facts: dict[str, object]) -> None:
+        assert self.ask(trace(turn, **facts)) is None
+
+    def test_an_answer_to_nothing_is_assumed(self) -> None:
+        found = self.ask(trace(Turn("", "answer")))
         assert isinstance(found, Assumed)
         assert found.metadata["note"]
 
@@ -108,7 +121,16 @@ class TestLoopDetection:
 
     def test_the_first_answer_repeats_nothing(self) -> None:
         assert isinstance(self.ask(trace(Turn("question", "answer"))), Assumed)
-        assert isinstance(self.ask(trace(Turn("question", "")), self.before("answer")), Assumed)
+
+    @pytest.mark.parametrize("answer", ["", " ...", "###STOP###"])
+    def test_of_silence_there_is_nothing_to_say(self, answer: str) -> None:
+        found = self.ask(trace(Turn("question", answer)), self.before("answer"))
+        assert isinstance(found, Unscored)
+        assert found.why == "no_content"
+
+    def test_a_run_that_failed_has_no_answer(self) -> None:
+        assert self.ask(trace(Turn("question", None), error="boom"), self.before("answer")) is None
+        assert self.ask(trace(Turn("question", None), ends_in_tool_call=True), self.before("answer")) is None
 
     def test_not_captured_is_not_empty(self) -> None:
         found = self.ask(trace(Turn("question", None)), self.before("answer"))
@@ -136,6 +158,46 @@ BLANK = SessionSignal("unscored", None, "no_content")
 ASSUMED = SessionSignal("assumed")
 
 
+class TestResponse:
+    def ask(self, subject: Trace) -> object:
+        return RESPONSE.evaluate(subject, TraceContext(TEXTS, 0.5))
+
+    def test_an_answer(self) -> None:
+        found = self.ask(trace(Turn("question", "answer")))
+        assert isinstance(found, Score)
+        assert (found.value, found.label, found.failed) == (1.0, None, False)
+
+    @pytest.mark.parametrize(
+        ("answer", "facts", "label"),
+        [
+            ("", {}, "empty_answer"),
+            ("<|endoftext|>", {}, "control_token"),
+            (None, {"error": "boom"}, "error"),
+            ("answer", {"error": "boom"}, "error"),
+        ],
+    )
+    def test_a_bad_end_is_a_failure_with_a_label(
+        self, answer: str | None, facts: dict[str, object], label: str
+    ) -> None:
+        found = self.ask(trace(Turn("question", answer), **facts))
+        assert isinstance(found, Score)
+        assert (found.value, found.label, found.failed) == (0.0, label, True)
+        assert found.span_ids
+
+    @pytest.mark.parametrize(
+        ("turn", "facts", "why"),
+        [
+            (Turn("question", None), {}, "no_content"),
+            (Turn("question", "answer"), {"complete": False, "trigger": Trigger.IDLE}, "incomplete_trace"),
+            (Turn("question", "answer"), {"complete": False, "trigger": Trigger.SHUTDOWN}, "incomplete_trace"),
+        ],
+    )
+    def test_without_evidence_there_is_no_score(self, turn: Turn, facts: dict[str, object], why: str) -> None:
+        found = self.ask(trace(turn, **facts))
+        assert isinstance(found, Unscored)
+        assert found.why == why
+
+
 class TestSessions:
     def ask(self, *traces: TraceSummary, enabled: tuple[str, ...] = ("coherence", "loop_detection")) -> object:
         context = SessionContext(0.5, frozenset(enabled), {}, ("error", "tool_loop"))
@@ -153,6 +215,32 @@ class TestSessions:
         found = self.ask(summary(coherence=SCORED), summary(crashed=True, coherence=BLANK))
         assert isinstance(found, Score)
         assert found.value == 0.0
+
+    @pytest.mark.parametrize("name", ["response", "error"])
+    def test_how_a_run_ended_counts_under_both_names(self, name: str) -> None:
+        context = SessionContext(0.5, frozenset({"coherence"}), {}, (name,))
+        view = SessionView("s", (summary(coherence=SCORED), summary(response=SessionSignal("scored", 0.4))))
+        found = RELIABILITY.evaluate(view, context)
+        assert isinstance(found, Score)
+        assert found.value == pytest.approx(0.4)
+        assert f"max risk 0.60 ({name}) in trace 2" in found.reason
+
+    def test_a_run_that_ended_well_is_no_signal(self) -> None:
+        found = self.ask(summary(coherence=SCORED), summary(response=SessionSignal("scored", 1.0), coherence=BLANK))
+        assert isinstance(found, Score)
+        assert found.metadata["traces_evaluated"] == 1
+
+    def test_a_crash_whose_root_never_came_counts(self) -> None:
+        lost = SessionSignal("unscored", None, "incomplete_trace")
+        found = self.ask(summary(coherence=SCORED), summary(crashed=True, response=lost))
+        assert isinstance(found, Score)
+        assert found.value == 0.0
+
+    def test_how_runs_ended_can_be_left_out(self) -> None:
+        view = SessionView("s", (summary(coherence=SCORED), summary(response=SessionSignal("scored", 0.0))))
+        found = RELIABILITY.evaluate(view, SessionContext(0.5, frozenset({"coherence"}), {}, ()))
+        assert isinstance(found, Score)
+        assert found.value == pytest.approx(0.9)
 
     def test_missing_judgements_are_not_good_ones(self) -> None:
         found = self.ask(summary(coherence=SCORED), summary(coherence=LOST), summary(coherence=LOST))

@@ -104,6 +104,7 @@ class TestExtraSignals:
 
     def test_they_can_be_left_out(self) -> None:
         assert agent_reliability([{"confidence": 0.9, "error": 0.0}], extra_signals=()).score == near(0.9)
+        assert agent_reliability([{"confidence": 0.9, "response": 0.4}]).score == near(0.4)
 
     def test_an_unknown_one_is_refused(self) -> None:
         with pytest.raises(ValueError, match="crash"):

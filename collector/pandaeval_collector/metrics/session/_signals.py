@@ -24,18 +24,28 @@ class Coverage:
 
 
 def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]:
-    """The scored signals of a trace, and ours of a crash or an in-trace loop where they are switched on."""
+    """The scored signals of a trace, and ours of how the run ended and of loops in it where they are switched on."""
     found = {
         kind: signal.value
         for kind in KINDS
         if (signal := trace.signals.get(kind)) is not None and signal.outcome == "scored" and signal.value is not None
     }
-    if "error" in context.extra_signals and trace.crashed:
-        found["error"] = 0.0
+    ended = "response" if "response" in context.extra_signals else "error"  # its older name
+    if ended in context.extra_signals and (value := _ending(trace)) is not None:
+        found[ended] = value
     loop = trace.signals.get("tool_loop")
     if "tool_loop" in context.extra_signals and loop is not None and loop.value is not None and loop.value < 1.0:
         found["tool_loop"] = loop.value
     return found
+
+
+def _ending(trace: TraceSummary) -> float | None:
+    """How the run ended, if not well. A crash that ``response`` gives no score to (its root span never came, or the
+    metric is switched off) is one all the same: without it the session would look better than it was."""
+    response = trace.signals.get("response")
+    if response is None or response.value is None:
+        return 0.0 if trace.crashed else None
+    return response.value if response.value < 1.0 else None
 
 
 def coverage(session: SessionView, context: SessionContext) -> Coverage:

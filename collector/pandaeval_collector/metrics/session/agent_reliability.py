@@ -1,9 +1,9 @@
 """Did the agent ever fail badly in this session?
 
 Per trace the greatest weighted risk (1 - signal) of confidence, repetition, tool choice and topic, and of our own
-two: a crash without an answer, and a loop of tool calls; over the session 0.9 × the mean of the worst 15 % + 0.1 × the
-worst. It does not average good traces against a bad one. Yet the tail is relative: one catastrophe among 14 to 20
-traces still scores 0.60, so read ``max_risk`` and the flagged traces too.
+two: a run that did not end well (``response``), and a loop of tool calls; over the session 0.9 × the mean of the worst
+15 % + 0.1 × the worst. It does not average good traces against a bad one. Yet the tail is relative: one catastrophe
+among 14 to 20 traces still scores 0.60, so read ``max_risk`` and the flagged traces too.
 
 Source: PandaProbe, session metrics, *Agent Reliability*.
 """

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.judge.neutral import elided, visible
 from pandaeval_collector.judge.redact import redact, redact_value
 from pandaeval_collector.score import Unscored, Why
+from pandaeval_collector.untrusted.silence import says_something as has_content
 from pandaeval_otel.model import Kind, Reasoning, Text, ToolCall, ToolRequest, Trace
 
 _MAX_TEXT = 2000
@@ -48,13 +48,13 @@ def answered(trace: Trace) -> bool:
 
 
 def says_something(text: str | None) -> bool:
-    """Whether a text says anything: nothing, punctuation alone (letters, digits and pictographs are what counts), and
-    the bare opening of an answer that never comes say nothing. Such texts make some judges answer "all is well"."""
+    """Whether a text says anything: nothing, punctuation alone (letters, digits and pictographs are what counts), a
+    token of control and the bare opening of an answer that never comes say nothing. Such texts make some judges answer
+    "all is well"."""
     seen = visible(text or "")
-    said = any(sign.isalnum() or unicodedata.category(sign) == "So" for sign in seen[:_OPENING])
     if len(seen) > _OPENING:
-        return said or says_something(seen[_OPENING:])
-    return said and _bare(seen) not in _OPENINGS
+        return has_content(seen)
+    return has_content(seen) and _bare(seen) not in _OPENINGS
 
 
 def _bare(text: str) -> str:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_collector.metrics.trace._facts import crashed
+from pandaeval_collector.rules._failures import failed
+from pandaeval_collector.rules.tool_loop import tool_loop
 from pandaeval_collector.score import Score
-from pandaeval_collector.tool_loops._canonical import failed
-from pandaeval_collector.tool_loops.tool_loop import tool_loop
 from pandaeval_otel.model import ToolCall, Trace
 
 LEFT_UNDONE = 0.49

@@ -15,22 +15,27 @@ from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.stats import loop_detection
 from pandaeval_collector.stats.loops import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.stats.tokens import STOPWORDS_VERSION
+from pandaeval_collector.untrusted.silence import says_something
 from pandaeval_otel.model import Trace
 
 
 def _texts(trace: Trace) -> list[str]:
     # A trace without a session is compared once another one goes on from its response.
-    return [plain(trace.output)] if trace.output and (trace.session_id or trace.responses) else []
+    if not (trace.output and (trace.session_id or trace.responses)):
+        return []
+    return [plain(trace.output)] if says_something(trace.output) else []
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if trace.session_id is None:
         return None
+    if trace.output is None and (trace.error is not None or trace.ends_in_tool_call):
+        return None  # there is no answer, and ``response`` says so
     if trace.output is None:
         return Unscored(Why.NO_CONTENT, "no answer was captured to compare with earlier ones")
     metadata: dict[str, object] = {"window_size": WINDOW, "max_hybrid": 0.0, "comparisons": []}
-    if not trace.output.strip():
-        return Assumed("the answer is empty: nothing is repeated", metadata)
+    if not says_something(trace.output):
+        return Unscored(Why.NO_CONTENT, "the answer says nothing: there is nothing to compare")
     if not context.earlier:
         return Assumed("there is no earlier answer in this session", metadata)
     text = plain(trace.output)
@@ -59,7 +64,7 @@ METRIC = Metric(
     level="trace",
     name="loop_detection",
     kind="embedding",
-    version="1",
+    version="2",
     threshold=0.5,
     question="Does the agent say again what it said earlier in the session?",
     needs="answer text, session id",

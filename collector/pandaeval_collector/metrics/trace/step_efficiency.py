@@ -19,8 +19,8 @@ from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.metrics.trace._facts import NOTHING_TOLD, answered, has_steps, told
 from pandaeval_collector.metrics.trace._limits import efficiency_limit
 from pandaeval_collector.metrics.trace._task import TASK, task_of
+from pandaeval_collector.rules.tool_loop import tool_loop
 from pandaeval_collector.score import Finding, Unscored, Why
-from pandaeval_collector.tool_loops.tool_loop import tool_loop
 from pandaeval_otel.model import Trace
 
 

@@ -1,9 +1,10 @@
 """Is the agent going round in circles inside one trace?
 
-1 - wasted tool calls / tool calls, found by code alone: same tool, equivalent arguments, nothing new in the answer and
-nothing changed in between (:mod:`pandaeval_collector.tool_loops.tool_loop` has the rules). A cycle of three rounds or
-more fails whatever the ratio. It does not judge whether the tools were the right ones, and polling, pagination, retries
-with back-off and checks after a repair step are no loops.
+1 - wasted tool calls / tool calls, found by code alone: same tool, equivalent arguments (or the same asked for in
+other words), nothing new in the answer and nothing changed in between (:mod:`pandaeval_collector.rules.tool_loop` has
+the rules). A cycle of three rounds or more fails whatever the ratio. Of a code agent without tool calls, the code that
+it wrote counts. It does not judge whether the tools were the right ones, and polling, pagination, batches, retries with
+back-off and checks after a repair step are no loops.
 
 Ours; PandaProbe's loop detection looks across traces only.
 """
@@ -14,8 +15,8 @@ from dataclasses import asdict
 from typing import Any
 
 from pandaeval_collector.metric import Metric, TraceContext
+from pandaeval_collector.rules.tool_loop import LoopCycle, ToolLoop, tool_loop
 from pandaeval_collector.score import Finding, Score
-from pandaeval_collector.tool_loops.tool_loop import LoopCycle, ToolLoop, tool_loop
 from pandaeval_otel.model import Trace
 
 _MAX_CYCLES, _MAX_SPANS = 20, 100
@@ -64,7 +65,7 @@ METRIC = Metric(
     level="trace",
     name="tool_loop",
     kind="code",
-    version="1",
+    version="2",
     threshold=0.5,
     question="Is the agent going round in circles inside one trace?",
     needs="tool calls",

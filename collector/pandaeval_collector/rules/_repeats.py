@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_collector.tool_loops._canonical import bare, failed, same_answer
-from pandaeval_collector.tool_loops._verbs import Nature, is_stepwise
+from pandaeval_collector.rules._canonical import bare, same_answer
+from pandaeval_collector.rules._failures import failed
+from pandaeval_collector.rules._verbs import Nature, is_stepwise
 from pandaeval_otel.model import ToolCall
 
 POLL_WAIT_S = 2.0
@@ -19,8 +20,8 @@ GROWTH = 1.5
 LEAST_GROWING_S = 0.25
 """After failed calls, waits that grow by this factor from one to the next are a back-off, from this length on."""
 CAUTIOUS_ROUNDS = 3
-"""Where repetition is weak evidence (no result captured, a call that may change something, a call that failed), it
-takes this many equal calls in a row until the later ones count."""
+"""Where repetition is weak evidence (no result captured, a call that may change something, a call that failed, one
+in other words), it takes this many equal calls in a row until the later ones count."""
 
 
 @dataclass(slots=True)
@@ -29,7 +30,9 @@ class Step:
     arguments; ``None`` when the arguments are not known. ``turn`` and ``visit`` count user turns and changes of the
     acting agent. ``idle_s``: seconds since the call before in which nothing worked; ``idle_known`` tells whether the
     trace shows that, or only that no other call was made. ``news``: its answer was not known before, as far as can be
-    told. ``wasted``: a repetition. ``asked_by``: the model call that asked for it, where it is known by that alone."""
+    told. ``wasted``: a repetition. ``asked_by``: the model call that asked for it, where it is known by that alone.
+    ``stale``: all that it brought had been seen before, asked for in other words; then ``signature`` is that of the
+    first such call. ``delegates``: another agent worked inside it."""
 
     call: ToolCall
     nature: Nature
@@ -41,6 +44,8 @@ class Step:
     idle_known: bool = True
     news: bool = True
     wasted: bool = False
+    stale: bool = False
+    delegates: bool = False
 
 
 @dataclass(slots=True)
@@ -97,7 +102,7 @@ class _Marker:
             self._chains[signature] = _Chain(index, self._state)
             return
         before = self._steps[chain.last]
-        same = same_answer(before.call, step.call)
+        same = True if step.stale else same_answer(before.call, step.call)
         step.news = same is False or (same is None and step.nature is Nature.CHANGING)
         if same is False:
             _forgive(chain)  # the answer changed in the end, so the calls before were waiting for that
@@ -113,7 +118,8 @@ class _Marker:
         else:
             chain.last = index
             chain.length += 1
-            _extend(chain, step, cautious=same is None or step.nature is Nature.CHANGING or failed(step.call))
+            weak = same is None or step.stale or step.nature is Nature.CHANGING or failed(step.call)
+            _extend(chain, step, cautious=weak)
 
     def _may_repeat(self, chain: _Chain, before: Step, step: Step, same: bool | None) -> bool:
         if same is None and step.nature is Nature.CHANGING:

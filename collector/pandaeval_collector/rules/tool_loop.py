@@ -1,38 +1,45 @@
 """Is an agent going round in circles inside one trace?
 
 Found by code alone, from what tools were asked and what they answered. Repetition is a loop only if the same agent
-calls the same tool with equivalent arguments, the answer brings nothing new, and nothing that may have changed the
-state of things happened in between (nor a new user message). So none of these is a loop:
+calls the same tool with equivalent arguments, or asks for the same in other words, the answer brings nothing new (ids,
+times, counters, costs and order apart), and nothing that may have changed the state of things happened in between (nor
+a new user message). So none of these is a loop:
 
 - polling: the answer changes in the end (which forgives the calls before it), a waiting tool lies between, or nothing
   at all happened for 2 s (10 s where the trace shows no model calls or tool times, because a model may have been
   thinking);
 - a retry after an error with back-off: 1 s of idle time, or waits that grow by half each time;
-- pagination: an argument advances, so the arguments are not equivalent;
+- pagination and batches: an argument advances, so the arguments are not equivalent, and only free text counts as other
+  words: another number, date or name asks for another thing;
 - checking again after each repair step: the step between may have changed something;
 - the same call twice at the same time, or by two agents, also two of one name that were each started as a tool: the
   answer to the one was not known to the other.
 
-A call reads if its definition has ``readOnlyHint`` or its name starts with a read verb; everything else may change
-something. For what is weaker evidence, only the third equal call in a row counts (and the second with it): a changing
-call with the same answer each time and no news in between (a stepwise one, such as scroll or next, only if its answer
-is more than "ok"), a call that failed (one retry at once is common sense), and reading calls of which no result was
-captured. Calls whose arguments were not captured are never
-compared. Answers in a model's free words (an agent used as a tool) hardly ever repeat, so such loops are not seen.
+A call changes something only on evidence: its definition says so, or its name holds a write verb; else it reads. For
+what is weaker evidence, only the third equal call in a row counts (and the second with it): a changing call with the
+same answer each time and no news in between (a stepwise one, such as scroll or next, only if its answer is more than
+"ok"), a call that failed (one retry at once is common sense), one in other words, and reading calls of which no result
+was captured. Calls whose arguments were not captured are never compared. Code that a model writes is a call of its
+statements, in traces without tool calls. Agents that give each other the same task, handing over or as tools inside
+each other, go round in circles if none of them says or finds anything new; answers of an agent in ever new words hardly
+repeat, so such loops are not seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from pandaeval_collector.tool_loops._canonical import canonical_arguments, rough_arguments
-from pandaeval_collector.tool_loops._cycles import Cycle, find_cycles
-from pandaeval_collector.tool_loops._lineage import contexts
-from pandaeval_collector.tool_loops._ping_pong import PingPong, Visits, find_ping_pong
-from pandaeval_collector.tool_loops._repeats import Step, mark_repeats
-from pandaeval_collector.tool_loops._timeline import Timeline, merged
-from pandaeval_collector.tool_loops._verbs import nature
+from pandaeval_collector.rules._canonical import canonical_arguments, defaults_of, rough_arguments
+from pandaeval_collector.rules._code_runs import code_runs
+from pandaeval_collector.rules._cycles import Cycle, find_cycles
+from pandaeval_collector.rules._lineage import contexts, delegating
+from pandaeval_collector.rules._ping_pong import PingPong, Visits, find_ping_pong
+from pandaeval_collector.rules._repeats import Step, mark_repeats
+from pandaeval_collector.rules._rewording import LEAST_CALLS, free_text, mark_rewordings
+from pandaeval_collector.rules._timeline import Timeline, merged
+from pandaeval_collector.rules._verbs import Nature, nature
 from pandaeval_otel.model import Kind, ToolCall, ToolDefinition, Trace
 
 LOOPING_ROUNDS = 3
@@ -91,11 +98,14 @@ def tool_loop(trace: Trace) -> ToolLoop:
 
     Never raises, whatever the arguments and results hold. O(n log n) in spans and calls; safe on any thread.
     """
+    if not trace.tool_calls and len(trace.spans) >= LOOPING_ROUNDS and (written := code_runs(trace)):
+        trace = replace(trace, tool_calls=written)
     if not _may_loop(trace):
         return ToolLoop(len(trace.tool_calls))
     visits = Visits(trace)
     timeline = Timeline(trace)
     steps = _steps(trace, timeline, visits)
+    mark_rewordings(steps)
     mark_repeats(steps)
     cycles = find_cycles(steps)
     rallies = find_ping_pong(visits.all, steps)
@@ -119,9 +129,21 @@ def _may_loop(trace: Trace) -> bool:
     if len({span.agent_name for span in trace.spans if span.agent_name}) > 1:
         return True
     calls = trace.tool_calls
-    if len({(call.name, rough_arguments(call.arguments)) for call in calls}) == len(calls):
+    if len({call.name for call in calls}) == len(calls):
         return False
-    return len({(call.name, canonical_arguments(call.arguments)) for call in calls}) < len(calls)
+    defaults = {tool.name: found for tool in trace.tools if (found := defaults_of(tool)) is not None}
+    if not defaults and len({(call.name, rough_arguments(call.arguments)) for call in calls}) == len(calls):
+        return _may_reword(calls)
+    spelled = {(call.name, canonical_arguments(call.arguments, defaults.get(call.name))) for call in calls}
+    return len(spelled) < len(calls) or _may_reword(calls)
+
+
+def _may_reword(calls: Sequence[ToolCall]) -> bool:
+    asked: dict[str, int] = {}
+    for call in calls:
+        if call.has_result and nature(call.name) is not Nature.CHANGING and free_text(call.arguments):
+            asked[call.name] = asked.get(call.name, 0) + 1
+    return max(asked.values(), default=0) >= LEAST_CALLS
 
 
 def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
@@ -129,6 +151,8 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
     for tool in trace.tools:
         tools.setdefault(tool.name, tool)
     inside = contexts(trace.spans)
+    given_on = delegating(trace.spans)
+    defaults = {name: found for name, tool in tools.items() if (found := defaults_of(tool)) is not None}
     asked_in = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
     steps = []
     before: ToolCall | None = None
@@ -136,10 +160,11 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
         step = Step(
             call=call,
             nature=nature(call.name, tools[call.name].read_only if call.name in tools else None),
-            signature=_signature(call, tools, inside.get(call.span_id, "")),
+            signature=_signature(call, tools, inside.get(call.span_id, ""), defaults.get(call.name)),
             turn=timeline.turn(call),
             visit=visits.of(call),
             # What an input tells of earlier calls is placed at its start; then they were not asked for together.
+            delegates=call.span_id in given_on,
             asked_by=call.span_id if asked_in.get(call.span_id, call.start_ns) < call.start_ns else "",
         )
         if before is not None:
@@ -149,10 +174,12 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
     return steps
 
 
-def _signature(call: ToolCall, tools: Mapping[str, ToolDefinition], inside: str) -> str | None:
+def _signature(
+    call: ToolCall, tools: Mapping[str, ToolDefinition], inside: str, defaults: Mapping[str, Any] | None
+) -> str | None:
     if not call.has_arguments and not _takes_none(tools.get(call.name)):
         return None
-    arguments = canonical_arguments(call.arguments)
+    arguments = canonical_arguments(call.arguments, defaults)
     return None if arguments is None else f"{inside}\0{call.agent}\0{call.name}\0{arguments}"
 
 

@@ -6,9 +6,10 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_collector.tool_loops._lineage import agents
-from pandaeval_collector.tool_loops._repeats import Step
-from pandaeval_collector.tool_loops._verbs import Nature
+from pandaeval_collector.rules._canonical import canonical_arguments
+from pandaeval_collector.rules._lineage import agents
+from pandaeval_collector.rules._repeats import Step
+from pandaeval_collector.rules._verbs import Nature
 from pandaeval_otel.model import Kind, Reasoning, Span, Text, ToolCall, ToolRequest, ToolResponse, Trace
 
 _ACTING = frozenset({Kind.AGENT, Kind.LLM, Kind.TOOL})
@@ -87,8 +88,17 @@ def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[PingP
 
 
 def _idle_visits(visits: Sequence[Visit], steps: Sequence[Step]) -> list[bool]:
-    working = {step.visit for step in steps if step.news and step.nature in (Nature.READING, Nature.CHANGING)}
-    handing = {step.visit for step in steps if step.nature is Nature.HAND_OVER and step.signature is not None}
+    repeated = _repeated_delegations(steps)
+    working = {
+        step.visit
+        for index, step in enumerate(steps)
+        if step.news and step.nature in (Nature.READING, Nature.CHANGING) and index not in repeated
+    }
+    handing = {
+        step.visit
+        for index, step in enumerate(steps)
+        if step.signature is not None and (step.nature is Nature.HAND_OVER or index in repeated)
+    }
     said: set[tuple[str, str]] = set()
     idle = []
     for number, visit in enumerate(visits):
@@ -97,6 +107,21 @@ def _idle_visits(visits: Sequence[Visit], steps: Sequence[Step]) -> list[bool]:
         after = number == 0 or visits[number - 1].end_ns <= visit.start_ns
         idle.append(known and nothing_said and after and number not in working)
     return idle
+
+
+def _repeated_delegations(steps: Sequence[Step]) -> set[int]:
+    """Indexes of calls that give another agent a task which was given in the same words before, however deep inside
+    each other: what comes of them is the other agent's news, or none."""
+    given: set[tuple[str, str | None]] = set()
+    found: set[int] = set()
+    for index, step in enumerate(steps):
+        if not step.delegates:
+            continue
+        task = (step.call.name, canonical_arguments(step.call.arguments))
+        if task in given and task[1] is not None:
+            found.add(index)
+        given.add(task)
+    return found
 
 
 def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
@@ -114,7 +139,9 @@ def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
 
 def _ping_pong(visits: Sequence[Visit], steps: Sequence[Step], first: int, end: int) -> PingPong:
     members = [
-        index for index, step in enumerate(steps) if step.nature is Nature.HAND_OVER and first <= step.visit < end
+        index
+        for index, step in enumerate(steps)
+        if (step.nature is Nature.HAND_OVER or step.delegates) and first <= step.visit < end
     ]
     wasted = tuple(index for index in members[1:] if steps[index].visit >= first + 2)
     return PingPong((end - first) // 2, tuple(visits[first:end]), tuple(members), wasted)

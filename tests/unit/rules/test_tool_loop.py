@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pandaeval_collector.tool_loops._verbs import Nature, nature
-from pandaeval_collector.tool_loops.tool_loop import ToolLoop, tool_loop
+from pandaeval_collector.rules._verbs import Nature, nature
+from pandaeval_collector.rules.tool_loop import ToolLoop, tool_loop
 
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, ToolDefinition, Trace, Turn, Usage
 
@@ -162,6 +162,12 @@ class TestEquivalentArguments:
             ({"a": {"nonce": 1, "b": 2}}, {"a": {"nonce": 3, "b": 2}}),
             ({"a": 1, "Idempotency-Key": "x"}, {"a": 1, "Idempotency-Key": "y"}),
             ({}, None),
+            ({}, {"": ""}),
+            ({}, "{}"),
+            ("null", {"": {}}),
+            ({"filter": {}}, {"filter": None, "tags": []}),
+            ({"a": 1, "b": ""}, {"a": 1}),
+            ({"code": "x = 1\nprint(x)"}, {"code": "# again\nx = 1  \n\nprint(x)\n"}),
             ("plain text", "plain text"),
         ],
     )
@@ -177,11 +183,26 @@ class TestEquivalentArguments:
             ({"a": True}, {"a": 1}),
             ({"request_id": "x"}, {"request_id": "y"}),  # then the id is what is asked for
             ({"q": "shoes", "page": 1}, {"q": "shoes", "page": 2}),
+            ({"q": 0}, {}),
+            ({"q": False}, {}),
+            ({"code": "x = 1"}, {"code": "x = 2"}),
+            ({"code": "if x:\n  a()\nb()"}, {"code": "if x:\n  a()\n  b()"}),
             ({"q": "shoes", "cursor": "a"}, {"q": "shoes", "cursor": "b"}),
         ],
     )
     def test_different(self, one: Any, other: Any) -> None:
         assert Run().call("get_line", one, "r").call("get_line", other, "r").found().wasted_calls == 0
+
+    def test_defaults_of_the_definition_go_without_saying(self) -> None:
+        schema = {"type": "object", "properties": {"q": {"type": "string"}, "limit": {"default": 10}}}
+        tool = ToolDefinition("list_lines", parameters=schema)
+        for limit, wasted in ((10, 1), (10.0, 1), (20, 0)):
+            run = (
+                Run(tools=(tool,))
+                .call("list_lines", {"q": "a"}, "r")
+                .call("list_lines", {"q": "a", "limit": limit}, "r")
+            )
+            assert run.found().wasted_calls == wasted, limit
 
     def test_another_tool(self) -> None:
         assert Run().call("get_line", ID, "r").call("get_plan", ID, "r").found().wasted_calls == 0
@@ -214,6 +235,13 @@ class TestNothingNew:
             ('{"status": "ok", "request_id": "a"}', '{"status": "ok", "request_id": "b"}'),
             (None, None),
             ([], []),
+            ({"rows": ["a", "b"]}, {"rows": ["b", "a"]}),
+            ('{"rows": [{"x": 1}, {"x": 2}]}', '{"rows": [{"x": 2}, {"x": 1}]}'),
+            ({"status": "ok", "meta": {"updated_at": 1}}, {"status": "ok", "meta": {"updated_at": 2}}),
+            ({"status": "ok", "id": "a"}, {"status": "ok", "id": "b"}),
+            ({"status": "ok", "attempt": 1}, {"status": "ok", "attempt": 2}),
+            ({"status": "ok", "cost_usd": 0.1, "latency_ms": 5}, {"status": "ok", "cost_usd": 0.2, "latency_ms": 9}),
+            ("no line found at 2026-05-01T10:00:01Z", "no line found at 2026-05-01T10:00:09Z"),
         ],
     )
     def test_the_same_answer(self, one: Any, other: Any) -> None:
@@ -223,6 +251,12 @@ class TestNothingNew:
         ("one", "other"),
         [
             ({"progress": 10}, {"progress": 20}),
+            ({"rows": ["a", "b"]}, {"rows": ["a", "b", "c"]}),
+            ({"rows": [1, 1]}, {"rows": [1]}),
+            ({"status": "ok", "attempt": 1}, {"status": "done", "attempt": 2}),
+            ({"id": "a"}, {"id": "b"}),  # then the id is what was asked for
+            ("2026-05-01T10:00:01Z", "2026-05-01T10:00:09Z"),
+            ("one\ntwo", "one\nthree"),
             ({"timestamp": 1}, {"timestamp": 2}),  # the time is what was asked for
             ({"item": {"timestamp": 1}}, {"item": {"timestamp": 2}}),
             ("job 1234567890", "job 1234567891"),
@@ -249,6 +283,104 @@ class TestNothingNew:
 
     def test_changing_calls_without_captured_results_do_not(self) -> None:
         assert times(10, "update_line", ID).wasted_calls == 0
+
+
+class TestOtherWords:
+    """The same asked for in other words, three times over."""
+
+    def found(self, *queries: str, results: Any = None, name: str = "search_web", **more: Any) -> ToolLoop:
+        run = Run()
+        for number, query in enumerate(queries):
+            answer = results[number] if results is not None else {"hits": ["Ferries to Oslo run in summer only."]}
+            run.call(name, {"query": query, **more}, answer)
+        return run.found()
+
+    def test_that_brings_nothing_new(self) -> None:
+        found = self.found(
+            "winter ferry from Kiel to Oslo", "ferries Kiel Oslo in winter", "Kiel Oslo ferry winter times"
+        )
+        assert (found.wasted_calls, found.looping, found.cycles[0].rounds) == (2, True, 3)
+
+    def test_once_is_common_sense(self) -> None:
+        assert self.found("ferry to Oslo", "ferries Oslo").wasted_calls == 0
+
+    def test_part_of_what_was_known_is_nothing_new(self) -> None:
+        results = [{"hits": ["a b c", "d e f"]}, {"hits": ["d e f"]}, {"hits": ["a b c"]}]
+        assert self.found("ferry to Oslo", "Oslo ferry", "a ferry Oslo", results=results).looping
+
+    def test_nothing_found_again_and_again(self) -> None:
+        queries = ("ferry from Kiel to Oslo", "ferries Kiel to Oslo", "the Kiel Oslo ferry")
+        assert self.found(*queries, results=[{"hits": []}] * 3).looping
+
+    def test_new_results_are_progress(self) -> None:
+        results = [{"hits": [f"page {number} about ferries"]} for number in range(3)]
+        assert self.found("ferry to Oslo", "Oslo ferry", "ferries Oslo", results=results).wasted_calls == 0
+
+    @pytest.mark.parametrize(
+        "queries",
+        [
+            ("ferry from Kiel to Oslo", "ferry from Kiel to Bergen", "ferry from Kiel to Gdynia"),
+            ("invoice number 7", "invoice number 8", "invoice number 9"),
+            ("opening hours library", "bus stop nearby", "dentist phone number"),
+            ("Oslo", "Bergen", "Kiel"),
+        ],
+    )
+    def test_another_thing_is_asked_for(self, queries: tuple[str, ...]) -> None:
+        assert self.found(*queries, results=[{"hits": []}] * 3).wasted_calls == 0
+
+    def test_another_page_too(self) -> None:
+        run = Run()
+        for page in range(4):
+            run.call("search_web", {"query": f"ferry to Oslo{' please' * (page % 2)}", "page": page}, {"hits": []})
+        assert run.found().wasted_calls == 0
+
+    def test_what_changed_in_between_is_a_reason(self) -> None:
+        run = Run()
+        for query in ("ferry to Oslo", "Oslo ferry", "ferries Oslo", "Oslo ferries"):
+            run.call("search_web", {"query": query}, {"hits": []}).call("update_index", {"for": query}, "done")
+        assert run.found().wasted_calls == 0
+
+    def test_of_a_tool_that_changes_something_they_are_other_things(self) -> None:
+        assert self.found("call mum at noon", "call mum noon", "mum call noon", name="add_reminder").wasted_calls == 0
+
+
+class TestCode:
+    def agent(self, *steps: tuple[str, str]) -> ToolLoop:
+        """An agent that writes code and is shown what came of it, without any tool span."""
+        spans = []
+        seen: tuple[Message, ...] = (Message("user", (Text("How many?"),)),)
+        for number, (code, observed) in enumerate([*steps, ("final_answer(4)", "")]):
+            start = number * SECOND
+            output = (Message("assistant", (Text(f"Let me see.\n```python\n{code}\n```"),)),)
+            spans.append(
+                Span("t", f"m{number}", "", "chat", Kind.LLM, start, start + SECOND // 2, input=seen, output=output)
+            )
+            seen = (Message("user", (Text(f"Observation:\n{observed}"),)),)
+        return tool_loop(Trace("t", tuple(spans), "m0"))
+
+    def test_the_same_statements_and_the_same_observation(self) -> None:
+        found = self.agent(("print(rows)", "[]"), ("# once more\nprint(rows)", "[]"), ("print(rows)\n", "[]"))
+        assert (found.calls, found.wasted_calls, found.looping) == (3, 2, True)
+        assert found.cycles[0].span_ids == ("m0", "m1", "m2")
+
+    def test_another_observation(self) -> None:
+        assert self.agent(("print(x)", "1"), ("print(x)", "2"), ("print(x)", "3")).wasted_calls == 0
+
+    def test_other_statements(self) -> None:
+        assert self.agent(("print(a)", "1"), ("print(b)", "1"), ("print(c)", "1")).wasted_calls == 0
+
+    def test_code_that_nobody_ran_is_text(self) -> None:
+        said = (Message("assistant", (Text("```python\nprint(1)\n```"),)),)
+        asked = (Message("user", (Text("Again, please."),)),)
+        spans = [Span("t", f"m{n}", "", "chat", Kind.LLM, n, n + 1, input=asked, output=said) for n in range(5)]
+        assert tool_loop(Trace("t", tuple(spans), "m0")).calls == 0
+
+    def test_an_interpreter_as_a_tool(self) -> None:
+        assert times(3, "python_interpreter", {"code": "print(rows)"}, "[]").looping
+        run = Run()
+        for number in range(3):
+            run.call("python_interpreter", {"code": f"print({number})"}, "[]")
+        assert run.found().wasted_calls == 0
 
 
 class TestStateChanges:
@@ -283,7 +415,7 @@ class TestStateChanges:
         assert run.found().looping
 
     def test_hints_of_the_definition_outweigh_the_name(self) -> None:
-        for read_only, wasted in ((None, 0), (True, 1), (False, 0)):
+        for read_only, wasted in ((None, 1), (True, 1), (False, 0)):
             tool = ToolDefinition("run_speed_test", read_only=read_only)
             run = Run(tools=(tool,)).call("get_line", ID, "r").call("run_speed_test", {}, "5").call("get_line", ID, "r")
             assert run.found().wasted_calls == wasted, read_only
@@ -595,6 +727,27 @@ class TestPingPong:
             run.agent(f"agent{number}", ("triage", "billing")[number % 2], "")
         assert run.found().cycles == ()
 
+    def nested(self, depth: int, task: Any = lambda _: {"task": "book it"}, said: Any = lambda _: "") -> ToolLoop:
+        """Agents that call each other as tools, each inside the other's call."""
+        run = Run().agent("agent0", "planner", "")
+        for level in range(depth):
+            agent, other = ("planner", "booker") if level % 2 == 0 else ("booker", "planner")
+            run.model(said(level), agent, f"agent{level}")
+            run.call(f"ask_{other}", task(level), NOTHING, agent=agent, inside=f"agent{level}")
+            run.agent(f"agent{level + 1}", other, f"tool{level}")
+        return run.found()
+
+    def test_agents_that_delegate_to_each_other(self) -> None:
+        found = self.nested(8)
+        (cycle,) = found.cycles
+        assert (cycle.kind, cycle.agents, found.looping) == ("ping_pong", ("planner", "booker"), True)
+
+    def test_agents_that_delegate_other_tasks(self) -> None:
+        assert self.nested(8, task=lambda level: {"task": f"part {level}"}).wasted_calls == 0
+
+    def test_agents_that_delegate_and_say_something(self) -> None:
+        assert self.nested(8, said=lambda level: f"I found {level} ferries.").wasted_calls == 0
+
     def test_three_agents_in_turn_are_no_ping_pong(self) -> None:
         run = Run()
         for _ in range(5):
@@ -632,6 +785,20 @@ class TestNature:
             "isAvailable",
             "get_deleted_items",
             "search_cats_and_dogs",
+            "user",
+            "listen",
+            "7",
+            "",
+            "工具",
+            "account_status",
+            "booking_details",
+            "order_status",
+            "payment_history",
+            "weather",
+            "run_query",
+            "run_speed_test",
+            "get_order_details",
+            "jira_get_issue",
         ],
     )
     def test_reading(self, name: str) -> None:
@@ -640,20 +807,22 @@ class TestNature:
     @pytest.mark.parametrize(
         "name",
         [
-            "",
-            "7",
-            "user",
-            "getaway_booking",
             "create_user",
-            "listen",
+            "user_create",
+            "github_create_issue",
+            "crm.account_update",
+            "order_pizza",
+            "flight_book",
+            "execute_command",
+            "bash",
             "get_or_create_user",
             "find_and_replace",
             "check_in",
             "checkOut",
             "transfer_money",
             "delay_shipment",
-            "run_query",
-            "工具",
+            "list_and_delete_files",
+            "press_key",
         ],
     )
     def test_may_change_something(self, name: str) -> None:

@@ -22,6 +22,13 @@ def contexts(spans: Sequence[Span]) -> dict[str, str]:
     return _inherited(by_id, lambda span: tools.get(span.parent_id, "") if span.kind is Kind.AGENT else "")
 
 
+def delegating(spans: Sequence[Span]) -> set[str]:
+    """Ids of the tool spans in which an agent worked: the nearest one above each agent."""
+    by_id = {span.span_id: span for span in spans}
+    tools = _inherited(by_id, lambda span: span.span_id if span.kind is Kind.TOOL else "")
+    return {tools[span.parent_id] for span in spans if span.kind is Kind.AGENT and tools.get(span.parent_id)}
+
+
 def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[str, str]:
     """For each span its own value, else that of the nearest span above it with one. Each span is visited once; parent
     loops and missing parents end the search."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.tool_loops._repeats import Step
-from pandaeval_collector.tool_loops._verbs import Nature
+from pandaeval_collector.rules._repeats import Step
+from pandaeval_collector.rules._verbs import Nature
 
 _KINDS = {1: "repeat", 2: "cycle2", 3: "cycle3"}
 _PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)

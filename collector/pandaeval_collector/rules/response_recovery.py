@@ -1,0 +1,58 @@
+"""Tool calls that failed and that nothing made up for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pandaeval_collector.rules._canonical import canonical_arguments
+from pandaeval_collector.rules._failures import failed, is_absence
+from pandaeval_collector.rules._verbs import Nature, nature
+from pandaeval_otel.model import Kind, ToolCall, Trace
+
+
+def lost_calls(trace: Trace) -> list[ToolCall]:
+    """The last calls that were to change something, if they failed for good; else all calls, if all of them failed.
+
+    A later success of the same tool, or of another one that changes something, makes up for a failure; so does an
+    earlier success of the very same call. That what was looked for is not there is an answer to whoever only looked.
+    """
+    calls = trace.tool_calls
+    wrong = [failed(call) for call in calls]
+    if True not in wrong:
+        return []
+    hints: dict[str, bool | None] = {}
+    for tool in trace.tools:
+        hints.setdefault(tool.name, tool.read_only)
+    changing = [at for at, call in enumerate(calls) if _changes(call, hints)]
+    if not changing:
+        return [*calls] if all(wrong) and not all(is_absence(call) for call in calls) else []
+    starts = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
+    lost: list[ToolCall] = []
+    for place, at in enumerate(changing):
+        if wrong[at] and not any(
+            not wrong[later] and _makes_up(calls[at], calls[later], starts) for later in changing[place + 1 :]
+        ):
+            lost.append(calls[at])
+    return [call for call in lost if not _done_before(call, calls, wrong)]
+
+
+def _changes(call: ToolCall, hints: Mapping[str, bool | None]) -> bool:
+    return nature(call.name, hints.get(call.name)) is Nature.CHANGING
+
+
+def _makes_up(lost: ToolCall, later: ToolCall, starts: Mapping[str, int]) -> bool:
+    """Whether a success that stands behind a failure came after it: another call of the same moment did not."""
+    if lost.name == later.name or later.start_ns > lost.start_ns:
+        return True
+    return starts.get(later.span_id) == later.start_ns == lost.start_ns  # told of by one model's input, in order
+
+
+def _done_before(lost: ToolCall, calls: tuple[ToolCall, ...], wrong: list[bool]) -> bool:
+    """Whether the very same call succeeded, whenever that was."""
+    if not lost.has_arguments:
+        return False
+    spelled = canonical_arguments(lost.arguments)
+    return spelled is not None and any(
+        not bad and call.name == lost.name and canonical_arguments(call.arguments) == spelled
+        for call, bad in zip(calls, wrong, strict=True)
+    )

@@ -1,0 +1,76 @@
+"""What is said without a judge of real runs whose defects are known.
+
+The captures are other people's and lie beside the repository, where they are there at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.rules.response import response
+from pandaeval_collector.rules.tool_loop import tool_loop
+
+from pandaeval_otel.model import Trace
+
+_CAPTURES = Path(__file__).parents[3] / "shared" / "captures"
+_NO_MARK = {"agno_tl", "openlit_openai", "openai_v2_nocontent"}
+"""Sets in which nothing tells of the error: no status, no text, or no call at all."""
+_NO_ROOT = {"smolagents_oi", "smolagents_code_oi"}
+"""Sets whose root span never comes when a run raises."""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not _CAPTURES.is_dir(), reason="the captures of real frameworks are not beside the repository"),
+]
+
+
+@cache
+def runs(scenario: str) -> dict[str, list[Trace]]:
+    """The traces of each framework that has this scenario."""
+    return {path.parent.name: [*_traces(path)] for path in sorted(_CAPTURES.glob(f"*/{scenario}.otlp.jsonl"))}
+
+
+def _traces(path: Path) -> Iterator[Trace]:
+    with FileRun(None) as run:
+        for request in Input(str(path)).requests():
+            run.add(request)
+        yield from run.traces()
+
+
+def _ended_badly(traces: list[Trace]) -> bool:
+    return any((found := response(trace)) is not None and found.ending is not None for trace in traces)
+
+
+@pytest.mark.parametrize("scenario", ["llm_error", "tool_error"])
+def test_runs_that_ended_badly_are_found(scenario: str) -> None:
+    told = {name: traces for name, traces in runs(scenario).items() if name not in _NO_MARK | _NO_ROOT}
+    missed = [name for name, traces in told.items() if not _ended_badly(traces)]
+    assert len(told) > 30
+    assert len(missed) <= 0.1 * len(told), missed
+
+
+@pytest.mark.parametrize("scenario", ["happy", "multi_turn", "bad_schema", "gives_up"])
+def test_runs_that_ended_well_are_not(scenario: str) -> None:
+    found = [name for name, traces in runs(scenario).items() if _ended_badly(traces)]
+    assert len(found) <= 0.02 * len(runs(scenario)), found
+
+
+def test_loops_are_found_and_nothing_else_is() -> None:
+    looping = {name for name, traces in runs("loop").items() if any(tool_loop(trace).looping for trace in traces)}
+    calls = {
+        name
+        for name, traces in runs("loop").items()
+        if any(
+            len([call for call in trace.tool_calls if call.has_arguments or call.has_result]) >= 5 for trace in traces
+        )
+    }
+    assert len(calls) > 30
+    assert len(looping & calls) >= 0.9 * len(calls), calls - looping
+    for scenario in ("happy", "multi_turn", "long", "bad_schema"):
+        for name, traces in runs(scenario).items():
+            assert not any(tool_loop(trace).looping for trace in traces), (scenario, name)
