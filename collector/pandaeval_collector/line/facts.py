@@ -93,25 +93,25 @@ class Older:
 
 def unpack(packed: bytes) -> tuple[Facts, Older | None]:
     """What :meth:`Facts.pack` packed, now or in any version that wrote the store. Raises ``ValueError`` for what is no
-    JSON object."""
+    JSON, and ``KeyError`` where that lacks what every version said: there is no session to be told from it."""
     body: dict[str, Any] = orjson.loads(packed)
     older = _older(body) if "vector" in body else None
     get = body.get
     return Facts(
-        get("agent", ""),
+        body["agent"],
         get("service", ""),
         get("environment"),
         get("span_id", ""),
         get("response_id", ""),
         get("sampled", True),
         get("fragment", False),
-        get("digest", ""),
+        body["digest"],
         get("revision", 1),
         get("crashed", False),
         get("captured", False),
         get("said", False),
         get("embedder"),
-        get("signals", {}),
+        body["signals"],
         get("loop_evidence", ""),
         tuple(get("responses", ())),
         get("continues", ""),

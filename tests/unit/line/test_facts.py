@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+import orjson
 import pytest
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.line.facts import Facts, unpack
@@ -67,9 +68,16 @@ def test_a_row_is_stored_again_as_it_was(stored: bytes) -> None:
 
 
 def test_a_fact_that_an_older_row_does_not_hold_is_taken_for_none() -> None:
-    facts, _ = unpack(b'{"agent":"helper","digest":"d1","session_id":"s"}')
+    facts, _ = unpack(b'{"agent":"helper","digest":"d1","signals":{},"session_id":"s"}')
     assert (facts.agent, facts.digest, facts.revision, facts.sampled) == ("helper", "d1", 1, True)
     assert (facts.signals, facts.embedder, facts.linked) == ({}, None, False)
+
+
+@pytest.mark.parametrize("lost", ["agent", "digest", "signals"])
+def test_a_row_without_what_every_version_said_is_damaged(lost: str) -> None:
+    kept = {name: value for name, value in orjson.loads(SILENT).items() if name != lost}
+    with pytest.raises(KeyError, match=lost):
+        unpack(orjson.dumps(kept))
 
 
 def test_a_store_with_rows_of_before_scores_their_session(tmp_path: Path) -> None:
