@@ -15,7 +15,7 @@ Z95 = 1.959963984540054
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A value in 0..1 with its 95 % interval; ``nan`` where there is nothing to take it from. ``n``: units behind it."""
+    """A value in 0..1 with its 95 % interval; ``nan`` where there is nothing to take it from. ``n``: its units."""
 
     value: float
     low: float

@@ -1,4 +1,4 @@
-"""What each score without a judge tells of runs whose outcome is known: ``python tests/bench/labelled.py [--only SET]``.
+"""What each score without a judge tells of runs whose outcome is known.
 
     python tests/bench/labelled.py [--only SET ...] [--metric NAME ...] [--limit UNITS] [--json]
 
@@ -26,13 +26,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
-from pandaeval_collector.cli._progress import progress  # noqa: E402
-from pandaeval_collector.evaluator import Evaluator  # noqa: E402
-from rich.console import Console  # noqa: E402
-
 from bench._labelled_runs import LABELS, LARGEST, Scored, capture, default_evaluator, labelled  # noqa: E402
 from bench._separation import Share, auroc, auroc_within, share, thirds  # noqa: E402
 from bench._table import table  # noqa: E402
+from pandaeval_collector.cli._progress import progress  # noqa: E402
+from pandaeval_collector.evaluator import Evaluator  # noqa: E402
+from rich.console import Console  # noqa: E402
 
 SHARED = ROOT.parent / "shared"
 CAPTURES = "captures"
@@ -65,9 +64,8 @@ def rows(units: Sequence[Scored], metrics: Sequence[str]) -> list[Row]:
     found = [
         _row(name, [(u, u.scores[name], u.failed[name]) for u in units if name in u.scores], third) for name in wanted
     ]
-    for name in units[0].baselines() if units and units[0].good is not None else ():
-        found.append(_row(name, [(unit, unit.baselines()[name], None) for unit in units], third))
-    return found
+    trivial = units[0].baselines() if units and units[0].good is not None else ()
+    return found + [_row(name, [(unit, unit.baselines()[name], None) for unit in units], third) for name in trivial]
 
 
 def _row(name: str, scored: Sequence[tuple[Scored, float, bool | None]], third: dict[int, int]) -> Row:

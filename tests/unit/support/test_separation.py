@@ -51,4 +51,4 @@ def test_a_row_counts_what_a_metric_failed() -> None:
     assert (row.good, row.bad, row.auroc.value) == (2, 1, 1.0)
     assert (row.recall.value, row.precision.value, row.good_failed.value) == (1.0, 0.5, 0.5)
     assert by_name["baseline: fewer calls"].bad == 2, "baselines speak of every unit"
-    assert [row.metric for row in rows(units, ["calls"])][0].startswith("baseline")
+    assert rows(units, ["calls"])[0].metric.startswith("baseline")
