@@ -10,7 +10,7 @@ from typing import Any
 from pandaeval_collector.signals._canonical import VOLATILE_KEYS
 from pandaeval_collector.signals._verbs import Nature, nature
 from pandaeval_collector.signals.grounding._fold import fold, squeezed
-from pandaeval_collector.signals.grounding._scan import names, scan, without_code
+from pandaeval_collector.signals.grounding._scan import addresses, names, scan, without, without_code
 from pandaeval_collector.signals.grounding._sources import moment
 from pandaeval_collector.signals.grounding._value import AMOUNT, IDENTIFIER, NUMBER, Value
 from pandaeval_otel.model import ToolCall, Trace
@@ -55,7 +55,8 @@ def in_answers(trace: Trace) -> Iterator[Claim]:
     """Every specific value of the answers."""
     for text, end, span_id in answers(trace):
         prose = without_code(text)
-        for value in (*scan(prose), *names(prose)):
+        there = addresses(prose)
+        for value in (*there, *scan(without(prose, there)), *names(prose)):
             if specific(value):
                 yield Claim(value, moment(end) + 1, span_id, _around(text, value))
 
@@ -112,7 +113,8 @@ def _of_argument(key: str, item: Any) -> list[Value]:
     text = fold(str(item)).strip()
     if not text or len(text) > _LONGEST_ARGUMENT or "\n" in text:
         return []
-    found = scan(text)
+    there = addresses(text)
+    found = there + scan(without(text, there))
     if len(found) == 1 and found[0].text == text and found[0].kind == NUMBER:
         if _MONEY.search(key):
             found[0].kind = AMOUNT

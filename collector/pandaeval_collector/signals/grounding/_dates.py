@@ -20,7 +20,7 @@ _MONTHS = (
     "december dec dezember dez décembre diciembre dezembro dicembre декабрь декабря",
 )
 _MONTH_OF = {word: number for number, words in enumerate(_MONTHS, 1) for word in words.split()}
-_NAMES = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
+MONTHS = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
 _DAY = r"\d{1,2}"
 _FREE = r"(?<![A-Za-z0-9_])"
 
@@ -28,16 +28,16 @@ DATE = (
     rf"{_FREE}\d{{4}}[-/.]{_DAY}[-/.]{_DAY}(?!\d)"
     rf"|{_FREE}{_DAY}[-/.]{_DAY}[-/.](?:\d{{4}}|\d{{2}})(?![\d.:])"
     rf"|(?:\d{{4}}\s?[年년]\s?)?{_DAY}\s?[月월]\s?{_DAY}\s?[日일号]"
-    rf"|{_FREE}{_DAY}(?:st|nd|rd|th|\.|º)?\s?(?:(?:day )?of |de |di )?-?(?:{_NAMES})\b\.?(?:,?[ -](?:de |del )?\d{{4}}\b)?"
-    rf"|{_FREE}(?:{_NAMES})\.?[ -]{_DAY}(?:st|nd|rd|th)?(?!\d|[.,]\d|:)\b(?:,? \d{{4}}\b)?"
+    rf"|{_FREE}{_DAY}(?:st|nd|rd|th|\.|º)?\s?(?:(?:day )?of |de |di )?-?(?:{MONTHS})\b\.?(?:,?[ -](?:de |del )?\d{{4}}\b)?"
+    rf"|{_FREE}(?:{MONTHS})\.?[ -]{_DAY}(?:st|nd|rd|th)?(?!\d|[.,]\d|:)\b(?:,? \d{{4}}\b)?"
 )
 TIME = (
-    rf"(?:(?<=\dT)|(?<![A-Za-z0-9_:.])){_DAY}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?(?!\d|:)(?:\s?[ap]\.?m\b\.?)?"
+    rf"(?:(?<=\d)T|(?<![A-Za-z0-9_:.])){_DAY}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?(?!\d|:)(?:\s?[ap]\.?m\b\.?)?"
     rf"|{_FREE}{_DAY}\s?[ap]\.?m\b\.?"
     rf"|{_FREE}{_DAY}(?:[.:]\d{{2}})? Uhr(?: \d{{2}})?|{_FREE}{_DAY} ?h ?\d{{2}}(?!\d)"
     rf"|(?:午前|午後|上午|下午|晚上|早上|오전|오후)?\s?{_DAY}\s?[时時点點시](?!间|間|간|長)(?:\s?\d{{1,2}}\s?[分분]|半)?"
 )
-_ALPHA = re.compile(rf"({_NAMES})\b", re.IGNORECASE)
+_ALPHA = re.compile(rf"({MONTHS})\b", re.IGNORECASE)
 _NUMERAL = re.compile(r"\d+")
 _AFTERNOON = re.compile(r"p\.?m|午後|下午|晚上|오후", re.IGNORECASE)
 _MORNING = re.compile(r"a\.?m|午前|上午|早上|오전", re.IGNORECASE)

@@ -36,10 +36,10 @@ def _rounded(number: float, step: float, known: Known, at: int) -> bool:
 
 
 def _calculated(number: float, value: Value, known: Known, at: int) -> bool:
-    there = {each for each, since in known.plain.items() if since <= at}
-    there.update(each for each, since in known.durations.items() if since <= at)
+    there = {each for each, since in known.index.plain.items() if since <= at}
+    there.update(each for each, since in known.index.durations.items() if since <= at)
     few = {each for each in there if each == int(each) and 2 <= each <= _SMALL}
-    said = {each for each, since in known.said.items() if since <= at}
+    said = {each for each, since in known.index.said.items() if since <= at}
     tolerance = max(0.005 if value.kind == AMOUNT else 0.0, value.step / 2) + _CLOSE
     operands: Iterable[float] = there if len(there) <= MOST_OPERANDS else few | said
     cents = {round(each * 100) for each in there}
@@ -69,7 +69,7 @@ def _among(number: float, cents: set[int], tolerance: float) -> bool:
 def from_dates(value: Value, known: Known, at: int, start_ns: int) -> bool:
     """The day itself with or without its year, one that lies a known number of days from a known one, or within a span
     of days that a source names, or at most two weeks after the day of the run."""
-    there = [day for day, since in known.dates.items() if since <= at]
+    there = [day for day, since in known.index.dates.items() if since <= at]
     for day in value.readings:
         if any(_same_day(day, each) for each in there):
             return True
@@ -80,7 +80,7 @@ def from_dates(value: Value, known: Known, at: int, start_ns: int) -> bool:
         if -1 <= wanted - today.toordinal() <= 14:
             return True
         anchors = [each for each in map(ordinal, there) if each is not None] + [today.toordinal()]
-        steps = {each for each, since in known.said.items() if since <= at and each < 400} | {1.0}
+        steps = {each for each, since in known.index.said.items() if since <= at and each < 400} | {1.0}
         if any(float(abs(wanted - anchor)) in steps for anchor in anchors):
             return True
         if _within_a_span(wanted, known, at):
@@ -93,15 +93,15 @@ def _same_day(one: float, other: float) -> bool:
 
 
 def _within_a_span(wanted: int, known: Known, at: int) -> bool:
-    days = [each for day, since in known.dates.items() if since <= at and (each := ordinal(day)) is not None]
+    days = [each for day, since in known.index.dates.items() if since <= at and (each := ordinal(day)) is not None]
     return len(days) == 2 and min(days) <= wanted <= max(days)
 
 
 def from_times(value: Value, known: Known, at: int) -> bool:
     """The time itself, or one that lies a known duration away."""
-    there = [minute for minute, since in known.times.items() if since <= at]
-    lengths = [length for length, since in known.durations.items() if since <= at]
-    lengths += [each for each, since in known.said.items() if since <= at and 0 < each <= 120]
+    there = [minute for minute, since in known.index.times.items() if since <= at]
+    lengths = [length for length, since in known.index.durations.items() if since <= at]
+    lengths += [each for each, since in known.index.said.items() if since <= at and 0 < each <= 120]
     for minute in value.readings:
         if minute in there:
             return True
@@ -115,10 +115,10 @@ def from_times(value: Value, known: Known, at: int) -> bool:
 def from_durations(value: Value, known: Known, at: int) -> bool:
     """The duration itself in minutes, hours or days, or the time between two known times."""
     [length] = value.readings
-    if known.durations.get(length, at + 1) <= at:
+    if known.index.durations.get(length, at + 1) <= at:
         return True
     if any(known.near(each, _CLOSE, at) for each in (length, length / 60, length / _DAY_MINUTES, length * 60)):
         return True
-    there = [minute for minute, since in known.times.items() if since <= at][:200]
+    there = [minute for minute, since in known.index.times.items() if since <= at][:200]
     some = set(there)
     return any((each + length) % _DAY_MINUTES in some for each in there)

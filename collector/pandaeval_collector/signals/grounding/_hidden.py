@@ -15,19 +15,16 @@ def hidden(trace: Trace) -> str | None:
     models = [span for span in trace.spans if span.kind is Kind.LLM]
     if any(message.hidden for span in models for message in span.input or ()):
         return "messages were captured in part"
-    if any(turn.user is None for turn in trace.turns):
+    if trace.input is None and not trace.turns or any(turn.user is None for turn in trace.turns):
         return "the user's words were not captured"
-    if trace.session_id is None or not models or _whole(models):
+    goes_on = trace.session_id is not None or bool(trace.continues)
+    if not goes_on or not models or _whole(models):
         return None
     return "the conversation before was not captured"
 
 
 def _whole(models: list[Span]) -> bool:
-    first = models[0].input or ()
-    if models[0].system or any(message.role in ("system", "assistant") for message in first):
+    """Whether the first call shows instructions or history, as it does where conversations are captured as a whole."""
+    if models[0].system:
         return True
-    return any(
-        any(message.role == "user" for message in span.input or ())
-        and any(message.role in ("assistant", "tool") for message in span.input or ())
-        for span in models[1:]
-    )
+    return any(message.role in ("system", "assistant") for message in models[0].input or ())

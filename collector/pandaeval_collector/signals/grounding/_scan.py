@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from pandaeval_collector.signals.grounding._dates import dates, minutes
+from pandaeval_collector.signals.grounding._dates import DATE as DATED
+from pandaeval_collector.signals.grounding._dates import MONTHS, dates, minutes
 from pandaeval_collector.signals.grounding._fold import squeezed
 from pandaeval_collector.signals.grounding._numbers import readings
-from pandaeval_collector.signals.grounding._patterns import FENCED, QUOTED, VALUES
+from pandaeval_collector.signals.grounding._patterns import ADDRESS, CODES, FENCED, QUOTED, SIGNS, VALUE
 from pandaeval_collector.signals.grounding._value import (
     AMOUNT,
     DATE,
     DURATION,
-    EMAIL,
     IDENTIFIER,
     NAME,
     NUMBER,
     PERCENTAGE,
     TIME,
-    URL,
     Value,
 )
 
-_DIGIT = re.compile(r"\d")
+_DIGIT = re.compile(r"[0-9]")
+_DIGITS = re.compile(r"[0-9]+")
+_LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
+_DATED = re.compile(DATED, re.IGNORECASE)
+_LONGEST_PREFIX = 12
+_BEFORE = frozenset([*MONTHS.split("|"), *CODES.casefold().split("|"), *"午前 午後 上午 下午 晚上 早上 오전 오후".split()])
 _FIRST_NUMBER = re.compile(r"\d.*", re.DOTALL)
 _LETTERS = re.compile(r"[A-Za-z]+")
 _CLOSING = ".,;:!?*_"
@@ -31,18 +36,87 @@ _LONG = 6
 
 
 def scan(text: str) -> list[Value]:
-    """Every value, in order; the text is folded. Single digits are among the numbers."""
+    """Every value that has a digit, in order; the text is folded. Single digits are among the numbers."""
     found: list[Value] = []
-    for match in VALUES.finditer(text):
-        value = _value(match.lastgroup or "", match[0], match.start())
-        if value is not None:
-            found.append(value)
+    done = 0
+    digit = _DIGIT.search(text)
+    while digit is not None:
+        at = digit.start()
+        match = None if _numbers_a_line(text, done, at) else next(filter(None, _tried(text, done, at)), None)
+        if match is None:
+            run = _LIST_MARK.match(text, at) or _DIGITS.match(text, at)
+            done = run.end() if run else at + 1
+        else:
+            value = _value(match.lastgroup or "", match[0], match.start())
+            if value is not None:
+                found.append(value)
+            done = match.end()
+        digit = _DIGIT.search(text, done)
     return found
+
+
+def _tried(text: str, done: int, at: int) -> Iterator[re.Match[str] | None]:
+    """Matches from where a value with this digit may begin: a word or sign before it, its token, the digit itself."""
+    start = at
+    while start > done and (text[start - 1].isalnum() or text[start - 1] in "_-") and text[start - 1] < "\u2e80":
+        start -= 1
+    prefix = _prefixed(text, done, start)
+    if prefix < start:
+        yield _ending_after(VALUE.match(text, prefix), at)
+    if start < at:
+        yield _ending_after(VALUE.match(text, start), at)
+    yield VALUE.match(text, at)
+
+
+def _prefixed(text: str, done: int, start: int) -> int:
+    """Where a month, a currency, a part of the day or a sign before this place begins; the place itself without one."""
+    end = start - 1 if start > done and text[start - 1] in " -" else start
+    begin = end
+    while begin > done and end - begin < _LONGEST_PREFIX and (text[begin - 1].isalpha() or text[begin - 1] == "."):
+        begin -= 1
+    if text[begin:end].rstrip(".").casefold() in _BEFORE:
+        return begin - (begin > done and text[begin - 1] in SIGNS)
+    while begin < end and text[begin:end] not in _BEFORE:  # 合計午後3時: only the end of the letters counts
+        begin += 1
+    if begin == end and end > done and text[end - 1] in SIGNS:
+        begin = end - 1
+        while begin > done and text[begin - 1] in "RUS":
+            begin -= 1
+    return begin if begin < end else start
+
+
+def _ending_after(match: re.Match[str] | None, at: int) -> re.Match[str] | None:
+    return match if match is not None and match.end() > at else None
+
+
+def _numbers_a_line(text: str, done: int, at: int) -> bool:
+    """Whether the number at this place only numbers an item of a list."""
+    mark = _LIST_MARK.match(text, at)
+    if mark is None:
+        return False
+    before = text[max(text.rfind("\n", 0, at) + 1, done) : at]
+    return not before.strip(" \t#>*-") and _DATED.match(text, at) is None
 
 
 def without_code(text: str) -> str:
     """The text with blanks in place of fenced blocks of code, whose constants are no facts."""
     return FENCED.sub(lambda match: " " * len(match[0]), text) if "```" in text else text
+
+
+def addresses(text: str) -> list[Value]:
+    """E-mail and web addresses."""
+    found: list[Value] = []
+    for match in ADDRESS.finditer(text):
+        address = match[0].rstrip(_CLOSING)
+        found.append(Value(match.lastgroup or "", address, match.start(), squeezed(address)))
+    return found
+
+
+def without(text: str, values: list[Value]) -> str:
+    """The text with blanks in place of these values."""
+    for value in values:
+        text = text[: value.start] + " " * len(value.text) + text[value.start + len(value.text) :]
+    return text
 
 
 def names(text: str) -> list[Value]:
@@ -59,9 +133,6 @@ def names(text: str) -> list[Value]:
 def _value(group: str, text: str, start: int) -> Value | None:
     if group == "skip":
         return None
-    if group in ("url", "email"):
-        text = text.rstrip(_CLOSING)
-        return Value(URL if group == "url" else EMAIL, text, start, squeezed(text))
     if group in ("uuid", "phone"):
         return Value(IDENTIFIER, text, start, squeezed(text))
     if group == "date":

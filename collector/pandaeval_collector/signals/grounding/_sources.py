@@ -39,12 +39,17 @@ class Sources:
     cut: bool = False
     results: int = 0
     _seen: set[tuple[str, str]] = field(default_factory=set)
+    _raw: set[tuple[str, str]] = field(default_factory=set)
     _chars: int = 0
 
     def add(self, who: str, at: int, value: Any) -> None:
         """Takes a text or a value of JSON in; the same one again adds nothing. Sources come in order of time."""
         if value is None or value == "":
             return
+        if isinstance(value, str):
+            if (who, value) in self._raw:
+                return
+            self._raw.add((who, value))
         counts: list[int] = []
         text = "\n".join(leaves(value, counts))
         key = who, text

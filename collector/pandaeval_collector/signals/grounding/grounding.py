@@ -22,8 +22,9 @@ from pandaeval_collector.signals.grounding._value import (
     URL,
     Value,
 )
+from pandaeval_collector.signals.grounding._verbatim import verbatim
 from pandaeval_collector.signals.grounding._words import spelled
-from pandaeval_otel.model import Kind, Trace
+from pandaeval_otel.model import Trace
 
 _YEARS = (1900.0, 2100.0)
 
@@ -58,18 +59,19 @@ class Grounding:
 
 
 def grounding(trace: Trace) -> Grounding | None:
-    """``None`` where there is nothing to be grounded in (neither tools nor documents) or nothing specific was said."""
-    if not (trace.tool_calls or trace.tools or _documents(trace)):
-        return None
+    """``None`` where nothing specific was said, or there is nothing to be grounded in: no call and no document, now or
+    in the conversation before. Such an agent answers from what its model knows."""
     answered, called = list(in_answers(trace)), list(in_calls(trace))
     done = used(trace)
     wrong = [(value, other, end, span_id) for text, end, span_id in answers(trace) for value, other in miscounted(text, done)]
     if not answered and not called and not wrong:
         return None
     given = sources(trace)
+    if not given.results and not trace.tool_calls:
+        return None
     known = Known(given.found)
     found = Grounding(hidden=hidden(trace))
-    if given.cut or known.cut:
+    if given.cut:
         found.hidden = found.hidden or "there is more than is looked at"
         found.notes.append("long run: not all of it was looked at")
     if len(answered) + len(called) > MOST_CLAIMS:
@@ -79,7 +81,7 @@ def grounding(trace: Trace) -> Grounding | None:
         if other is not None:
             _count(found, claim.value.kind)
             found.loose.append(Loose(claim, f"{other.tool} was called with {other.key} {other.text}"))
-        elif grounded(claim.value, known, claim.at, trace.start_ns):
+        elif verbatim(claim.value, known.sources, claim.at) or grounded(claim.value, known, claim.at, trace.start_ns):
             _count(found, claim.value.kind)
         elif found.hidden is not None:
             found.open += 1
@@ -118,7 +120,7 @@ def _by_the_way(value: Value, known: Known, at: int) -> bool:
     if not value.readings:
         return known.has_key(value.key, at)
     number = value.readings[0]
-    if _YEARS[0] <= number <= _YEARS[1] and any(day // 10000 == number for day in known.dates):
+    if _YEARS[0] <= number <= _YEARS[1] and any(day // 10000 == number for day in known.index.dates):
         return True
     if value.key.isdigit() and len(value.key) >= 3 and known.ends_with(value.key, at):
         return True
@@ -132,10 +134,6 @@ def _put_together(url: str, known: Known, at: int) -> bool:
     parts = [part for part in path.replace("?", "/").replace("=", "/").replace("&", "/").split("/") if any(map(str.isdigit, part))]
     squeezed = [part.replace("-", "").replace("_", "").casefold() for part in parts]
     return known.has_key(host.replace(".", "").replace("-", "").casefold(), at) and all(known.has_key(part, at) for part in squeezed)
-
-
-def _documents(trace: Trace) -> bool:
-    return any(span.documents or span.kind is Kind.RETRIEVAL for span in trace.spans)
 
 
 def _count(found: Grounding, kind: str) -> None:
