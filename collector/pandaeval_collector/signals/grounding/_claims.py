@@ -30,6 +30,10 @@ _MONEY = re.compile(r"amount|price|total|cost|fee|payment|refund|balance|charge|
 _IDENTITY = re.compile(r"(?:^|_)(?:id|ids|no|ref|reference|code|number|sku|iban|account)$|Id$|Ids$", re.IGNORECASE)
 
 
+_PLACEHOLDER = re.compile(r"^[a-z]*(?:0+|0*1234\d*|9{4,}|1{4,})$|x{3,}")
+"""How identifiers are made up to show what one looks like."""
+
+
 @dataclass(slots=True)
 class Claim:
     """A value that an answer (``key`` is ``""``) or the argument ``key`` of a call states, and by when it had to be
@@ -82,6 +86,8 @@ def changing(trace: Trace) -> list[ToolCall]:
 
 def specific(value: Value) -> bool:
     """Whether a value says something that could be made up: not a single digit, nor nothing at all."""
+    if value.kind == IDENTIFIER:
+        return _PLACEHOLDER.search(value.key) is None
     if value.kind == AMOUNT:
         return bool(value.readings) and value.readings[0] != 0.0
     if value.kind == NUMBER:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from pandaeval_collector.signals.grounding._dates import ordinal
@@ -11,6 +11,7 @@ from pandaeval_collector.signals.grounding._value import AMOUNT, PERCENTAGE, Val
 
 MOST_OPERANDS = 80
 """Among more numbers than this any sum can be found by chance: then one operand has to be a count or the user's own."""
+_MOST_SETTLED = 30
 _UNITS = (100.0, 1000.0, 1024.0, 60.0, 1440.0, 24.0, 12.0, 7.0)
 _SMALL = 31.0
 _DAY_MINUTES = 1440.0
@@ -64,6 +65,25 @@ def _among(number: float, cents: set[int], tolerance: float) -> bool:
     if abs(exact - round(exact)) < 0.01 and round(exact) in cents:
         return True
     return tolerance > 0.0 and tolerance < 0.5 and round(exact) in cents
+
+
+def from_own(value: Value, settled: Sequence[float], known: Known, at: int) -> bool:
+    """An amount that follows from grounded ones of the same answer: a sum of some in a row, or one step from two of
+    them or from one and a small count."""
+    own = settled[:_MOST_SETTLED]
+    few = {each for each, since in known.index.plain.items() if since <= at and 2 <= each <= _SMALL and each == int(each)}
+    cents = {round(each * 100) for each in (*own, *few)}
+    tolerance = max(0.005, value.step / 2) + _CLOSE
+    for number in value.readings:
+        if any(_by_one_step(number, each, cents, tolerance, False) for each in own if each):
+            return True
+        for first in range(len(own)):
+            total = own[first]
+            for each in own[first + 1 :]:
+                total += each
+                if abs(total - number) <= tolerance:
+                    return True
+    return False
 
 
 def from_dates(value: Value, known: Known, at: int, start_ns: int) -> bool:

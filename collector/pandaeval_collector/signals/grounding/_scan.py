@@ -75,7 +75,7 @@ def _prefixed(text: str, done: int, start: int) -> int:
     while begin > done and end - begin < _LONGEST_PREFIX and (text[begin - 1].isalpha() or text[begin - 1] == "."):
         begin -= 1
     if text[begin:end].rstrip(".").casefold() in _BEFORE:
-        return begin - (begin > done and text[begin - 1] in SIGNS)
+        return begin
     while begin < end and text[begin:end] not in _BEFORE:  # 合計午後3時: only the end of the letters counts
         begin += 1
     if begin == end and end > done and text[end - 1] in SIGNS:
@@ -123,7 +123,7 @@ def names(text: str) -> list[Value]:
     """What is quoted and looks like a name: words of which each begins with a capital, or any in CJK brackets."""
     found: list[Value] = []
     for match in QUOTED.finditer(text):
-        quoted = (match[1] or match[2] or "").strip()
+        quoted = (match[1] or match[2] or "").strip(" .,;:!?")
         words = quoted.split()
         if match[2] or (2 <= len(words) <= 6 and all(word[0].isupper() for word in words)):
             found.append(Value(NAME, quoted, match.start(), squeezed(quoted)))

@@ -6,11 +6,18 @@ from dataclasses import dataclass, field
 
 from pandaeval_collector.signals.grounding._claims import MOST_CLAIMS, Claim, answers, in_answers, in_calls
 from pandaeval_collector.signals.grounding._contradicts import instead, miscounted, used
-from pandaeval_collector.signals.grounding._derive import from_dates, from_durations, from_numbers, from_times
+from pandaeval_collector.signals.grounding._derive import (
+    from_dates,
+    from_durations,
+    from_numbers,
+    from_own,
+    from_times,
+)
 from pandaeval_collector.signals.grounding._hidden import hidden
 from pandaeval_collector.signals.grounding._known import Known
 from pandaeval_collector.signals.grounding._sources import moment, sources
 from pandaeval_collector.signals.grounding._value import (
+    AMOUNT,
     DATE,
     DURATION,
     EMAIL,
@@ -26,6 +33,7 @@ from pandaeval_collector.signals.grounding._verbatim import verbatim
 from pandaeval_collector.signals.grounding._words import spelled
 from pandaeval_otel.model import Trace
 
+_ROUNDS = 3
 _YEARS = (1900.0, 2100.0)
 
 
@@ -76,14 +84,19 @@ def grounding(trace: Trace) -> Grounding | None:
         found.notes.append("long run: not all of it was looked at")
     if len(answered) + len(called) > MOST_CLAIMS:
         found.notes.append(f"the first {MOST_CLAIMS} values")
+    settled: dict[str, list[float]] = {}
+    pending: list[Claim] = []
     for claim in (*answered, *called)[:MOST_CLAIMS]:
         other = instead(claim, done, answered, known)
         if other is not None:
             _count(found, claim.value.kind)
             found.loose.append(Loose(claim, f"{other.tool} was called with {other.key} {other.text}"))
         elif verbatim(claim.value, known.sources, claim.at) or grounded(claim.value, known, claim.at, trace.start_ns):
-            _count(found, claim.value.kind)
-        elif found.hidden is not None:
+            _settle(found, settled, claim)
+        else:
+            pending.append(claim)
+    for claim in _still_loose(found, settled, pending, known):
+        if found.hidden is not None:
             found.open += 1
         else:
             _count(found, claim.value.kind)
@@ -109,7 +122,9 @@ def grounded(value: Value, known: Known, at: int, start_ns: int) -> bool:
     if value.kind == DURATION:
         return from_durations(value, known, at)
     if value.kind == IDENTIFIER:
-        return known.has_key(value.key, at) or any(known.near(each, 1e-9, at) for each in value.readings)
+        if known.has_key(value.key, at) or any(known.near(each, 1e-9, at) for each in value.readings):
+            return True
+        return value.key.isdigit() and known.ends_with(value.key, at)
     if value.kind == NUMBER and _by_the_way(value, known, at):
         return True
     return from_numbers(value, known, at)
@@ -134,6 +149,31 @@ def _put_together(url: str, known: Known, at: int) -> bool:
     parts = [part for part in path.replace("?", "/").replace("=", "/").replace("&", "/").split("/") if any(map(str.isdigit, part))]
     squeezed = [part.replace("-", "").replace("_", "").casefold() for part in parts]
     return known.has_key(host.replace(".", "").replace("-", "").casefold(), at) and all(known.has_key(part, at) for part in squeezed)
+
+
+def _still_loose(
+    found: Grounding, settled: dict[str, list[float]], pending: list[Claim], known: Known
+) -> list[Claim]:
+    """What does not follow from grounded amounts of the same answer either; totals may stand before their parts."""
+    for _ in range(_ROUNDS):
+        left: list[Claim] = []
+        for claim in pending:
+            own = settled.get(claim.span_id, [])
+            before = any(reading in each for each in settled.values() for reading in claim.value.readings)
+            if claim.value.kind == AMOUNT and (before or from_own(claim.value, own, known, claim.at)):
+                _settle(found, settled, claim)
+            else:
+                left.append(claim)
+        if len(left) == len(pending):
+            break
+        pending = left
+    return pending
+
+
+def _settle(found: Grounding, settled: dict[str, list[float]], claim: Claim) -> None:
+    _count(found, claim.value.kind)
+    if claim.value.kind == AMOUNT and claim.value.readings:
+        settled.setdefault(claim.span_id, []).append(claim.value.readings[0])
 
 
 def _count(found: Grounding, kind: str) -> None:
