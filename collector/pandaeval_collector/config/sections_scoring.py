@@ -38,9 +38,10 @@ class Session(Section):
         default="calibrated",
         description="calibrated: coherence on a scale that means the same for every embedder; raw: the cosine itself.",
     )
-    extra_signals: tuple[Literal["error", "tool_loop"], ...] = Field(
-        default=("error", "tool_loop"),
-        description="Signals that count besides the four weighted ones: error (the trace failed) and tool_loop.",
+    extra_signals: tuple[Literal["error", "tool_loop", "grounding"], ...] = Field(
+        default=("error", "tool_loop", "grounding"),
+        description="Signals that count besides the four weighted ones: error (the trace failed), tool_loop, and "
+        "grounding where it fails.",
     )
     weights: Mapping[Literal["confidence", "loop_detection", "tool_correctness", "coherence"], Amount] = Field(
         default={}, description="Weights of signals, 0 or more; what is not named keeps 1.0 (tool_correctness: 0.8)."

@@ -34,7 +34,7 @@ class Settings:
     enabled: Collection[str] | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
-    extra_signals: tuple[str, ...] = ("error", "tool_loop")
+    extra_signals: tuple[str, ...] = ("error", "tool_loop", "grounding")
     coherence_signal: str = "calibrated"
     score_fragments: bool = False
     judge: JudgeSettings | None = None

@@ -226,6 +226,8 @@ class Sessions:
         value = result.finding.value if isinstance(result.finding, Score) else None
         if result.metric == "coherence" and self._evaluator.settings.coherence_signal == "calibrated":
             value = result.finding.metadata.get("calibrated", value)
+        if result.metric == "grounding" and result.success:
+            value = None  # it counts only where it fails
         return {"outcome": result.outcome, "value": value, "why": result.why}
 
 

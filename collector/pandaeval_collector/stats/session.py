@@ -24,6 +24,7 @@ _RISK_KEYS = {
     "coherence": "coherence_risk",
     "error": "error_risk",
     "tool_loop": "tool_loop_risk",
+    "grounding": "grounding_risk",
 }
 
 Signals = Mapping[str, float | None]

@@ -61,7 +61,9 @@ def _metadata(found: Grounding) -> dict[str, Any]:
 def _described(loose: Loose) -> dict[str, Any]:
     value, claim = loose.claim.value, loose.claim
     described = {"value": value.text, "kind": value.kind, "span_id": claim.span_id, "text": claim.around}
-    return described | ({"argument": claim.key} if claim.key else {}) | ({"but": loose.instead} if loose.instead else {})
+    return (
+        described | ({"argument": claim.key} if claim.key else {}) | ({"but": loose.instead} if loose.instead else {})
+    )
 
 
 def _label(found: Grounding) -> str:

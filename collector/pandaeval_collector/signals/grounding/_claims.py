@@ -30,7 +30,7 @@ _MONEY = re.compile(r"amount|price|total|cost|fee|payment|refund|balance|charge|
 _IDENTITY = re.compile(r"(?:^|_)(?:id|ids|no|ref|reference|code|number|sku|iban|account)$|Id$|Ids$", re.IGNORECASE)
 
 
-_PLACEHOLDER = re.compile(r"^[a-z]*(?:0+|0*1234\d*|9{4,}|1{4,})$|x{3,}")
+_PLACEHOLDER = re.compile(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}")
 """How identifiers are made up to show what one looks like."""
 
 

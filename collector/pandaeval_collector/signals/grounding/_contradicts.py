@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from pandaeval_collector.signals._canonical import failed
 from pandaeval_collector.signals.grounding._claims import Claim, changing
-from pandaeval_collector.signals.grounding._fold import fold, squeezed
+from pandaeval_collector.signals.grounding._fold import fold
 from pandaeval_collector.signals.grounding._known import Known
 from pandaeval_collector.signals.grounding._scan import scan
-from pandaeval_collector.signals.grounding._sources import RESULT, USER, leaves
+from pandaeval_collector.signals.grounding._sources import RESULT, USER
 from pandaeval_collector.signals.grounding._value import DATE, IDENTIFIER, NUMBER, Value
 from pandaeval_collector.signals.grounding._words import by_word
 from pandaeval_otel.model import Trace
@@ -35,7 +35,7 @@ class Used:
 
 
 def used(trace: Trace) -> list[Used]:
-    """The arguments of all calls that changed something; none if a call failed, since then it is not known what did."""
+    """The arguments of the calls that changed something; of those that failed nothing is known."""
     found: list[Used] = []
     for call in changing(trace):
         if failed(call) or not isinstance(call.arguments, dict):
@@ -50,7 +50,7 @@ def used(trace: Trace) -> list[Used]:
 def instead(claim: Claim, done: Sequence[Used], answer: Sequence[Claim], known: Known) -> Used | None:
     """What was used in the place of an identifier or a date that the answer names; ``None``: no contradiction."""
     kind, value = claim.value.kind, claim.value
-    if kind not in (IDENTIFIER, DATE) or claim.key or _stands(value, known, (RESULT,)):
+    if kind not in (IDENTIFIER, DATE) or claim.key:
         return None
     alike = [each for each in done if each.value is not None and each.value.kind == kind and _alike(each.value, value)]
     if not alike or any(_equal(each.value, value) for each in done if each.value is not None):
@@ -58,7 +58,7 @@ def instead(claim: Claim, done: Sequence[Used], answer: Sequence[Claim], known: 
     named = [each.value for each in answer]
     if any(_equal(each.value, other) for each in alike if each.value is not None for other in named):
         return None
-    return alike[0] if _stands(value, known, (USER,)) else None
+    return alike[0] if known.says(USER, value) and not known.says(RESULT, value) else None
 
 
 def miscounted(answer: str, done: Sequence[Used]) -> Iterator[tuple[Value, Used]]:
@@ -84,18 +84,6 @@ def _flat(arguments: dict[str, object]) -> Iterator[tuple[str, str]]:
             yield str(key), str(item)
 
 
-def _stands(value: Value, known: Known, who: tuple[str, ...]) -> bool:
-    """Whether a source of one of these holds the value."""
-    for source in known.sources:
-        if source.who in who:
-            if value.kind == DATE:
-                if any(_equal(each, value) for each in scan(source.text) if each.kind == DATE):
-                    return True
-            elif value.key in squeezed(source.text):
-                return True
-    return False
-
-
 def _alike(one: Value, other: Value) -> bool:
     """Identifiers of one shape (LH-0742 and LH-1315)."""
     return one.kind == DATE or _shape(one.key) == _shape(other.key)
@@ -117,6 +105,3 @@ def _equal(one: Value, other: Value) -> bool:
 def _stem(word: str) -> str:
     word = word.casefold()
     return word[:-1] if word.endswith("s") and len(word) > 3 else word
-
-
-__all__ = ["Used", "instead", "leaves", "miscounted", "used"]

@@ -24,11 +24,12 @@ MONTHS = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
 _DAY = r"\d{1,2}"
 _FREE = r"(?<![A-Za-z0-9_])"
 
+_OF = r"(?:(?:day )?of |de |di )"
 DATE = (
     rf"{_FREE}\d{{4}}[-/.]{_DAY}[-/.]{_DAY}(?!\d)"
-    rf"|{_FREE}{_DAY}[-/.]{_DAY}[-/.](?:\d{{4}}|\d{{2}})(?![\d.:])"
+    rf"|{_FREE}{_DAY}[-/.]{_DAY}[-/.](?:\d{{4}}|\d{{2}})(?!\d|[.:]\d)"
     rf"|(?:\d{{4}}\s?[年년]\s?)?{_DAY}\s?[月월]\s?{_DAY}\s?[日일号]"
-    rf"|{_FREE}{_DAY}(?:st|nd|rd|th|\.|º)?\s?(?:(?:day )?of |de |di )?-?(?:{MONTHS})\b\.?(?:,?[ -](?:de |del )?\d{{4}}\b)?"
+    rf"|{_FREE}{_DAY}(?:st|nd|rd|th|\.|º)?\s?{_OF}?-?(?:{MONTHS})\b\.?(?:,?[ -](?:de |del )?\d{{4}}\b)?"
     rf"|{_FREE}(?:{MONTHS})\.?[ -]{_DAY}(?:st|nd|rd|th)?(?!\d|[.,]\d|:)\b(?:,? \d{{4}}\b)?"
 )
 TIME = (

@@ -12,6 +12,7 @@ from pandaeval_collector.signals.grounding._value import AMOUNT, PERCENTAGE, Val
 MOST_OPERANDS = 80
 """Among more numbers than this any sum can be found by chance: then one operand has to be a count or the user's own."""
 _MOST_SETTLED = 30
+_MOST_LENGTHS = 20
 _UNITS = (100.0, 1000.0, 1024.0, 60.0, 1440.0, 24.0, 12.0, 7.0)
 _SMALL = 31.0
 _DAY_MINUTES = 1440.0
@@ -71,7 +72,9 @@ def from_own(value: Value, settled: Sequence[float], known: Known, at: int) -> b
     """An amount that follows from grounded ones of the same answer: a sum of some in a row, or one step from two of
     them or from one and a small count."""
     own = settled[:_MOST_SETTLED]
-    few = {each for each, since in known.index.plain.items() if since <= at and 2 <= each <= _SMALL and each == int(each)}
+    few = {
+        each for each, since in known.index.plain.items() if since <= at and 2 <= each <= _SMALL and each == int(each)
+    }
     cents = {round(each * 100) for each in (*own, *few)}
     tolerance = max(0.005, value.step / 2) + _CLOSE
     for number in value.readings:
@@ -120,8 +123,8 @@ def _within_a_span(wanted: int, known: Known, at: int) -> bool:
 def from_times(value: Value, known: Known, at: int) -> bool:
     """The time itself, or one that lies a known duration away."""
     there = [minute for minute, since in known.index.times.items() if since <= at]
-    lengths = [length for length, since in known.index.durations.items() if since <= at]
-    lengths += [each for each, since in known.index.said.items() if since <= at and 0 < each <= 120]
+    lengths = [length for length, since in known.index.durations.items() if since <= at][:_MOST_LENGTHS]
+    lengths += [each for each, since in known.index.said.items() if since <= at and 0 < each <= 120][:_MOST_LENGTHS]
     for minute in value.readings:
         if minute in there:
             return True

@@ -15,7 +15,7 @@ def hidden(trace: Trace) -> str | None:
     models = [span for span in trace.spans if span.kind is Kind.LLM]
     if any(message.hidden for span in models for message in span.input or ()):
         return "messages were captured in part"
-    if trace.input is None and not trace.turns or any(turn.user is None for turn in trace.turns):
+    if (trace.input is None and not trace.turns) or any(turn.user is None for turn in trace.turns):
         return "the user's words were not captured"
     goes_on = trace.session_id is not None or bool(trace.continues)
     if not goes_on or not models or _whole(models):

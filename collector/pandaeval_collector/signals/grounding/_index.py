@@ -14,7 +14,7 @@ Times = dict[float, int]
 
 class Index:
     """``numbers``: of all kinds, of identifiers too; ``plain``: those to calculate with; ``said``: the user's.
-    ``keys``: identifiers and numbers without case and separators."""
+    ``keys``: identifiers and numbers without case and separators. ``dates_of``: days without years, by who has them."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.numbers: Times = {}
@@ -24,6 +24,7 @@ class Index:
         self.times: Times = {}
         self.durations: Times = {}
         self.keys: dict[str, int] = {}
+        self.dates_of: dict[str, set[float]] = {}
         for source in sources:
             for value in scan(source.text):
                 self._take(source, value)
@@ -34,6 +35,7 @@ class Index:
         at = source.at
         if value.kind == DATE:
             _note(self.dates, value.readings, at)
+            self.dates_of.setdefault(source.who, set()).update([each % 10000 for each in value.readings])
         elif value.kind == TIME:
             _note(self.times, value.readings, at)
         elif value.kind == DURATION:

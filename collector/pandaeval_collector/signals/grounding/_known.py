@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pandaeval_collector.signals.grounding._fold import squeezed
 from pandaeval_collector.signals.grounding._index import Index
 from pandaeval_collector.signals.grounding._sources import Source
+from pandaeval_collector.signals.grounding._value import DATE, Value
 
 
 class Known:
@@ -20,7 +21,8 @@ class Known:
     def __init__(self, sources: Sequence[Source]) -> None:
         self.sources = sources
         self._index: Index | None = None
-        self._squeezed: list[tuple[int, str]] | None = None
+        self._squeezed: list[str] | None = None
+        self._lower: list[str] | None = None
         self._sorted: list[float] | None = None
 
     @property
@@ -36,11 +38,20 @@ class Known:
             return True
         if key.isdigit() and len(key) < 9:
             return False
-        return any(since <= at and key in text for since, text in self._texts())
+        return any(source.at <= at and key in text for source, text in zip(self.sources, self._texts(), strict=True))
+
+    def says(self, who: str, value: Value) -> bool:
+        """Whether such a source holds an identifier or a day, whenever it came."""
+        if value.kind == DATE:
+            return not self.index.dates_of.get(who, set()).isdisjoint([each % 10000 for each in value.readings])
+        texts = zip(self.sources, self._texts(), strict=True)
+        return any(source.who == who and value.key in text for source, text in texts)
 
     def ends_with(self, digits: str, at: int) -> bool:
         """Whether an identifier ends with (or begins with) these digits: "the card ending in 4421"."""
-        return any(since <= at and (key.endswith(digits) or key.startswith(digits)) for key, since in self.index.keys.items())
+        return any(
+            since <= at and (key.endswith(digits) or key.startswith(digits)) for key, since in self.index.keys.items()
+        )
 
     def near(self, number: float, tolerance: float, at: int) -> bool:
         """Whether a number stands there by then that is this one, give or take ``tolerance``."""
@@ -55,22 +66,23 @@ class Known:
 
     def spelled(self, words: tuple[str, ...], at: int) -> bool:
         """Whether one of these words stands there by then."""
-        return any(
-            source.at <= at and any(_word_in(word, source.text) for word in words) for source in self.sources
-        )
+        if self._lower is None:
+            self._lower = [source.text.casefold() for source in self.sources]
+        there = [text for source, text in zip(self.sources, self._lower, strict=True) if source.at <= at]
+        return any(_word_in(word, text) for word in words for text in there)
 
-    def _texts(self) -> list[tuple[int, str]]:
+    def _texts(self) -> list[str]:
         if self._squeezed is None:
-            self._squeezed = [(source.at, squeezed(source.text)) for source in self.sources]
+            self._squeezed = [squeezed(source.text) for source in self.sources]
         return self._squeezed
 
 
 def _word_in(word: str, text: str) -> bool:
-    found = text.casefold().find(word)
+    found = text.find(word)
     while found >= 0:
         after = found + len(word)
         before_free = found == 0 or not text[found - 1].isalpha() or not word.isascii()
         if before_free and (after >= len(text) or not text[after].isalpha() or not word.isascii()):
             return True
-        found = text.casefold().find(word, after)
+        found = text.find(word, after)
     return False

@@ -13,9 +13,8 @@ _SCALES = {
     **dict.fromkeys(("亿", "億", "억"), 1e8),
     **dict.fromkeys(("b", "bn", "billion", "billions", "milliarden", "mrd", "milliards", "млрд"), 1e9),
 }
-SCALE = r"(?:[kKmMbB](?![\w'])|(?:mn|mio|bn|mrd)\b\.?|[万萬만亿億억千]|[ \-]?(?:%s)\b)" % "|".join(
-    sorted((word for word in _SCALES if len(word) > 3), key=len, reverse=True)
-)
+_LONG = "|".join(sorted((word for word in _SCALES if len(word) > 3), key=len, reverse=True))
+SCALE = rf"(?:[kKmMbB](?![\w'])|(?:mn|mio|bn|mrd)\b\.?|[万萬만亿億억千]|[ \-]?(?:{_LONG})\b)"
 PLAIN = r"\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)*"
 NUMBER = rf"(?:{PLAIN})(?:{SCALE})?"
 _PARTS = re.compile(rf"({PLAIN})\s?-?({SCALE})?", re.IGNORECASE)

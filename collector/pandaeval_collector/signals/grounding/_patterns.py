@@ -8,13 +8,16 @@ from pandaeval_collector.signals.grounding._dates import DATE, TIME
 from pandaeval_collector.signals.grounding._numbers import NUMBER, PLAIN
 
 _FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
-CODES = "USD|EUR|GBP|JPY|CNY|RMB|INR|CHF|SEK|NOK|DKK|PLN|CZK|HUF|BRL|CAD|AUD|NZD|MXN|ZAR|KRW|SGD|HKD|TRY|RUB|AED|THB|ILS"
+CODES = (
+    "USD|EUR|GBP|JPY|CNY|RMB|INR|CHF|SEK|NOK|DKK|PLN|CZK|HUF|BRL|CAD|AUD|NZD|MXN|ZAR|KRW|SGD|HKD|TRY|RUB|AED|THB|ILS"
+)
 _CURRENCIES = "$€£¥₹₩₽₺₫฿₴₪"
 SIGNS = _CURRENCIES + "+("
 """Signs that a value may begin with."""
 _SIGN = rf"(?:R\$|US\$|[{_CURRENCIES}])"
 _AFTER = (
-    r"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:%s)\b|(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|Ft)\b)" % CODES
+    rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{CODES})\b"
+    r"|(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|Ft)\b)"
 )
 _MINUTES = r"(?:m|mins?|minutes?|Minuten)\b"
 _UNIT = (

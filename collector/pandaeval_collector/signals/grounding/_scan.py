@@ -27,7 +27,8 @@ _DIGITS = re.compile(r"[0-9]+")
 _LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
 _DATED = re.compile(DATED, re.IGNORECASE)
 _LONGEST_PREFIX = 12
-_BEFORE = frozenset([*MONTHS.split("|"), *CODES.casefold().split("|"), *"午前 午後 上午 下午 晚上 早上 오전 오후".split()])
+_PARTS_OF_DAY = ("午前", "午後", "上午", "下午", "晚上", "早上", "오전", "오후")
+_BEFORE = frozenset([*MONTHS.split("|"), *CODES.casefold().split("|"), *_PARTS_OF_DAY])
 _FIRST_NUMBER = re.compile(r"\d.*", re.DOTALL)
 _LETTERS = re.compile(r"[A-Za-z]+")
 _CLOSING = ".,;:!?*_"

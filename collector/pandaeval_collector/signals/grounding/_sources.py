@@ -67,10 +67,9 @@ class Sources:
 def sources(trace: Trace) -> Sources:
     """Everything that the spans of the trace show."""
     dated: list[tuple[int, str, Any]] = [(0, USER, trace.input)]
-    for turn in trace.turns:
-        dated.append((0 if len(trace.turns) == 1 else _start(trace, turn.span_id), USER, turn.user))
-    for tool in trace.tools:
-        dated.append((0, TOLD, [tool.name, tool.description, tool.parameters]))
+    starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
+    dated.extend((starts.get(turn.span_id, 0), USER, turn.user) for turn in trace.turns)
+    dated.extend((0, TOLD, [tool.name, tool.description, tool.parameters]) for tool in trace.tools)
     seen: set[int] = set()
     for span in trace.spans:
         dated.extend(_of_span(span, seen))
@@ -154,7 +153,3 @@ def _of_message(message: Message, at: int) -> Iterator[tuple[int, str, Any]]:
             yield at, who, part.value
         elif not isinstance(part, Reasoning) and message.role == "assistant":
             yield at, TOLD, getattr(part, "arguments", None)
-
-
-def _start(trace: Trace, span_id: str) -> int:
-    return next((span.start_ns for span in trace.spans if span.span_id == span_id), 0)

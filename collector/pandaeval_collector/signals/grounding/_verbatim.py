@@ -17,7 +17,7 @@ def verbatim(value: Value, sources: Sequence[Source], at: int) -> bool:
     wanted = value.text
     if value.kind in (AMOUNT, NUMBER, PERCENTAGE):
         digits = _DIGITS.search(wanted)
-        if digits is None or digits.end() < len(wanted) and wanted[digits.end()].isalnum():
+        if digits is None or (digits.end() < len(wanted) and wanted[digits.end()].isalnum()):
             return False
         wanted = digits[0]
     return any(source.at <= at and _stands(wanted, source.text) for source in sources)
@@ -37,7 +37,7 @@ def _free(text: str, place: int, step: int) -> bool:
     if not 0 <= place < len(text):
         return True
     sign = text[place]
-    if sign.isalnum() and sign < "\u2e80" or sign == "_":
+    if (sign.isalnum() and sign < "\u2e80") or sign == "_":
         return False
     beyond = place + step
     return sign not in ".,:-/" or not 0 <= beyond < len(text) or not text[beyond].isalnum()

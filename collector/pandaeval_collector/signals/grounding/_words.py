@@ -57,7 +57,13 @@ def _alphabetic(number: int) -> list[str]:
         return names
     units = [words.split()[unit] for words in _UNITS]
     german = f"{'ein' if unit == 1 else units[1]}und{names[1]}"
-    return [f"{names[0]}-{units[0]}", f"{names[0]} {units[0]}", german, f"{names[2]}-{units[2]}", f"{names[3]} y {units[3]}"]
+    return [
+        f"{names[0]}-{units[0]}",
+        f"{names[0]} {units[0]}",
+        german,
+        f"{names[2]}-{units[2]}",
+        f"{names[3]} y {units[3]}",
+    ]
 
 
 def _han(number: int) -> str:

@@ -71,7 +71,9 @@ def grounding(trace: Trace) -> Grounding | None:
     in the conversation before. Such an agent answers from what its model knows."""
     answered, called = list(in_answers(trace)), list(in_calls(trace))
     done = used(trace)
-    wrong = [(value, other, end, span_id) for text, end, span_id in answers(trace) for value, other in miscounted(text, done)]
+    wrong = [
+        (value, other, end, span_id) for text, end, span_id in answers(trace) for value, other in miscounted(text, done)
+    ]
     if not answered and not called and not wrong:
         return None
     given = sources(trace)
@@ -146,14 +148,18 @@ def _by_the_way(value: Value, known: Known, at: int) -> bool:
 def _put_together(url: str, known: Known, at: int) -> bool:
     """An address of a known host whose parts with digits are known."""
     host, _, path = url.partition("://")[2].partition("/")
-    parts = [part for part in path.replace("?", "/").replace("=", "/").replace("&", "/").split("/") if any(map(str.isdigit, part))]
+    parts = [
+        part
+        for part in path.replace("?", "/").replace("=", "/").replace("&", "/").split("/")
+        if any(map(str.isdigit, part))
+    ]
     squeezed = [part.replace("-", "").replace("_", "").casefold() for part in parts]
-    return known.has_key(host.replace(".", "").replace("-", "").casefold(), at) and all(known.has_key(part, at) for part in squeezed)
+    return known.has_key(host.replace(".", "").replace("-", "").casefold(), at) and all(
+        known.has_key(part, at) for part in squeezed
+    )
 
 
-def _still_loose(
-    found: Grounding, settled: dict[str, list[float]], pending: list[Claim], known: Known
-) -> list[Claim]:
+def _still_loose(found: Grounding, settled: dict[str, list[float]], pending: list[Claim], known: Known) -> list[Claim]:
     """What does not follow from grounded amounts of the same answer either; totals may stand before their parts."""
     for _ in range(_ROUNDS):
         left: list[Claim] = []
