@@ -41,9 +41,10 @@ def scoring(config: Config) -> EvaluatorSettings:
 
 
 def extra_signals(config: Config) -> tuple[str, ...]:
-    """The signals by their present names: ``error`` is what ``response`` was called."""
-    names = ("response" if name == "error" else name for name in config.session.extra_signals)
-    return tuple(dict.fromkeys(names))
+    """The signals by their present names: ``error`` stands for ``response`` and ``grounding``."""
+    names = config.session.extra_signals
+    every = (each for name in names for each in (("response", "grounding") if name == "error" else (name,)))
+    return tuple(dict.fromkeys(every))
 
 
 def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None:

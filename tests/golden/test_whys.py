@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pandaeval_collector.embedding.load import load
-from pandaeval_collector.evaluator import Evaluator, Settings
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.evaluator.asking import ask, refusal
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.metric import TraceContext, registry
@@ -37,7 +37,7 @@ def _versions(trace: Trace) -> list[Trace]:
 
 
 def test_only_declared_whys_are_said() -> None:
-    evaluator = Evaluator(load("embedded"), Settings())
+    evaluator = Evaluator(load("embedded"), EvaluatorSettings())
     said: dict[str, set[Why]] = defaultdict(set)
     metrics = {key: metric for key, metric in registry().items() if metric.level == "trace"}
     traces = _traces()

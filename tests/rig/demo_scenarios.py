@@ -243,4 +243,21 @@ DEMO = [
             failing_tools=True,
         ),
     ),
+    bad(
+        CLINIC,
+        talk(
+            "clinic",
+            "made-up-price",
+            ask(
+                "What does a dental cleaning cost if the insurance does not pay?",
+                step(call("get_price", treatment="dental cleaning")),
+                "A dental cleaning costs 49.99 EUR if the insurance does not pay for the cleaning.",
+            ),
+            ask(
+                "Which free slots does the dentist have next week?",
+                step(call("find_slots", department="dentist"), why="Free slots of the department."),
+                "Next week the dentist has two free slots: 16 March at 8:30 and 17 March at 15:00.",
+            ),
+        ),
+    ),
 ]

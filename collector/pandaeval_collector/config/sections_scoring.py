@@ -38,10 +38,10 @@ class Session(Section):
         default="calibrated",
         description="calibrated: coherence on a scale that means the same for every embedder; raw: the cosine itself.",
     )
-    extra_signals: tuple[Literal["error", "response", "tool_loop"], ...] = Field(
+    extra_signals: tuple[Literal["error", "response", "grounding", "tool_loop"], ...] = Field(
         default=("error", "tool_loop"),
-        description="Signals that count besides the four weighted ones: response (the run did not end well; error is "
-        "its older name and means the same) and tool_loop.",
+        description="Signals that count besides the four weighted ones: response (the run did not end well), grounding "
+        "(it stated values that it had from nowhere) and tool_loop. error, the older name, is response and grounding.",
     )
     weights: Mapping[Literal["confidence", "loop_detection", "tool_correctness", "coherence"], Amount] = Field(
         default={}, description="Weights of signals, 0 or more; what is not named keeps 1.0 (tool_correctness: 0.8)."

@@ -56,6 +56,7 @@ class Evaluator:
         self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
         self._session: list[SessionMetric] = [m for m in metrics if m.level == "session"]
         self._calibrated = {m.name: m.calibrated for m in metrics if m.level == "trace" and m.calibrated is not None}
+        self._only_failures = {m.name for m in metrics if m.level == "trace" and m.signals_failures_only}
 
     def embed(self, traces: Iterable[Trace]) -> Texts:
         """The vectors of all texts that the enabled metrics want of these traces. If the embedder fails for a single
@@ -89,8 +90,11 @@ class Evaluator:
 
     def signal_value(self, result: Result) -> float | None:
         """What session metrics see of a trace's result: its score, on the calibrated scale if its metric has one and
-        ``coherence_signal`` asks for it; ``None`` for a result without a score."""
+        ``coherence_signal`` asks for it; ``None`` for a result without a score, and for one that passed where the
+        metric counts by its failures only."""
         finding = result.finding
+        if result.success and result.metric in self._only_failures:
+            return None
         value = finding.value if isinstance(finding, Score) else None
         key = self._calibrated.get(result.metric) if self.settings.coherence_signal == "calibrated" else None
         return value if key is None else finding.metadata.get(key, value)

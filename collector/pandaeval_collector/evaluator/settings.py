@@ -35,7 +35,7 @@ class EvaluatorSettings:
     enabled: Collection[str] | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
-    extra_signals: tuple[str, ...] = ("response", "tool_loop")
+    extra_signals: tuple[str, ...] = ("response", "grounding", "tool_loop")
     coherence_signal: str = "calibrated"
     score_fragments: bool = False
     modules: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
     "tool_correctness": 0.8,
     "coherence": 1.0,
 }
-EXTRA_SIGNALS = ("error", "response", "tool_loop")
+EXTRA_SIGNALS = ("error", "response", "grounding", "tool_loop")
 _LARGEST_WEIGHT = 1e100  # far beyond any use; above it the squares of the consistency score would overflow
 
 

@@ -25,6 +25,7 @@ _RISK_KEYS = {
     "error": "error_risk",
     "response": "response_risk",
     "tool_loop": "tool_loop_risk",
+    "grounding": "grounding_risk",
 }
 
 Signals = Mapping[str, float | None]

@@ -36,6 +36,9 @@ def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]
     loop = trace.signals.get("tool_loop")
     if "tool_loop" in context.extra_signals and loop is not None and loop.value is not None and loop.value < 1.0:
         found["tool_loop"] = loop.value
+    grounding = trace.signals.get("grounding")
+    if "grounding" in context.extra_signals and grounding is not None and grounding.value is not None:
+        found["grounding"] = grounding.value  # only a failed one has a value here
     return found
 
 

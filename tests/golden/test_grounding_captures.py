@@ -1,0 +1,66 @@
+"""Real frameworks' captures: made-up facts are found in every dialect, and nothing is found where all is well."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.metric import Texts, TraceContext
+from pandaeval_collector.metrics.trace.grounding import METRIC
+from pandaeval_collector.receivers.files import Input, Request
+from pandaeval_collector.score import Score
+
+from pandaeval_otel.model import Trace, Trigger
+from pandaeval_otel.normal.evidence import gather
+from pandaeval_otel.normal.trace import Closing, build_trace
+from pandaeval_otel.wire import split_logs, split_traces
+
+OWN = Path(__file__).parent / "captures"
+SHARED = Path(__file__).parents[2].parent / "shared" / "captures"
+CONTEXT = TraceContext(Texts({}, (), "none", None), 0.7)
+
+
+def traces(path: Path) -> list[Trace]:
+    """The traces of a capture, without a store."""
+    chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
+    for request in Input(str(path)).requests():
+        assert isinstance(request, Request)
+        for fragment in (split_logs if request.logs else split_traces)(request.data).fragments:
+            chunks[fragment.trace_id].append((fragment.logs, fragment.chunk))
+    found = (build_trace(gather(each), Closing(Trigger.FILE)) for each in chunks.values())
+    return [trace for trace in found if trace is not None]
+
+
+def outcomes(root: Path, scenario: str) -> dict[str, bool]:
+    """By set, whether a trace of its capture failed; only sets in which a trace was scored."""
+    if not root.is_dir():
+        pytest.skip(f"no captures in {root}: they are not part of this checkout")
+    found: dict[str, bool] = {}
+    for path in sorted(root.glob(f"*/{scenario}.otlp.jsonl")):
+        scores = [METRIC.evaluate(trace, CONTEXT) for trace in traces(path)]
+        failed = [each.failed or each.value < 0.7 for each in scores if isinstance(each, Score)]
+        if failed:
+            found[path.parent.name] = any(failed)
+    return found
+
+
+@pytest.mark.parametrize(("scenario", "least"), [("hallucinates", 35), ("wrong_args", 35)])
+def test_made_up_facts_are_found(scenario: str, least: int) -> None:
+    found = outcomes(SHARED, scenario)
+    assert len(found) >= least
+    assert sum(found.values()) >= 0.95 * len(found), [name for name, failed in found.items() if not failed]
+
+
+@pytest.mark.parametrize("scenario", ["happy", "tool_error", "bad_schema", "off_topic", "gives_up", "handoff"])
+def test_runs_without_made_up_facts_pass(scenario: str) -> None:
+    found = outcomes(SHARED, scenario)
+    assert found
+    assert not any(found.values()), [name for name, failed in found.items() if failed]
+
+
+@pytest.mark.parametrize("scenario", ["good", "good_session", "repeated_answer", "tool_error"])
+def test_our_own_captures_pass(scenario: str) -> None:
+    found = outcomes(OWN, scenario)
+    assert found
+    assert not any(found.values()), [name for name, failed in found.items() if failed]
