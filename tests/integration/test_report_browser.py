@@ -66,7 +66,7 @@ def test_the_first_page_says_what_where_how_sure_and_what_is_missing(page: Page,
     assert "no content × 4" in missing
     assert page.count(".row.unit") == 10
     assert page.count(".row.unit.bad") == 6
-    assert page.count("figure canvas") == 4
+    assert page.count("figure canvas") == 5
 
 
 def test_from_a_session_to_a_loop_and_its_calls(page: Page, demo: Path) -> None:
