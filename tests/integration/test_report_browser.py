@@ -58,15 +58,15 @@ def _calm(page: Page) -> Iterator[None]:
 
 def test_the_first_page_says_what_where_how_sure_and_what_is_missing(page: Page, demo: Path) -> None:
     page.open(demo)
-    assert page.text("h1") == "5 of 9 sessions need a look"
+    assert page.text("h1") == "6 of 10 sessions need a look"
     failed, sure, missing = page.texts(".cards .card")
-    assert "tool_loop\n1 of 24" in failed
+    assert "tool_loop\n1 of 26" in failed
     assert "of what should have a score has one" in sure
     assert "7 questions not asked" in sure
     assert "no content × 4" in missing
-    assert page.count(".row.unit") == 9
-    assert page.count(".row.unit.bad") == 5
-    assert page.count("figure canvas") == 4
+    assert page.count(".row.unit") == 10
+    assert page.count(".row.unit.bad") == 6
+    assert page.count("figure canvas") == 5
 
 
 def test_from_a_session_to_a_loop_and_its_calls(page: Page, demo: Path) -> None:

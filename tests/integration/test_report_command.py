@@ -33,7 +33,7 @@ def test_a_report_shows_what_json_says(recording: Path, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     outcome = _evaluate(recording, "--output", file)
     assert outcome.exit_code == 0, outcome.output
-    assert "9 sessions, 28 traces" in outcome.stderr
+    assert "10 sessions, 30 traces" in outcome.stderr
     assert str(file) in outcome.stderr
     lines = CliRunner().invoke(app, ["evaluate", str(recording), "--format", "json"]).stdout.splitlines()
     told = {(r["trace_id"], r["metric"], r["score"], r["why"]) for r in map(json.loads, lines) if r["level"] == "trace"}
@@ -124,7 +124,7 @@ def test_the_demo_can_write_its_report(tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     outcome = CliRunner().invoke(app, ["demo", "--report", str(file)])
     assert outcome.exit_code == 0, outcome.output
-    assert "9 sessions, 28 traces" in outcome.output
+    assert "10 sessions, 30 traces" in outcome.output
     made = parsed(file.read_text())
     assert made.index["about"]["sources"] == ["recorded demo sessions"]
     assert made.index["about"]["unreadable"] == 0

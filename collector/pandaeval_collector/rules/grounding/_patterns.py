@@ -36,7 +36,8 @@ _ALTERNATIVES = {
     "time": TIME,
     "percentage": rf"{_FREE}(?:{PLAIN})\s?(?:%|percent\b|Prozent\b|per cent\b)",
     "unit": rf"{_FREE}(?:{PLAIN}){_UNIT}(?![A-Za-z0-9_\-])|{_FREE}\d{{1,4}}(?=-[a-z]{{3,}}\b)",
-    "identifier": r"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_\-]*\d)(?=[0-9_\-]*[A-Za-z_])[A-Za-z0-9]+(?:[\-_]+[A-Za-z0-9]+)*",
+    "identifier": r"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_\-]{0,63}\d)(?=[0-9_\-]{0,63}[A-Za-z_])"
+    r"[A-Za-z0-9]+(?:[\-_]+[A-Za-z0-9]+)*",
     "number": rf"{_FREE}{NUMBER}",
 }
 VALUE = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNATIVES.items()), re.IGNORECASE)

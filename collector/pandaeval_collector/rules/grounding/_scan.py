@@ -27,6 +27,8 @@ _DIGITS = re.compile(r"[0-9]+")
 _LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
 _DATED = re.compile(DATED, re.IGNORECASE)
 _LONGEST_PREFIX = 12
+_LONGEST_TOKEN = 64
+"""Characters before a digit that are looked at: else a text of dashes would take the square of its length."""
 _PARTS_OF_DAY = ("午前", "午後", "上午", "下午", "晚上", "早上", "오전", "오후")
 _BEFORE = frozenset([*MONTHS.split("|"), *CODES.casefold().split("|"), *_PARTS_OF_DAY])
 _FIRST_NUMBER = re.compile(r"\d.*", re.DOTALL)
@@ -59,7 +61,8 @@ def scan(text: str) -> list[Value]:
 def _tried(text: str, done: int, at: int) -> Iterator[re.Match[str] | None]:
     """Matches from where a value with this digit may begin: a word or sign before it, its token, the digit itself."""
     start = at
-    while start > done and (text[start - 1].isalnum() or text[start - 1] in "_-") and text[start - 1] < "\u2e80":
+    least = max(done, at - _LONGEST_TOKEN)
+    while start > least and (text[start - 1].isalnum() or text[start - 1] in "_-") and text[start - 1] < "\u2e80":
         start -= 1
     prefix = _prefixed(text, done, start)
     if prefix < start:
