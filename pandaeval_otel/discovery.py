@@ -18,6 +18,12 @@ def find(package: str, attribute: str) -> tuple[Any, ...]:
     return tuple(getattr(module, attribute) for module in _modules(package) if hasattr(module, attribute))
 
 
+def find_by_module(package: str, attribute: str) -> dict[str, Any]:
+    """The same, each under the last part of its module's name."""
+    found = {module.__name__.rpartition(".")[2]: module for module in _modules(package) if hasattr(module, attribute)}
+    return {name: getattr(module, attribute) for name, module in found.items()}
+
+
 @cache
 def _modules(package: str) -> tuple[ModuleType, ...]:
     root = importlib.import_module(package)

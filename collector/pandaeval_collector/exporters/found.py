@@ -17,7 +17,7 @@ from typing import Any
 from pandaeval_collector.errors import UserError
 from pandaeval_collector.exporters._protocol import Exporter, Repeating, Surroundings
 from pandaeval_collector.section import Section
-from pandaeval_otel.discovery import find
+from pandaeval_otel.discovery import find_by_module
 from pandaeval_otel.plugins import NotUsableError, Plugin, installed, told
 
 _log = logging.getLogger(__name__)
@@ -65,8 +65,7 @@ class Way:
 def ways() -> tuple[Way, ...]:
     """Every way out by name: ours, then those of installed packages. Raises :class:`ImportError` when one of ours
     cannot be imported; of another package that cannot be used the name is left, so that its section stays valid."""
-    settings = {_module(each): each for each in find(_PACKAGE, "SETTINGS")}
-    makes = {_module(each): each for each in find(_PACKAGE, "exporters")}
+    settings, makes = find_by_module(_PACKAGE, "SETTINGS"), find_by_module(_PACKAGE, "exporters")
     ours = [Way(name, settings.get(name, Section), makes.get(name)) for name in sorted({*settings, *makes})]
     return (*ours, *_installed({way.name for way in ours}))
 
@@ -86,11 +85,6 @@ def _installed(taken: set[str]) -> Iterator[Way]:
     for name in sorted({*found.lost} - working - ours):
         if _NAME.fullmatch(name) and not _is_taken(name, ours):
             yield Way(name, None)
-
-
-def _module(of: Any) -> str:
-    name: str = of.__module__
-    return name.rpartition(".")[2]
 
 
 def _settings(plugin: Plugin) -> Any:

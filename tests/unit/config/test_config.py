@@ -71,13 +71,14 @@ def test_names_and_defaults_are_as_promised(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("[error, tool_loop]", ("response", "tool_loop")),
-        ("[response, error]", ("response",)),
+        ("[error, tool_loop]", ("response", "grounding", "tool_loop")),
+        ("[grounding, error]", ("grounding", "response")),
+        ("[response]", ("response",)),
         ("[tool_loop]", ("tool_loop",)),
         ("[]", ()),
     ],
 )
-def test_error_is_the_older_name_of_response(tmp_path: Path, written: str, meant: tuple[str, ...]) -> None:
+def test_error_is_the_older_name_of_response_and_grounding(tmp_path: Path, written: str, meant: tuple[str, ...]) -> None:
     config = load(_file(tmp_path, f"session: {{extra_signals: {written}}}\n"), {})
     assert extra_signals(config) == meant
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pandaeval_collector.metric import SessionContext, SessionView, Signal, TraceSummary
+from pandaeval_collector.metric import SessionContext, SessionSignal, SessionView, TraceSummary
 from pandaeval_collector.metrics.session.agent_reliability import METRIC
 from pandaeval_collector.score import Score
 
@@ -13,7 +13,7 @@ from pandaeval_collector.score import Score
     [(0.25, ("grounding",), 0.25), (None, ("grounding",), 0.9), (0.25, ("error", "tool_loop"), 0.9)],
 )
 def test_counts_only_where_it_failed(value: float | None, extras: tuple[str, ...], score: float) -> None:
-    signals = {"coherence": Signal("scored", 0.9), "grounding": Signal("scored", value)}
+    signals = {"coherence": SessionSignal("scored", 0.9), "grounding": SessionSignal("scored", value)}
     view = SessionView("s", (TraceSummary("a" * 32, "d", False, signals),))
     found = METRIC.evaluate(view, SessionContext(0.5, frozenset({"coherence"}), {}, extras))
     assert isinstance(found, Score)
