@@ -82,8 +82,10 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int, int, int]]:
             _, at = read_varint(data, at)
         elif kind in (1, 5):
             at += 8 if kind == 1 else 4
+        elif kind == 3:
+            at = _group_end(data, at)
         else:
-            raise ValueError(f"a field of wire type {kind}, which OTLP does not have")
+            raise ValueError(f"a field of wire type {kind}, which protobuf does not have here")
         if at > size:
             raise ValueError("the message ends within a field")
         end, copies = at, 1
@@ -93,3 +95,24 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int, int, int]]:
             while data.startswith(block, at):
                 at, copies = at + len(block), copies + _RUN
         yield tag, start, content, end, copies
+
+
+def _group_end(data: bytes, at: int) -> int:
+    """Where a group ends whose first field is at ``at``. OTLP has no groups, and protobuf reads one as an unknown field.
+    Raises ``ValueError``."""
+    depth = 1
+    while depth:
+        tag, at = read_varint(data, at)
+        kind = tag & 7
+        if kind == 2:
+            length, at = read_varint(data, at)
+            at += length
+        elif kind == 0:
+            _, at = read_varint(data, at)
+        elif kind in (1, 5):
+            at += 8 if kind == 1 else 4
+        elif kind in (3, 4):
+            depth += 1 if kind == 3 else -1
+        else:
+            raise ValueError(f"a field of wire type {kind}, which protobuf does not have")
+    return at

@@ -11,6 +11,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from pandaeval_otel.bounds import SPAN, cut
 from pandaeval_otel.caps import (
     MAX_ATTRIBUTES,
     MAX_EVENT_ATTRIBUTES,
@@ -22,6 +23,7 @@ from pandaeval_otel.caps import (
     MAX_OBJECTS,
     NOTE,
     SMALL,
+    Room,
     TooMuchError,
 )
 from pandaeval_otel.decode import decode_spans
@@ -29,6 +31,7 @@ from pandaeval_otel.fragments import MalformedOtlpError
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import build_trace
 from pandaeval_otel.wire import read_chunk
+from pandaeval_otel.wire_fields import fields
 
 TRACE, ID = bytes(range(16)), b"spanspan"
 EMPTY_EVENT, EMPTY_LINK = b"\x5a\x00", b"\x6a\x00"
@@ -172,9 +175,18 @@ class TestATrace:
         with pytest.raises(MalformedOtlpError):
             list(read_chunk(chunk, logs))
 
-    def test_with_groups_that_otlp_does_not_have_is_not_decoded(self) -> None:
-        with pytest.raises(ValueError, match="wire type 3"):
-            gather([(False, around(encoded() + b"\xdb\x3e\xdc\x3e" * SMALL))])
+    def test_groups_that_otlp_does_not_have_are_passed_over_as_protobuf_does(self) -> None:
+        group = b"\xdb\x3e" + b"\x0a\x01x" + b"\x10\x05" + b"\x1b\x1c" + b"\x25abcd" + b"\x29abcdefgh" + b"\xdc\x3e"
+        whole = encoded()
+        assert cut(whole + group * SMALL, SPAN, Room()) == whole + group * SMALL
+        assert [*fields(group + b"\x10\x01")][1][0] == 0x10
+        [found] = gather([(False, around(whole + group * SMALL))]).spans
+        assert found.span_id == ID.hex()
+
+    @pytest.mark.parametrize("broken", [b"\x1b", b"\x1b\x0a\x7fx", b"\x1b\x0f", b"\x1c", b"\x1b\x25a"])
+    def test_groups_that_are_none_are_told(self, broken: bytes) -> None:
+        with pytest.raises(ValueError, match=r"ends within|wire type"):
+            [*fields(broken)]
 
     def test_is_taken_up_again_after_a_restart_whatever_it_holds(self) -> None:
         [item] = read_chunk(around(encoded(parent_span_id=b"parent__", flags=0x300) + EMPTY_EVENT * 400_000), False)
