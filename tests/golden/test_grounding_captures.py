@@ -52,11 +52,16 @@ def test_made_up_facts_are_found(scenario: str, least: int) -> None:
     assert sum(found.values()) >= 0.95 * len(found), [name for name, failed in found.items() if not failed]
 
 
-@pytest.mark.parametrize("scenario", ["happy", "tool_error", "bad_schema", "off_topic", "gives_up", "handoff"])
+@pytest.mark.parametrize("scenario", ["happy", "tool_error", "bad_schema", "handoff"])
 def test_runs_without_made_up_facts_pass(scenario: str) -> None:
     found = outcomes(SHARED, scenario)
     assert found
     assert not any(found.values()), [name for name, failed in found.items() if failed]
+
+
+@pytest.mark.parametrize("scenario", ["off_topic", "gives_up"])
+def test_answers_without_values_are_not_judged(scenario: str) -> None:
+    assert outcomes(SHARED, scenario) == {}
 
 
 @pytest.mark.parametrize("scenario", ["good", "good_session", "repeated_answer", "tool_error"])
