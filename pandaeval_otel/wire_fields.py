@@ -98,7 +98,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int, int, int]]:
 
 
 def _group_end(data: bytes, at: int) -> int:
-    """Where a group ends whose first field is at ``at``. OTLP has no groups, and protobuf reads one as an unknown field.
+    """Where a group ends whose first field is at ``at``. OTLP has none; protobuf reads one as an unknown field.
     Raises ``ValueError``."""
     depth = 1
     while depth:

@@ -78,7 +78,9 @@ def test_names_and_defaults_are_as_promised(tmp_path: Path) -> None:
         ("[]", ()),
     ],
 )
-def test_error_is_the_older_name_of_response_and_grounding(tmp_path: Path, written: str, meant: tuple[str, ...]) -> None:
+def test_error_is_the_older_name_of_response_and_grounding(
+    tmp_path: Path, written: str, meant: tuple[str, ...]
+) -> None:
     config = load(_file(tmp_path, f"session: {{extra_signals: {written}}}\n"), {})
     assert extra_signals(config) == meant
 
