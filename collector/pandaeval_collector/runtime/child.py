@@ -14,7 +14,9 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping
 from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parents[1]
+import pandaeval_collector
+
+_ROOT = Path(pandaeval_collector.__file__).resolve().parents[1]
 _BUFFER_BYTES = 4 << 20
 _STOP_S = 3.0
 
