@@ -117,11 +117,12 @@ class TraceContext:
 @dataclass(frozen=True, slots=True)
 class SessionSignal:
     """The result of one of a trace's metrics as session metrics see it: ``value`` only where ``outcome`` is
-    ``scored``."""
+    ``scored`` and the score counts for the session; ``said``: the reason of a result that failed."""
 
     outcome: str
     value: float | None = None
     why: str | None = None
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +145,14 @@ class SessionView:
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """``enabled``: names of the trace metrics that are switched on; ``weights``: overrides of the signal weights."""
+    """``enabled``: names of the trace metrics that are switched on; ``weights``: overrides of the signal weights;
+    ``judged``: a judge is configured."""
 
     threshold: float
     enabled: frozenset[str]
     weights: Mapping[str, float]
     extra_signals: tuple[str, ...]
+    judged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +162,9 @@ class Metric(Generic[S, C]):
     ``kind``: ``embedding | llm | code | math``. ``threshold``: the default, or a function of the embedder's bands.
     ``texts``: what has to be embedded before ``evaluate`` is called. ``needs`` and ``question`` are for people.
     ``calibrated``: the key, in a score's metadata, of the value on a scale that does not depend on the embedder;
-    session metrics see that value unless ``session.coherence_signal`` is ``raw``. ``signals_failures_only``: they see
-    the score only where it fails its threshold.
+    session metrics see that value unless ``session.coherence_signal`` is ``raw``. ``sure``: the key of a mark, true
+    where a low score is sure; with ``session.coherence_signal: sure`` they see marked scores alone.
+    ``signals_failures_only``: they see the score only where it fails its threshold.
     ``evaluate`` is pure, runs on the line's thread, and may raise: that becomes ``unscored(metric_error)``.
 
     Kind ``llm``: ``evaluate`` says what needs no model (nothing was captured, say), and ``None`` means that ``ask`` is
@@ -183,6 +187,7 @@ class Metric(Generic[S, C]):
     needs_session: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     calibrated: str | None = None
+    sure: str | None = None
     signals_failures_only: bool = False
     ask: Callable[[S, Judge], Awaitable[Finding | None]] | None = None
     rubrics: tuple[Rubric[Any], ...] = ()

@@ -34,6 +34,8 @@ SERVERS = {
     "gunicorn, gevent, preloaded": (*GEVENT, "--preload", "--workers", str(WORKERS), "--bind"),
     "uvicorn": ("uvicorn", "support.web:asgi", "--workers", str(WORKERS), "--port"),
 }
+EVER = ("gunicorn, gevent, preloaded", "uvicorn")
+"""The two that differ most from each other; the others are slow tests."""
 
 
 class Server:
@@ -112,7 +114,13 @@ def _installed(command: Sequence[str]) -> None:
         pytest.importorskip("packaging", reason="needs packaging (the dev extra has it)")
 
 
-@pytest.mark.parametrize("command", SERVERS.values(), ids=SERVERS)
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(command, id=name, marks=[] if name in EVER else pytest.mark.slow)
+        for name, command in SERVERS.items()
+    ],
+)
 def test_every_trace_of_every_worker_arrives(command: Sequence[str], tmp_path: Path) -> None:
     """Under load, through a reload (SIGHUP) that replaces all workers, to a stop (SIGTERM) that nothing holds up."""
     _installed(command)

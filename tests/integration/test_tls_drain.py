@@ -36,7 +36,10 @@ PEERS = {
 }
 
 
-@pytest.mark.parametrize("name", PEERS)
+SLOW = ("an unknown authority", "in the clear")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in PEERS])
 def test_open_traces_are_handed_over_or_stay(name: str, tmp_path: Path) -> None:
     peer = PEERS[name]
     for authority in ("good", "other"):

@@ -34,9 +34,10 @@ class Session(Section):
         description="How long a session that is over waits for judges before it is scored without them; what they say "
         "later makes a revision.",
     )
-    coherence_signal: Literal["calibrated", "raw"] = Field(
-        default="calibrated",
-        description="calibrated: coherence on a scale that means the same for every embedder; raw: the cosine itself.",
+    coherence_signal: Literal["sure", "calibrated", "raw"] = Field(
+        default="sure",
+        description="Which coherence counts for a session. sure: only answers that are off topic beyond doubt; "
+        "calibrated: every value, on a scale that means the same for every embedder; raw: the cosine itself.",
     )
     extra_signals: tuple[Literal["error", "response", "grounding", "tool_loop"], ...] = Field(
         default=("error", "tool_loop"),

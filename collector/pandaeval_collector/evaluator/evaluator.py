@@ -55,7 +55,7 @@ class Evaluator:
         self._trace: list[TraceMetric] = [m for m in inline if m.level == "trace" and not m.needs_session]
         self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
         self._session: list[SessionMetric] = [m for m in metrics if m.level == "session"]
-        self._calibrated = {m.name: m.calibrated for m in metrics if m.level == "trace" and m.calibrated is not None}
+        self._calibrated = {m.name: m for m in metrics if m.level == "trace" and m.calibrated is not None}
         self._only_failures = {m.name for m in metrics if m.level == "trace" and m.signals_failures_only}
 
     def embed(self, traces: Iterable[Trace]) -> Texts:
@@ -84,20 +84,26 @@ class Evaluator:
         settings, names = self.settings, self._preparation.names
 
         def context(threshold: float) -> SessionContext:
-            return SessionContext(threshold, names, settings.weights, settings.extra_signals)
+            return SessionContext(
+                threshold, names, settings.weights, settings.extra_signals, judged=settings.judge is not None
+            )
 
         return self._run(self._session, session, unit, context, None)
 
     def signal_value(self, result: Result) -> float | None:
-        """What session metrics see of a trace's result: its score, on the calibrated scale if its metric has one and
-        ``coherence_signal`` asks for it; ``None`` for a result without a score, and for one that passed where the
-        metric counts by its failures only."""
-        finding = result.finding
-        if result.success and result.metric in self._only_failures:
+        """What session metrics see of a trace's result: its score, or where its metric has a calibrated scale what
+        ``coherence_signal`` asks for. ``None`` for a result without a score or, if asked for, without a calibrated one;
+        and for one that passed where the metric counts by its failures only."""
+        finding, mode = result.finding, self.settings.coherence_signal
+        if not isinstance(finding, Score) or (result.success and result.metric in self._only_failures):
             return None
-        value = finding.value if isinstance(finding, Score) else None
-        key = self._calibrated.get(result.metric) if self.settings.coherence_signal == "calibrated" else None
-        return value if key is None else finding.metadata.get(key, value)
+        metric = self._calibrated.get(result.metric)
+        if metric is None or metric.calibrated is None or mode == "raw":
+            return finding.value
+        if mode == "sure" and not (metric.sure is not None and finding.metadata.get(metric.sure)):
+            return None
+        value: float | None = finding.metadata.get(metric.calibrated)
+        return value
 
     def judges(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
         """Whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""

@@ -36,7 +36,7 @@ class EvaluatorSettings:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     extra_signals: tuple[str, ...] = ("response", "grounding", "tool_loop")
-    coherence_signal: str = "calibrated"
+    coherence_signal: str = "sure"
     score_fragments: bool = False
     modules: tuple[str, ...] = ()
     judge: JudgeSettings | None = None

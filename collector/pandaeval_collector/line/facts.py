@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import orjson
 
 
 class SignalFacts(TypedDict):
     """What a trace says of one of its metrics to its session, as it is stored (see
-    :class:`pandaeval_collector.metric.Signal`)."""
+    :class:`pandaeval_collector.metric.SessionSignal`)."""
 
     outcome: str
     value: float | None
     why: str | None
+    said: NotRequired[str]
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from pandaeval_collector.line.members import (
 )
 from pandaeval_collector.line.understanding import Run, in_session
 from pandaeval_collector.metric import SessionView
-from pandaeval_collector.result import Result, Unit
+from pandaeval_collector.result import Result, Unit, cut
 from pandaeval_collector.score import Why
 from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
 from pandaeval_otel.model import Trigger
@@ -35,6 +35,8 @@ _NEAR = (4, 32)
 _AT_ONCE = 4096
 """So many members are compared together at least, if there are as many: memory is not spared for more."""
 _LINKED = 128
+_SAID_CHARS = 200
+"""So much of the reason of a failed result is kept for the reason of its session."""
 _PENDING: SignalFacts = {"outcome": "pending", "value": None, "why": None}
 
 
@@ -223,7 +225,11 @@ class Sessions:
     def _signal(self, result: Result) -> SignalFacts:
         if not result.finding.metadata.get("in_sample", True):  # judged for itself: the session is judged whole or not
             return {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
-        return {"outcome": result.outcome, "value": self._evaluator.signal_value(result), "why": result.why}
+        value = self._evaluator.signal_value(result)
+        signal: SignalFacts = {"outcome": result.outcome, "value": value, "why": result.why}
+        if result.success is False and result.finding.reason:
+            signal["said"] = cut(result.finding.reason, _SAID_CHARS)
+        return signal
 
 
 def _waiting(names: Iterable[str], older: dict[str, SignalFacts]) -> dict[str, SignalFacts]:

@@ -29,7 +29,7 @@ _PROMISED = """
 server: {grpc: "127.0.0.1:4327", http: "127.0.0.1:4328", health: "127.0.0.1:4329", insecure_bind: false, tls: null, token_env: null}
 close: {quiet: 10s, idle: 180s, max_age: 30m, max_spans: 10000, max_bytes: 32MiB, score_fragments: false}
 late: {policy: rescore, window: 10m}
-session: {idle: 15m, max_age: 24h, coherence_signal: calibrated, extra_signals: [error, tool_loop], weights: {}}
+session: {idle: 15m, max_age: 24h, coherence_signal: sure, extra_signals: [error, tool_loop], weights: {}}
 sessions: {forward_to: null}
 metrics: {enabled: all, thresholds: {}, modules: []}
 embedding: {model: embedded}

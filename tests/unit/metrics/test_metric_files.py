@@ -200,16 +200,51 @@ class TestResponse:
 
 class TestSessions:
     def ask(self, *traces: TraceSummary, enabled: tuple[str, ...] = ("coherence", "loop_detection")) -> object:
-        context = SessionContext(0.5, frozenset(enabled), {}, ("error", "tool_loop"))
+        context = SessionContext(0.5, frozenset(enabled), {}, ("error", "tool_loop"), judged=True)
         return RELIABILITY.evaluate(SessionView("s", traces), context)
 
+    def without_judge(self, *traces: TraceSummary) -> Score:
+        context = SessionContext(0.5, frozenset({"coherence", "loop_detection"}), {}, ("response", "grounding"))
+        found = RELIABILITY.evaluate(SessionView("s", traces), context)
+        assert isinstance(found, Score)
+        return found
+
     def test_takes_the_worst_seriously(self) -> None:
-        found = self.ask(summary(coherence=SCORED), summary(coherence=SessionSignal("scored", 0.1)))
+        sure = SessionSignal("scored", 1.0)
+        found = self.ask(summary(coherence=SCORED, confidence=sure), summary(coherence=SessionSignal("scored", 0.1)))
         assert isinstance(found, Score)
         assert found.value == pytest.approx(0.1)
         assert found.metadata["band"] == "high_risk"
+        assert "basis" not in found.metadata
         assert found.metadata["traces_evaluated"] == 2
         assert "trace 2 of 2" in found.reason
+
+    def test_without_a_judge_it_says_what_it_rests_on(self) -> None:
+        found = self.without_judge(summary(coherence=SCORED, response=SessionSignal("scored", 1.0)))
+        assert (found.label, found.metadata["basis"]) == ("no_problem_found", "inline")
+        assert "band" not in found.metadata
+        assert found.metadata["rests_on"] == {"coherence": 1, "response": 1}
+        assert found.coverage == 0.5, "confidence and tool_correctness are missing"
+        assert "whether the task was done was not judged" in found.reason
+
+    def test_what_nothing_speaks_against_is_no_problem_found(self) -> None:
+        """Signals of ours, and a sure coherence, are there only where they speak against a trace."""
+        found = self.without_judge(summary(response=SessionSignal("scored", 1.0), loop_detection=ASSUMED))
+        assert (found.value, found.label, found.metadata["traces_evaluated"]) == (1.0, "no_problem_found", 0)
+
+    def test_a_flagged_trace_is_a_problem_found_even_where_the_session_passes(self) -> None:
+        good, bad = SessionSignal("scored", 1.0), SessionSignal("scored", 0.0, said="'$90' stands in no result")
+        found = self.without_judge(summary(grounding=bad), *[summary(coherence=good) for _ in range(19)])
+        assert found.value > 0.5
+        assert found.label == "problem_found"
+        assert "(grounding) in trace 1 of 20" in found.reason
+        assert "'$90' stands in no result" in found.reason
+
+    def test_a_session_that_was_not_drawn_rests_on_inline_signals(self) -> None:
+        left_out = SessionSignal("unscored", None, "not_sampled")
+        found = self.ask(summary(coherence=SCORED, confidence=left_out))
+        assert isinstance(found, Score)
+        assert (found.label, found.metadata["basis"], found.coverage) == ("no_problem_found", "inline", 1.0)
 
     def test_a_crash_counts_even_without_any_score(self) -> None:
         found = self.ask(summary(coherence=SCORED), summary(crashed=True, coherence=BLANK))
@@ -270,6 +305,11 @@ class TestSessions:
     def test_consistency_needs_a_judge(self) -> None:
         view = SessionView("s", (summary(coherence=SCORED),))
         assert CONSISTENCY.evaluate(view, SessionContext(0.5, frozenset({"coherence"}), {}, ())) is None
+
+    def test_consistency_of_a_session_that_was_not_drawn_is_nothing(self) -> None:
+        view = SessionView("s", (summary(confidence=SessionSignal("unscored", None, "not_sampled")), summary()))
+        context = SessionContext(0.5, frozenset({"confidence"}), {}, (), judged=True)
+        assert CONSISTENCY.evaluate(view, context) is None
 
     def test_consistency_is_unscored_when_the_judge_failed(self) -> None:
         view = SessionView("s", (summary(confidence=LOST, coherence=SCORED),))

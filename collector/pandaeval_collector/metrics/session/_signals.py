@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pandaeval_collector.metric import SessionContext, SessionView, TraceSummary
 
 KINDS = ("confidence", "loop_detection", "tool_correctness", "coherence")
+JUDGED = ("confidence", "tool_correctness")
 NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
 ENOUGH = 0.5
 """Each enabled kind must have been obtained in at least this share of the traces that expect it."""
@@ -14,8 +16,10 @@ ENOUGH = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """``share``: signals obtained / expected, 1.0 where none is expected. ``thin``: kinds obtained too rarely.
-    ``assumed``: something was reported as assumed; ``expected``: how many signals should be there."""
+    """``share``: signals obtained / expected, 1.0 where none is expected. Without a judge our own signals count too, and
+    the judged kinds are expected of every trace, and missing. ``thin``: kinds that are enabled and were obtained too
+    rarely. ``assumed``: something was reported as assumed; ``expected``: how many signals of the source's kinds should
+    be there."""
 
     share: float
     thin: tuple[str, ...]
@@ -51,27 +55,54 @@ def _ending(trace: TraceSummary) -> float | None:
     return response.value if response.value < 1.0 else None
 
 
+def rests_on(session: SessionView, context: SessionContext) -> dict[str, int]:
+    """In how many traces each signal was obtained, whether it spoke against the trace or not; none that never was."""
+    names = (*KINDS, *(name for name in context.extra_signals if name not in KINDS))
+    found = {name: sum(_obtained(trace, name) for trace in session.traces) for name in names}
+    return {name: count for name, count in found.items() if count}
+
+
+def is_judged(session: SessionView) -> bool:
+    """Whether a judge was or will be asked about any trace of the session."""
+    signals = (trace.signals.get(kind) for trace in session.traces for kind in JUDGED)
+    return any(signal is not None and signal.why not in NOT_EXPECTED for signal in signals)
+
+
+def was_drawn(session: SessionView) -> bool:
+    """Whether any trace of the session was selected and drawn for judging its confidence."""
+    signals = (trace.signals.get("confidence") for trace in session.traces)
+    return any(signal is not None and signal.why != "not_sampled" for signal in signals)
+
+
 def coverage(session: SessionView, context: SessionContext) -> Coverage:
     """How much of the evidence that should be there is there."""
-    expected_all = obtained_all = 0
-    thin: list[str] = []
-    assumed = False
-    for kind in KINDS:
-        if kind not in context.enabled:
-            continue
-        expected = obtained = 0
-        for trace in session.traces:
-            signal = trace.signals.get(kind)
-            if signal is None:
-                continue
-            assumed = assumed or signal.outcome == "assumed"
-            if signal.outcome == "assumed" or signal.why in NOT_EXPECTED:
-                continue
-            expected += 1
-            obtained += signal.outcome == "scored"
-        if expected and obtained < ENOUGH * expected:
-            thin.append(kind)
-        expected_all += expected
-        obtained_all += obtained
-    share = obtained_all / expected_all if expected_all else 1.0
-    return Coverage(share, tuple(thin), expected_all, assumed)
+    counts = {kind: _count(session, kind) for kind in KINDS if kind in context.enabled}
+    thin = tuple(kind for kind, (expected, obtained) in counts.items() if expected and obtained < ENOUGH * expected)
+    expected, obtained = _total(counts.values())
+    wanted, had = expected, obtained
+    if not context.judged:
+        own = _total(_count(session, name) for name in context.extra_signals)
+        wanted, had = wanted + own[0] + len(JUDGED) * len(session.traces), had + own[1]
+    assumed = any(
+        (signal := trace.signals.get(kind)) is not None and signal.outcome == "assumed"
+        for trace in session.traces
+        for kind in counts
+    )
+    return Coverage(had / wanted if wanted else 1.0, thin, expected, assumed)
+
+
+def _count(session: SessionView, name: str) -> tuple[int, int]:
+    """In how many traces a signal is expected, and in how many of those it was obtained."""
+    signals = [signal for trace in session.traces if (signal := trace.signals.get(name)) is not None]
+    expected = [each for each in signals if each.outcome != "assumed" and each.why not in NOT_EXPECTED]
+    return len(expected), sum(each.outcome == "scored" for each in expected)
+
+
+def _total(counts: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    pairs = list(counts)
+    return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+
+
+def _obtained(trace: TraceSummary, name: str) -> bool:
+    signal = trace.signals.get(name)
+    return signal is not None and signal.outcome == "scored"

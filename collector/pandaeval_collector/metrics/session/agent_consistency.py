@@ -2,7 +2,8 @@
 
 Per trace with a confidence score: (1 + weighted risks of repetition, tool choice and topic) × weighted lack of
 confidence; over the session 1 - the root mean square. It does not say that the agent was right: confidence 1.0 gives
-consistency 1.0 however wrong the answers are. Not applicable while no judge gives confidence.
+consistency 1.0 however wrong the answers are. Not applicable where no judge is
+to give confidence: none is configured, or the session was not selected or not drawn for judging.
 
 Source: PandaProbe, session metrics, *Agent Consistency*.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from pandaeval_collector.metric import Metric, SessionContext, SessionView
-from pandaeval_collector.metrics.session._signals import coverage, signals_of
+from pandaeval_collector.metrics.session._signals import coverage, signals_of, was_drawn
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.stats import agent_consistency, agent_reliability
 from pandaeval_collector.stats.bands import consistency_band, session_profile
@@ -24,6 +25,8 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
         return None
     if not session.traces:
         return Assumed("No traces or signals to evaluate.")
+    if not was_drawn(session):
+        return None  # no judge was to look at this session
     signals = [signals_of(trace, context) for trace in session.traces]
     found = agent_consistency(signals, context.weights)
     covered = coverage(session, context)
@@ -63,7 +66,7 @@ METRIC = Metric(
     level="session",
     name="agent_consistency",
     kind="math",
-    version="1",
+    version="2",
     threshold=0.5,
     question="Was the agent steady throughout this session?",
     needs="session id; confidence (judged)",
