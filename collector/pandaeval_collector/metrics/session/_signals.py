@@ -16,10 +16,10 @@ ENOUGH = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """``share``: signals obtained / expected, 1.0 where none is expected. Without a judge our own signals count too, and
-    the judged kinds are expected of every trace, and missing. ``thin``: kinds that are enabled and were obtained too
-    rarely. ``assumed``: something was reported as assumed; ``expected``: how many signals of the source's kinds should
-    be there."""
+    """``share``: signals obtained / expected, 1.0 where none is expected. Without a judge our own signals count too,
+    and the judged kinds are expected of every trace, and missing. ``thin``: kinds that are enabled and were obtained
+    too rarely. ``assumed``: something was reported as assumed; ``expected``: how many signals of the source's kinds
+    should be there."""
 
     share: float
     thin: tuple[str, ...]
