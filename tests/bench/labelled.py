@@ -1,6 +1,6 @@
 """What each score without a judge tells of runs whose outcome is known.
 
-    python tests/bench/labelled.py [--only SET ...] [--metric NAME ...] [--limit UNITS] [--json]
+    python tests/bench/labelled.py [--only SET ...] [--metric NAME ...] [--limit UNITS] [--json | --summary]
 
 Reads the labelled sets of ``../shared/data`` (a unit is a session, else a trace) and the scenarios of
 ``../shared/captures`` (good: *happy*; bad: each of the others in turn), scores them as ``pandaeval evaluate`` does, and
@@ -11,7 +11,8 @@ prints for each metric, beside baselines that take no thought:
 - *bad ones failed* (recall), *right when it fails* (precision) and *good ones failed*, with Wilson's 95 % intervals.
 
 Of a metric of traces a unit has the score of its worst trace; what was not scored does not count, so each row has its
-own numbers of units. ``--limit`` draws units with a fixed seed.
+own numbers of units. ``--limit`` draws units with a fixed seed. ``--summary`` prints all sets in one table, as docs/metrics.md
+shows it (``> collector/pandaeval_collector/metrics/labelled.md``, then ``pandaeval metrics --page > docs/metrics.md``).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from rich.console import Console  # noqa: E402
 SHARED = ROOT.parent / "shared"
 CAPTURES = "captures"
 HEAD = ("metric", "good", "bad", "AUROC", "same length", "bad ones failed", "right when it fails", "good ones failed")
+SUMMARY_HEAD = ("set", "metric", "good / bad", "AUROC", "same length", "bad ones failed", "good ones failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,11 @@ class Row:
     recall: Share
     precision: Share
     good_failed: Share
+
+    def summary(self, of: str) -> list[str]:
+        """The cells of a table over all sets."""
+        shares = (self.auroc, self.same_length, self.recall, self.good_failed)
+        return [of, self.metric, f"{self.good} / {self.bad}", *map(str, shares)]
 
     def cells(self) -> list[str]:
         shares = (self.auroc, self.same_length, self.recall, self.precision, self.good_failed)
@@ -114,6 +121,18 @@ def sets(scorer: Evaluator, only: Sequence[str], limit: int | None) -> Iterator[
         yield from captured(scorer, limit)
 
 
+def summary(labelled_sets: Iterator[tuple[str, list[Scored]]], metrics: Sequence[str]) -> str:
+    """One table of all sets; scenarios of captures with the metrics that fail any of their runs."""
+    found = []
+    for name, units in labelled_sets:
+        of_captures = name.startswith(CAPTURES)
+        for row in rows(units, metrics):
+            if of_captures and (row.metric.startswith(LARGEST) or not (row.recall.value or row.good_failed.value)):
+                continue
+            found.append(row.summary(name))
+    return table("Scores without a judge, held against labels", SUMMARY_HEAD, found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
@@ -121,11 +140,16 @@ def main() -> None:
     )
     parser.add_argument("--metric", action="append", default=[], help="part of a metric's name; may be repeated")
     parser.add_argument("--limit", type=int, help="at most so many units of a set (captures: sets)")
-    parser.add_argument("--json", action="store_true", help="one JSON object a row instead of tables")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON object a row instead of tables")
+    form.add_argument("--summary", action="store_true", help="all sets in one table, as docs/metrics.md shows it")
     asked = parser.parse_args()
     if not (SHARED / "data").is_dir():
         sys.exit(f"{SHARED / 'data'} is not there: the labelled runs are not part of this repository")
     scorer = default_evaluator()
+    if asked.summary:
+        print(summary(sets(scorer, asked.only, asked.limit), asked.metric))
+        return
     for name, units in sets(scorer, asked.only, asked.limit):
         found = rows(units, asked.metric)
         if asked.json:

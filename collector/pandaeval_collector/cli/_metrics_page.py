@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,6 +47,22 @@ says what kept it). A metric that does not apply gives no result. All scores lie
 `llm` are switched on by `judge.model`; see [judging.md](judging.md). `pandaeval prompts NAME` shows what they ask.
 Metrics of one's own stand beside them (`metrics.modules`, or a package): [CONTRIBUTING.md](../CONTRIBUTING.md).
 """
+_LABELLED = """\
+## How far the scores without a judge tell
+
+Recorded runs whose outcome is known, scored without a judge (`python tests/bench/labelled.py --summary`). *AUROC* is how
+often a good run scores higher than a bad one: 0.5 knows nothing. *Same length* compares runs of like length only.
+*Baselines* take no thought at all: a score that is no better than those says nothing of its own. In brackets 95 %
+intervals. The sets are other people's runs and no part of this repository; customer-service conversations (tau-bench,
+tau2, agentrx) whose label is task success, single function calls (bfcl), and runs of some forty frameworks through one
+scripted scenario each (captures; good: the happy one).
+
+- `response`, `grounding`, `tool_loop` find what they name, and rarely anything else: a run that they fail is worth a
+  look; one that they pass may still be wrong.
+- On task success itself all of them are weak evidence, and so is a session's score without a judge: most runs that
+  fail do so by wrong decisions that are well-formed and well-founded.
+- `coherence` and `loop_detection` see topics and words, not outcomes.
+"""
 
 
 def metrics_page(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -> str:
@@ -56,7 +73,7 @@ def metrics_page(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -
         if of_level:
             parts.append(f"## Level {level}\n\n{_LEVELS.get(level, '')}\n")
             parts += [_section(metric, bands) for metric in of_level]
-    return "\n".join((*parts, _whys()))
+    return "\n".join((*parts, _whys(), _LABELLED, _labelled()))
 
 
 def _overview(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -> str:
@@ -117,6 +134,11 @@ def _cost(metric: Metric[Any, Any]) -> str:
 def _whys() -> str:
     rows: Iterator[str] = (f"| `{why}` | {meaning} |" for why, meaning in _WHYS.items())
     return "\n".join(("## Why a result is unscored\n", "| why | meaning |", "|---|---|", *rows, ""))
+
+
+def _labelled() -> str:
+    """What `tests/bench/labelled.py --summary` printed last."""
+    return files("pandaeval_collector.metrics").joinpath("labelled.md").read_text(encoding="utf-8").strip()
 
 
 def _anchor(key: str) -> str:
