@@ -117,22 +117,26 @@ class TraceContext:
 @dataclass(frozen=True, slots=True)
 class SessionSignal:
     """The result of one of a trace's metrics as session metrics see it: ``value`` only where ``outcome`` is
-    ``scored`` and the score counts for the session; ``said``: the reason of a result that failed."""
+    ``scored`` and the score counts for the session; ``said``: the reason of a result that failed; ``lost``: the tool
+    whose failure it is about."""
 
     outcome: str
     value: float | None = None
     why: str | None = None
     said: str = ""
+    lost: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
-    """A decided trace as its session sees it. ``crashed``: the outermost agent failed and there is no final output."""
+    """A decided trace as its session sees it. ``crashed``: the outermost agent failed and there is no final output;
+    ``done``: the tools that change something, and did."""
 
     trace_id: str
     digest: str
     crashed: bool
     signals: Mapping[str, SessionSignal]
+    done: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

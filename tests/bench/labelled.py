@@ -11,8 +11,9 @@ prints for each metric, beside baselines that take no thought:
 - *bad ones failed* (recall), *right when it fails* (precision) and *good ones failed*, with Wilson's 95 % intervals.
 
 Of a metric of traces a unit has the score of its worst trace; what was not scored does not count, so each row has its
-own numbers of units. ``--limit`` draws units with a fixed seed. ``--summary`` prints all sets in one table, as docs/metrics.md
-shows it (``> collector/pandaeval_collector/metrics/labelled.md``, then ``pandaeval metrics --page > docs/metrics.md``).
+own numbers of units. ``--limit`` draws units with a fixed seed. ``--summary`` prints all sets in one table, as
+docs/metrics.md shows it (``> collector/pandaeval_collector/metrics/labelled.md``, then ``pandaeval metrics --page >
+docs/metrics.md``).
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ Metrics of one's own stand beside them (`metrics.modules`, or a package): [CONTR
 _LABELLED = """\
 ## How far the scores without a judge tell
 
-Recorded runs whose outcome is known, scored without a judge (`python tests/bench/labelled.py --summary`). *AUROC* is how
+Recorded runs whose outcome is known, scored without a judge by `python tests/bench/labelled.py --summary`. *AUROC*: how
 often a good run scores higher than a bad one: 0.5 knows nothing. *Same length* compares runs of like length only.
 *Baselines* take no thought at all: a score that is no better than those says nothing of its own. In brackets 95 %
 intervals. The sets are other people's runs and no part of this repository; customer-service conversations (tau-bench,

@@ -91,19 +91,23 @@ class Evaluator:
         return self._run(self._session, session, unit, context, None)
 
     def signal_value(self, result: Result) -> float | None:
-        """What session metrics see of a trace's result: its score, or where its metric has a calibrated scale what
-        ``coherence_signal`` asks for. ``None`` for a result without a score or, if asked for, without a calibrated one;
-        and for one that passed where the metric counts by its failures only."""
+        """What session metrics see of a trace's result: its score, or what its metric says instead
+        (``metadata.session_signal``, but for ``coherence_signal: raw``, the source's letter); where the metric has a
+        calibrated scale, what ``coherence_signal`` asks for. ``None`` for a result without a score or, if asked for,
+        without a calibrated one; and for one that passed where the metric counts by its failures only."""
         finding, mode = result.finding, self.settings.coherence_signal
         if not isinstance(finding, Score) or (result.success and result.metric in self._only_failures):
             return None
-        metric = self._calibrated.get(result.metric)
-        if metric is None or metric.calibrated is None or mode == "raw":
+        if mode == "raw":
             return finding.value
+        metric = self._calibrated.get(result.metric)
+        if metric is None or metric.calibrated is None:
+            said: float = finding.metadata.get("session_signal", finding.value)
+            return said
         if mode == "sure" and not (metric.sure is not None and finding.metadata.get(metric.sure)):
             return None
-        value: float | None = finding.metadata.get(metric.calibrated)
-        return value
+        calibrated: float | None = finding.metadata.get(metric.calibrated)
+        return calibrated
 
     def judges(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
         """Whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""

@@ -17,6 +17,7 @@ class SignalFacts(TypedDict):
     value: float | None
     why: str | None
     said: NotRequired[str]
+    lost: NotRequired[str]
 
 
 @dataclass(slots=True)
@@ -25,7 +26,7 @@ class Facts:
     ``embedder``: by which one the answer can be compared, ``None`` where there is nothing to compare.
     ``loop_evidence``: what it was compared with last. ``responses`` and ``continues``: as in
     :class:`pandaeval_otel.model.Trace`. ``chained``: no span names its session, which follows from responses.
-    ``pending``: the trace ended in a tool call."""
+    ``pending``: the trace ended in a tool call. ``done``: the tools that change something, and did in this trace."""
 
     agent: str
     service: str
@@ -46,6 +47,7 @@ class Facts:
     continues: str = ""
     chained: bool = False
     pending: bool = False
+    done: tuple[str, ...] = ()
 
     @property
     def linked(self) -> bool:
@@ -79,6 +81,8 @@ class Facts:
             body["chained"] = True
         if self.pending:
             body["pending"] = True
+        if self.done:
+            body["done"] = self.done
         return orjson.dumps(body)
 
 
@@ -118,6 +122,7 @@ def unpack(packed: bytes) -> tuple[Facts, Older | None]:
         get("continues", ""),
         get("chained", False),
         get("pending", False),
+        tuple(get("done", ())),
     ), older
 
 

@@ -13,6 +13,7 @@ from pandaeval_collector.embedding.plain import plain
 from pandaeval_collector.line.facts import Facts, SignalFacts, unpack
 from pandaeval_collector.metric import SessionSignal, Texts, TraceSummary
 from pandaeval_collector.result import Unit
+from pandaeval_collector.rules.response_recovery import changed_by
 from pandaeval_collector.stats.similarity import Direction
 from pandaeval_collector.store import SessionTraceRow
 from pandaeval_collector.untrusted.silence import says_something
@@ -138,6 +139,7 @@ def new_member(trace: Trace, texts: Texts) -> Member:
         responses=trace.responses,
         continues=trace.continues,
         pending=trace.ends_in_tool_call,
+        done=changed_by(trace) if trace.tool_calls else (),
     )
     spoken = (texts.direction(text), words) if points else None
     return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack(), _spoken=spoken)
@@ -223,7 +225,8 @@ def to_row(member: Member, session_id: str) -> SessionTraceRow:
 def summary(member: Member) -> TraceSummary:
     """What session metrics see of it."""
     signals = {name: SessionSignal(**signal) for name, signal in member.facts.signals.items()}
-    return TraceSummary(member.trace_id, member.facts.digest, member.facts.crashed, signals)
+    facts = member.facts
+    return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done)
 
 
 def with_signals(row: SessionTraceRow, signals: dict[str, SignalFacts]) -> SessionTraceRow:

@@ -229,6 +229,8 @@ class Sessions:
         signal: SignalFacts = {"outcome": result.outcome, "value": value, "why": result.why}
         if result.success is False and result.finding.reason:
             signal["said"] = cut(result.finding.reason, _SAID_CHARS)
+        if lost := result.finding.metadata.get("lost_tool"):
+            signal["lost"] = lost
         return signal
 
 

@@ -20,9 +20,7 @@ def lost_calls(trace: Trace) -> list[ToolCall]:
     wrong = [failed(call) for call in calls]
     if True not in wrong:
         return []
-    hints: dict[str, bool | None] = {}
-    for tool in trace.tools:
-        hints.setdefault(tool.name, tool.read_only)
+    hints = _hints(trace)
     changing = [at for at, call in enumerate(calls) if _changes(call, hints)]
     if not changing:
         return [*calls] if all(wrong) and not all(is_absence(call) for call in calls) else []
@@ -34,6 +32,20 @@ def lost_calls(trace: Trace) -> list[ToolCall]:
         ):
             lost.append(calls[at])
     return [call for call in lost if not _done_before(call, calls, wrong)]
+
+
+def changed_by(trace: Trace) -> tuple[str, ...]:
+    """The names of tools that change something and whose last call in the trace worked."""
+    last = {call.name: call for call in trace.tool_calls}
+    hints = _hints(trace)
+    return tuple(name for name, call in last.items() if _changes(call, hints) and not failed(call))
+
+
+def _hints(trace: Trace) -> dict[str, bool | None]:
+    hints: dict[str, bool | None] = {}
+    for tool in trace.tools:
+        hints.setdefault(tool.name, tool.read_only)
+    return hints
 
 
 def _changes(call: ToolCall, hints: Mapping[str, bool | None]) -> bool:

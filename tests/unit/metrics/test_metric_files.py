@@ -147,9 +147,26 @@ class TestLoopDetection:
         assert [each["trace_index"] for each in comparisons] == [4, 6], "oldest first, by position in the session"
         assert comparisons[0]["hybrid_score"] == 0.0, "near in meaning, but no word shared"
 
+    def test_new_values_in_the_same_words_are_an_update(self) -> None:
+        """The score is the source's; the session sees less of it."""
+        earlier = EarlierOutput(
+            "c" * 32, 0, VECTORS["answer"], content_tokens("The total of your booking is 329 dollars")
+        )
+        again = trace(Turn("question", "answer"))
+        texts = Texts(VECTORS, (), "tiny", BANDS)
+        for said, signal in (("299", 0.5), ("329", None)):
+            texts.know(
+                "answer", texts.direction("answer"), content_tokens(f"The total of your booking is {said} dollars")
+            )
+            found = LOOP.evaluate(again, TraceContext(texts, 0.5, (earlier,)))
+            assert isinstance(found, Score)
+            assert found.value < 0.5
+            assert found.metadata.get("session_signal") == signal
+            assert found.metadata.get("new_values") == ([said] if signal else None)
 
-def summary(crashed: bool = False, **signals: SessionSignal) -> TraceSummary:
-    return TraceSummary("a" * 32, "d", crashed, signals)
+
+def summary(crashed: bool = False, done: tuple[str, ...] = (), **signals: SessionSignal) -> TraceSummary:
+    return TraceSummary("a" * 32, "d", crashed, signals, done)
 
 
 SCORED = SessionSignal("scored", 0.9)
@@ -245,6 +262,14 @@ class TestSessions:
         found = self.ask(summary(coherence=SCORED, confidence=left_out))
         assert isinstance(found, Score)
         assert (found.label, found.metadata["basis"], found.coverage) == ("no_problem_found", "inline", 1.0)
+
+    @pytest.mark.parametrize(("later", "value"), [(("book",), 0.5), (("cancel",), 0.4), ((), 0.4)])
+    def test_a_tool_that_worked_later_in_the_session_made_up_for_it(self, later: tuple[str, ...], value: float) -> None:
+        lost = SessionSignal("scored", 0.4, said="book failed", lost="book")
+        found = self.without_judge(
+            summary(done=("book",)), summary(response=lost), summary(done=later, response=SessionSignal("scored", 1.0))
+        )
+        assert found.value == pytest.approx(value)
 
     def test_a_crash_counts_even_without_any_score(self) -> None:
         found = self.ask(summary(coherence=SCORED), summary(crashed=True, coherence=BLANK))

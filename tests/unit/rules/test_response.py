@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pandaeval_collector.rules.response import HONEST, Ending, Response, Unknown, response
 from pandaeval_collector.rules.response_owning_up import owns_up
+from pandaeval_collector.rules.response_recovery import changed_by
 
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, ToolDefinition, Trace, Trigger, Turn
 
@@ -38,6 +39,19 @@ def found(trace: Trace) -> Response:
     said = response(trace)
     assert said is not None
     return said
+
+
+def test_what_a_run_changed() -> None:
+    """By the last call of each tool that changes something."""
+    made = run(
+        "Done.",
+        call("book_flight", "Error: no seats", at=10),
+        call("book_flight", "booked", at=20),
+        call("cancel_flight", "cancelled", at=30),
+        call("cancel_flight", "Error: not found", at=40),
+        call("get_flight", "LH 12", at=50),
+    )
+    assert changed_by(made) == ("book_flight",)
 
 
 class TestEnded:

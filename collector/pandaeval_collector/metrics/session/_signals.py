@@ -9,6 +9,8 @@ from pandaeval_collector.metric import SessionContext, SessionView, TraceSummary
 
 KINDS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 JUDGED = ("confidence", "tool_correctness")
+ENDINGS = ("response", "error")
+MADE_UP_FOR = 0.5
 NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
 ENOUGH = 0.5
 """Each enabled kind must have been obtained in at least this share of the traces that expect it."""
@@ -25,6 +27,19 @@ class Coverage:
     thin: tuple[str, ...]
     expected: int
     assumed: bool
+
+
+def session_signals(session: SessionView, context: SessionContext) -> list[dict[str, float]]:
+    """The signals of each trace. A tool that failed for good in one trace, and worked in a later one, was made up for:
+    that is no failure of the session, and counts half."""
+    found = [signals_of(trace, context) for trace in session.traces]
+    done: set[str] = set()
+    for trace, signals in zip(reversed(session.traces), reversed(found), strict=True):
+        response = trace.signals.get("response")
+        if response is not None and response.lost in done:
+            signals.update({name: max(signals[name], MADE_UP_FOR) for name in ENDINGS if name in signals})
+        done.update(trace.done)
+    return found
 
 
 def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]:

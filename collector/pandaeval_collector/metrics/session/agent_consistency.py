@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from pandaeval_collector.metric import Metric, SessionContext, SessionView
-from pandaeval_collector.metrics.session._signals import coverage, signals_of, was_drawn
+from pandaeval_collector.metrics.session._signals import coverage, session_signals, was_drawn
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.stats import agent_consistency, agent_reliability
 from pandaeval_collector.stats.bands import consistency_band, session_profile
@@ -27,7 +27,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
         return Assumed("No traces or signals to evaluate.")
     if not was_drawn(session):
         return None  # no judge was to look at this session
-    signals = [signals_of(trace, context) for trace in session.traces]
+    signals = session_signals(session, context)
     found = agent_consistency(signals, context.weights)
     covered = coverage(session, context)
     metadata = _metadata(session, found)

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.metric import Metric, SessionContext, SessionView
-from pandaeval_collector.metrics.session._signals import coverage, is_judged, rests_on, signals_of
+from pandaeval_collector.metrics.session._signals import coverage, is_judged, rests_on, session_signals
 from pandaeval_collector.result import TOLERANCE
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.stats import agent_reliability
@@ -32,7 +32,7 @@ _NOT_ASKED = "whether the task was done was not judged"
 def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     if not session.traces:
         return Assumed("No traces or signals to evaluate.")
-    signals = [signals_of(trace, context) for trace in session.traces]
+    signals = session_signals(session, context)
     found = agent_reliability(signals, context.weights, extra_signals=context.extra_signals)
     covered, basis = coverage(session, context), rests_on(session, context)
     metadata = _metadata(session, found) | {"rests_on": basis}

@@ -2,21 +2,28 @@
 
 1 - the greatest (cosine × Jaccard) of this trace's answer with the newest three earlier answers of the same session and
 root agent. Both factors must be high: talking about the same thing is no loop, saying it again in the same words is.
-It does not see a loop inside one trace; that is ``tool_loop``.
+It does not see a loop inside one trace; that is ``tool_loop``. An answer in the words of an earlier one that brings new
+values (another total, another flight) is an update: the score stays the source's, and the session sees 0.5 at worst
+(``metadata.session_signal``).
 
 Source: PandaProbe, trace metrics, *Loop Detection*.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pandaeval_collector.embedding.plain import plain
-from pandaeval_collector.metric import Metric, TraceContext
+from pandaeval_collector.metric import EarlierOutput, Metric, TraceContext
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.stats import loop_detection
 from pandaeval_collector.stats.loops import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.stats.tokens import STOPWORDS_VERSION
 from pandaeval_collector.untrusted.silence import says_something
 from pandaeval_otel.model import Trace
+
+_UPDATE = 0.5
+_LISTED = 10
 
 
 def _texts(trace: Trace) -> list[str]:
@@ -57,7 +64,15 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         f"closest earlier answer is that of trace {context.earlier[worst.index].index + 1} of the session: "
         f"cosine {worst.cosine_similarity:.2f} × word overlap {worst.jaccard_similarity:.2f}"
     )
+    if found.score < _UPDATE and (new := _new_values(here[1], context.earlier[-WINDOW:])):
+        metadata |= {"new_values": new, "session_signal": _UPDATE}
     return Score(found.score, reason, metadata)
+
+
+def _new_values(words: frozenset[str], earlier: Sequence[EarlierOutput]) -> list[str]:
+    """What of an answer holds a digit and was in none of the earlier ones; a few of them."""
+    known = frozenset().union(*(output.tokens for output in earlier))
+    return sorted(word for word in words - known if any(sign.isdigit() for sign in word))[:_LISTED]
 
 
 METRIC = Metric(

@@ -13,7 +13,7 @@ Ours: a run that crashed or stayed silent has nothing that the other metrics cou
 from __future__ import annotations
 
 from pandaeval_collector.metric import Metric, TraceContext
-from pandaeval_collector.rules.response import Unknown, response
+from pandaeval_collector.rules.response import Ending, Unknown, response
 from pandaeval_collector.score import Finding, Score, Unscored, Why
 from pandaeval_otel.model import Trace
 
@@ -33,7 +33,9 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         return Unscored(why, found.reason)
     if found.ending is None:
         return Score(found.score, found.reason, {"ended_by": found.tool} if found.tool else {})
-    metadata = {"ending": found.ending.value, "tool": found.tool or None}
+    metadata: dict[str, object] = {"ending": found.ending.value, "tool": found.tool or None}
+    if found.ending is Ending.UNRECOVERED_TOOL_ERROR:
+        metadata["lost_tool"] = found.tool
     return Score(found.score, found.reason, metadata, label=found.ending.value, failed=True, span_ids=found.span_ids)
 
 
