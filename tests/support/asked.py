@@ -57,12 +57,14 @@ def said(messages: Sequence[Mapping[str, str]], name: str, answers: Answers, nth
 
 
 class ScriptedCaller:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``asked``: names of rubrics, in order."""
+    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``asked``: names of rubrics, in order;
+    ``messages``: what each was asked with."""
 
     def __init__(self, answers: Answers) -> None:
         self._answers = {**GOOD, **answers}
         self.asked: list[str] = []
         self.questions: list[str] = []
+        self.messages: list[list[Mapping[str, str]]] = []
 
     async def complete(self, call: Call) -> Answer:
         assert call.response_format is not None
@@ -70,6 +72,7 @@ class ScriptedCaller:
         text = said(call.messages, name, self._answers, self.asked.count(name))
         self.asked.append(name)
         self.questions.append(call.messages[2]["content"])
+        self.messages.append([*call.messages])
         return Answer(text, 100, 20)
 
 

@@ -26,8 +26,6 @@ from pandaeval_collector.score import Why
 
 _log = logging.getLogger(__name__)
 _MAX_REFUSED = 1024
-_SHOWN_AGAIN = 4000
-"""Characters of an invalid reply that its author gets to see again."""
 
 V = TypeVar("V", bound=Verdict)
 
@@ -169,17 +167,17 @@ class Desk:
     async def _asked(
         self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent
     ) -> _Given[V]:
-        """Asks, and once more with what is wrong with the answer."""
+        """Asks, and once more with what is wrong with the answer, in words of ours. The answer itself is not shown
+        again: it may hold words of the record, which would stand outside of its fences then and be obeyed."""
         said = messages(pack, rubric, given)
         echo = echo_code(pack, rubric)
         answer = await self._call(Call(model, said, rubric.max_tokens, response_format(rubric)), spent)
         try:
             return _Given(_read(answer.text, rubric, echo, given), answer.model)
         except InvalidReplyError as error:
-            said += [
-                {"role": "assistant", "content": answer.text[:_SHOWN_AGAIN] or "(nothing)"},
-                {"role": "user", "content": f"That does not hold ({error}). Answer the question again, {_ONLY}"},
-            ]
+            said.append(
+                {"role": "user", "content": f"An answer to this did not hold ({error}). Answer afresh, {_ONLY}"}
+            )
         answer = await self._call(Call(model, said, rubric.max_tokens, response_format(rubric)), spent)
         try:
             return _Given(_read(answer.text, rubric, echo, given), answer.model)
