@@ -143,5 +143,6 @@ METRIC = Metric(
     evaluate=_evaluate,
     texts=_texts,
     calibrated="calibrated",
+    sure="off_topic",
     unscored=(Why.INCOMPLETE_TRACE, Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )
