@@ -89,9 +89,11 @@ class Summary:
         key = f"{result['level']}.{result['metric']}"
         self.outcomes[key, result["outcome"], result["why"] or ""] += 1
         if result["outcome"] == "scored":
-            total = self._totals.setdefault(key, [0.0, 0.0])
+            total = self._totals.setdefault(key, [0.0, 0.0, 0.0])
             total[0] += result["score"]
             total[1] += 1
+            raw = result.get("raw")
+            total[2] += result["score"] if raw is None else raw
             retest = (result.get("metadata") or {}).get("retest")
             if retest is not None:
                 self._apart.setdefault(key, []).append(retest["difference"])
@@ -102,7 +104,16 @@ class Summary:
 
     def means(self) -> dict[str, float]:
         """The mean score of each metric that has any."""
-        return {key: total / count for key, (total, count) in self._totals.items()}
+        return {key: total / count for key, (total, count, _) in self._totals.items()}
+
+    def values(self) -> dict[str, float]:
+        """The same in the metric's own scale, where it has one: that of its threshold."""
+        return {key: value / count for key, (_, count, value) in self._totals.items()}
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether any trace belongs to a session."""
+        return bool(self._sessions)
 
     def agreement(self) -> dict[str, tuple[float, int]]:
         """By metric, how far the judge agreed with itself where it was asked twice (1 is perfectly), and how often."""

@@ -13,7 +13,6 @@ import typer
 from pandaeval_collector.cli._terminal import write_json
 
 if TYPE_CHECKING:
-    from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.config import Config
 
 
@@ -50,6 +49,7 @@ def evaluate(
     Leaves with 1 when a configured threshold is missed, with 2 when the input, or a file of it, cannot be used.
     """
     from pandaeval_collector.cli._config import check_asked, resolve_config
+    from pandaeval_collector.cli._gating import checked
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._progress import progress
     from pandaeval_collector.cli._reading import Inputs
@@ -89,11 +89,12 @@ def evaluate(
             print_summary(summary, console(file=target))
         if format_ is not Format.json and not summary.outcomes:
             typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
-    missed = gate(settings, summary)
-    for line in missed:
-        typer.echo(line, err=True)
+    found = checked(settings, summary)
+    for gate in found:
+        if gate.text:
+            typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
     inputs.leave_if_unusable()
-    if missed:
+    if not all(gate.passed for gate in found):
         raise typer.Exit(1)
 
 
@@ -111,14 +112,6 @@ def _check_judge(config: Config) -> None:
 
     check_installed()
     secret(config.judge.api_key_env, os.environ)
-
-
-def gate(config: Config, summary: Summary) -> list[str]:
-    """Which *configured* thresholds are missed, as sentences; defaults never fail a run."""
-    from pandaeval_collector.cli._gates import missed
-    from pandaeval_collector.settings import scoring
-
-    return missed(scoring(config).thresholds, config.gates.max_unscored, summary.outcomes, summary.means())
 
 
 class _target:  # noqa: N801 - reads as a function

@@ -171,5 +171,7 @@ class Gates(Section):
         default="critical", description="Least severity of a failure that fails the run; null: none does."
     )
     max_unscored: Share = Field(
-        default=0.2, description="Largest share of results, 0 to 1, that may be missing before a threshold fails."
+        default=0.2,
+        description="Largest share of results, 0 to 1, that may be missing before a threshold fails; what was not "
+        "captured or not sampled is not missing.",
     )
