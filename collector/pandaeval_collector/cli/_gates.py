@@ -64,8 +64,8 @@ def gates(
 ) -> list[Gate]:
     """What became of each of the ``thresholds`` (by metric key, in the metric's own scale, as the ``means`` are).
 
-    A gate fails when the mean of its scores is below the threshold; when nothing was scored, unless all of it is assumed
-    or was not captured; and when more than ``max_unscored`` (share, 0..1) of what should have a score has none.
+    A gate fails when the mean of its scores is below the threshold; when nothing was scored, unless all of it is
+    assumed or was not captured; and when more than ``max_unscored`` (share, 0..1) of what should have a score has none.
     ``silent(key)`` says of a metric without any result whether that passes, and why there is none."""
     found = []
     for key, threshold in thresholds.items():

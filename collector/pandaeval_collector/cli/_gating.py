@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.cli._gates import Gate, gates
@@ -25,6 +26,17 @@ def checked(config: Config, summary: Summary) -> list[Gate]:
     )
 
 
+def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:
+    """A sentence for each metric that was ``asked`` for by name and gave no result at all: why there is none."""
+    from pandaeval_collector.config import MetricNames
+    from pandaeval_collector.metric import registry
+
+    names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
+    given = {key for key, _, _ in summary.outcomes}
+    for key in (key for name in asked for key in names.select(name) if key not in given):
+        yield f"{key} has no result: {_silent(config, summary, key)[1].removeprefix('passes unmeasured: ')}"
+
+
 def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
     """Whether a metric that gave no result at all passes, and why there is none."""
     from pandaeval_collector.metric import registry
@@ -35,7 +47,7 @@ def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
         return True, "not checked: it was not asked (--metrics, metrics.enabled)"
     if metric.kind == "llm" and settings.judge is None:
         return False, "cannot be checked: no judge is configured; name one with --model, or take the threshold out"
-    if not summary.traces:
+    if not summary.agents_traces:
         return True, "passes unmeasured: the input has no agent traces"
     if (metric.level == "session" or metric.needs_session) and not summary.has_sessions:
         return True, (

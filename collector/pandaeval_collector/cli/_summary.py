@@ -73,6 +73,10 @@ class Summary:
 
     def __init__(self) -> None:
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
+        self.agents_traces = 0
+        """Traces of agents, those without any result too."""
+        self.has_sessions = False
+        """Whether any of them belongs to a session."""
         self.traces = 0
         self._totals: dict[str, list[float]] = {}
         self._apart: dict[str, list[float]] = {}
@@ -81,8 +85,13 @@ class Summary:
         self._broken: set[str] = set()
 
     def runs(self, traces: Iterable[Trace]) -> None:
-        """Takes in which runs ended with an error; their results are silent about it. To be called before they come."""
-        self._broken.update(trace.trace_id for trace in traces if trace.error is not None)
+        """Takes in agents' traces: which ended with an error, as their results are silent about it. To be called before
+        those come."""
+        for trace in traces:
+            self.agents_traces += 1
+            self.has_sessions = self.has_sessions or trace.session_id is not None
+            if trace.error is not None:
+                self._broken.add(trace.trace_id)
 
     def add(self, result: Result) -> None:
         """Takes one result in. Results of one trace come one after the other."""
@@ -110,11 +119,6 @@ class Summary:
         """The same in the metric's own scale, where it has one: that of its threshold."""
         return {key: value / count for key, (_, count, value) in self._totals.items()}
 
-    @property
-    def has_sessions(self) -> bool:
-        """Whether any trace belongs to a session."""
-        return bool(self._sessions)
-
     def agreement(self) -> dict[str, tuple[float, int]]:
         """By metric, how far the judge agreed with itself where it was asked twice (1 is perfectly), and how often."""
         return {key: (1.0 - sum(apart) / len(apart), len(apart)) for key, apart in self._apart.items()}
@@ -130,6 +134,8 @@ class Summary:
 
     def _add_to_session(self, result: Result) -> None:
         row = self._sessions.setdefault(result["session_id"], SessionSummaryRow(result["session_id"]))
+        # Where no metric of traces was asked, only the session's own results tell how many it has.
+        row.traces = max(row.traces, (result.get("metadata") or {}).get("total_traces_in_session") or 0)
         cell = _cell(result)
         row.note(cell)
         if cell.metric == "agent_reliability":

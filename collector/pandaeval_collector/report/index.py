@@ -18,8 +18,9 @@ _MAX_REASONS = 3
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown.
-    ``modules``: the user's own metrics, as :func:`registry` takes them."""
+    """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown. ``where``:
+    the only traces that were looked at, as ``--where`` says it; ``left_out``: how many others there are. ``modules``:
+    the user's own metrics, as :func:`registry` takes them."""
 
     sources: Sequence[str] = ()
     made_at: str = ""
@@ -30,6 +31,8 @@ class About:
     unreadable: int = 0
     problems: Sequence[str] = ()
     without_agents: int = 0
+    where: str = ""
+    left_out: int = 0
     modules: tuple[str, ...] = ()
 
 

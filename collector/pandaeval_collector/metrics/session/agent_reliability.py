@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from pandaeval_collector.metric import Metric, SessionContext, SessionView
-from pandaeval_collector.metrics.session._signals import coverage, signals_of
+from pandaeval_collector.metrics.session._signals import KINDS, coverage, signals_of
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.stats import agent_reliability
 from pandaeval_collector.stats.bands import reliability_band
@@ -80,4 +80,5 @@ METRIC = Metric(
     needs="session id; any of coherence, loop_detection, confidence, tool_correctness",
     evaluate=_evaluate,
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    signals=(*KINDS, "response", "grounding", "tool_loop"),
 )

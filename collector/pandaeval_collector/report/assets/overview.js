@@ -38,6 +38,7 @@ function about() {
   const parts = [`${many(traces.length, "agent trace")}`, sessions.length && many(sessions.length, "session"), many(agents, "agent"), `${when} UTC`];
   return [parts.filter(Boolean).join(" · "),
     from.without_agents ? ` · ${many(from.without_agents, "trace")} without an agent left out` : "",
+    from.where ? el("span", { class: "where" }, ` · only ${from.where}: ${many(from.left_out, "agent trace")} left out`) : "",
     from.unreadable ? el("details", { class: "warning" }, el("summary", {}, `${many(from.unreadable, "part")} of the input could not be read`),
       el("ul", {}, from.problems.map((problem) => el("li", {}, problem)))) : ""];
 }
