@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pandaeval_collector.report.ranking import NO_SCORE, rank
+from pandaeval_collector.report.verdicts import inline_signals, is_inline, spelled_out, verdict
+
 if TYPE_CHECKING:
     from pandaeval_otel.model import Trace
 
@@ -29,11 +32,24 @@ class Cell:
     score: float | None
     signal: float | None
     success: bool | None
+    label: str = ""
+    inline: bool = False
+    """Whether it is a session's score in which no judge had a part."""
+    coverage: float = 1.0
 
     @property
     def badness(self) -> float:
         """For sorting: the lower, the worse; what has no score comes last."""
-        return 2.0 if self.signal is None else self.signal
+        return NO_SCORE if self.signal is None else self.signal
+
+    @property
+    def failed(self) -> bool:
+        return self.success is False
+
+    @property
+    def says(self) -> str:
+        """In words what a number would overstate; else empty."""
+        return verdict(self.label) if self.inline and self.score is not None else ""
 
 
 @dataclass(slots=True)
@@ -50,7 +66,13 @@ class TraceSummaryRow:
     @property
     def badness(self) -> float:
         """As of its worst result; a run that broke is as bad as can be, as it is to a session's score."""
-        return 0.0 if self.broken else min((cell.badness for cell in self.cells.values()), default=2.0)
+        return 0.0 if self.broken else min((cell.badness for cell in self.cells.values()), default=NO_SCORE)
+
+    @property
+    def rank(self) -> tuple[bool, float, int, str]:
+        """See :func:`rank`."""
+        failures = self.broken + sum(cell.failed for cell in self.cells.values())
+        return rank(failures > 0, self.badness, failures, self.trace_id)
 
 
 @dataclass(slots=True)
@@ -61,11 +83,39 @@ class SessionSummaryRow:
     traces: int = 0
     worst: Cell | None = None
     reliability: Cell | None = None
+    failures: int = 0
+    lowest: float = NO_SCORE
+    scored: set[str] = field(default_factory=set)
+    """Names of the metrics that gave a score to some trace of it."""
 
     def note(self, cell: Cell) -> None:
-        """Of equally bad results the first is kept: a trace's own result says more than the session's sum."""
-        if cell.signal is not None and (self.worst is None or cell.badness < self.worst.badness):
+        """What failed is worse than what did not. Of equally bad results the first is kept: a trace's own result says
+        more than the session's sum."""
+        self.failures += cell.failed
+        self.lowest = min(self.lowest, cell.badness)
+        worst = self.worst
+        if cell.signal is not None and (
+            worst is None or (not cell.failed, cell.badness) < (not worst.failed, worst.badness)
+        ):
             self.worst = cell
+
+    @property
+    def rank(self) -> tuple[bool, float, int, str]:
+        """See :func:`rank`."""
+        return rank(self.failures > 0, self.lowest, self.failures, self.session_id)
+
+    @property
+    def found(self) -> str:
+        """What is to be known of it first: the worst that failed, or that nothing did."""
+        if self.worst is None:
+            return "nothing scored"
+        if self.worst.failed:
+            return f"{self.worst.metric}: {self.worst.reason}"
+        held = self.reliability
+        if held is not None and held.says:
+            signals = inline_signals(f"session.{held.metric}", self.scored)
+            return spelled_out(held.label, signals, held.coverage)
+        return f"nothing failed (lowest: {self.worst.metric})"
 
 
 class Summary:
@@ -125,12 +175,11 @@ class Summary:
 
     def sessions_worst_first(self) -> list[SessionSummaryRow]:
         """Sessions without any score come last."""
-        rows = self._sessions.values()
-        return sorted(rows, key=lambda row: (row.worst.badness if row.worst else 2.0, row.session_id))
+        return sorted(self._sessions.values(), key=lambda row: row.rank)
 
     def traces_worst_first(self) -> list[TraceSummaryRow]:
         """At most :data:`KEEP` or twice that; ``traces`` has the number of all."""
-        return sorted(self._rows.values(), key=lambda row: (row.badness, row.trace_id))
+        return sorted(self._rows.values(), key=lambda row: row.rank)
 
     def _add_to_session(self, result: Result) -> None:
         row = self._sessions.setdefault(result["session_id"], SessionSummaryRow(result["session_id"]))
@@ -158,7 +207,10 @@ class Summary:
                     session.note(_broken(row.agent))
         cell = row.cells[result["metric"]] = _cell(result)
         if session_id is not None:
-            self._sessions.setdefault(session_id, SessionSummaryRow(session_id)).note(cell)
+            session = self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
+            session.note(cell)
+            if cell.score is not None:
+                session.scored.add(cell.metric)
 
     def _forget_the_best(self) -> None:
         if len(self._rows) >= 2 * KEEP:
@@ -181,4 +233,7 @@ def _cell(result: Result) -> Cell:
         score=result["score"] if scored else None,
         signal=float(result["metadata"].get("calibrated", result["score"])) if scored else None,
         success=result["success"],
+        label=result.get("label") or "",
+        inline=is_inline(result["metadata"]),
+        coverage=result.get("coverage", 1.0),
     )

@@ -99,7 +99,7 @@ def evaluate(
                     _write_json(target, result.to_json())
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         if format_ is Format.table:
-            print_summary(summary, console(file=target))
+            print_summary(summary, console(file=target), settings.judge.model)
     _tell_what_is_missing(settings, summary, chooser, asked or (), quiet=format_ is Format.json)
     found = checked(settings, summary)
     for gate in found:

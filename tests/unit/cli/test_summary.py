@@ -107,7 +107,7 @@ def test_a_run_that_broke_stands_above_the_others_and_says_so(tmp_path: Path) ->
 
 def test_where_no_run_broke_nothing_is_said_of_it() -> None:
     summary = Summary()
-    summary.add(result(0, 0.0))
+    summary.add(result(0, 0.0, success=False))
     out = io.StringIO()
     print_summary(summary, console(file=out))
     assert "coherence: because" in out.getvalue()
