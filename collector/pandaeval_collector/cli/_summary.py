@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.report.ranking import NO_SCORE, rank
 from pandaeval_collector.report.verdicts import inline_signals, is_inline, spelled_out, verdict
+from pandaeval_collector.rules.plain_error import plain_error
 
 if TYPE_CHECKING:
     from pandaeval_otel.model import Trace
@@ -18,6 +19,8 @@ Result = Mapping[str, Any]
 
 KEEP = 400
 """Only the worst traces are shown, so only so many are remembered."""
+_ERRORS = 2000
+"""Of so many failed runs it is remembered what went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,7 @@ class Summary:
         self._apart: dict[str, list[float]] = {}
         self._rows: dict[str, TraceSummaryRow] = {}
         self._sessions: dict[str, SessionSummaryRow] = {}
-        self._broken: set[str] = set()
+        self._broken: dict[str, str] = {}
 
     def runs(self, traces: Iterable[Trace]) -> None:
         """Takes in agents' traces: which ended with an error, as their results are silent about it. To be called before
@@ -141,7 +144,7 @@ class Summary:
             self.agents_traces += 1
             self.has_sessions = self.has_sessions or trace.session_id is not None
             if trace.error is not None:
-                self._broken.add(trace.trace_id)
+                self._broken[trace.trace_id] = plain_error(trace.error) if len(self._broken) < _ERRORS else ""
 
     def add(self, result: Result) -> None:
         """Takes one result in. Results of one trace come one after the other."""
@@ -195,16 +198,16 @@ class Summary:
         row = self._rows.get(result["trace_id"])
         if row is None:
             self._forget_the_best()
-            broken = result["trace_id"] in self._broken
+            error = self._broken.get(result["trace_id"])
             row = self._rows[result["trace_id"]] = TraceSummaryRow(
-                result["trace_id"], result["agent"], session_id, broken
+                result["trace_id"], result["agent"], session_id, error is not None
             )
             self.traces += 1
             if session_id is not None:
                 session = self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
                 session.traces += 1
-                if broken:
-                    session.note(_broken(row.agent))
+                if error is not None:
+                    session.note(_broken(row.agent, error))
         cell = row.cells[result["metric"]] = _cell(result)
         if session_id is not None:
             session = self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
@@ -217,9 +220,9 @@ class Summary:
             self._rows = {row.trace_id: row for row in self.traces_worst_first()[:KEEP]}
 
 
-def _broken(agent: str) -> Cell:
+def _broken(agent: str, error: str) -> Cell:
     """Stands for the end of the run among what was found in a session."""
-    return Cell("run failed", "", agent, "it ended with an error", "", None, 0.0, False)
+    return Cell("run failed", "", agent, error or "it ended with an error", "", None, 0.0, False)
 
 
 def _cell(result: Result) -> Cell:
