@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,7 @@ from pandaeval_collector.judging import Agreement, JudgeConfig, Patience, Retest
 from pandaeval_collector.line.implied_sessions import Forward
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.reading import closing_of, stored
-from pandaeval_collector.line.understanding import with_session
+from pandaeval_collector.line.understanding import Understood, unasked, with_session
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.result import Result
 from pandaeval_collector.store import Chunk, Store
@@ -66,9 +66,11 @@ class FileRun:
         judge: JudgeConfig | None = None,
         environ: Mapping[str, str] | None = None,
         on_judged: Callable[[int, int], None] | None = None,
+        where: Callable[[Trace], bool] | None = None,
     ) -> None:
         """``judge``: asked after all else is scored, with secrets from ``environ``; ``on_judged`` hears how many of how
-        many judgements are done."""
+        many judgements are done. ``where``: says of an agent's trace whether it is to be scored at all; answers are
+        compared with those of all earlier traces, and sessions are scored by those that are."""
         self.read = Read()
         self.telemetry = Telemetry()
         self._rules = rules or CloseRules()
@@ -77,6 +79,9 @@ class FileRun:
         self._evaluator = evaluator
         self._judge, self._environ = judge, environ or {}
         self._on_judged = on_judged or (lambda done, total: None)
+        self._where = where
+        self.left_out: set[str] = set()
+        """Ids of the traces that ``where`` did not want, once :meth:`results` has come to them."""
         self._waiting: list[Chunk] = []
         self._continuing: set[bytes] = set()
         """Traces that may go on from others."""
@@ -136,10 +141,10 @@ class FileRun:
         if self._evaluator is None:
             raise ValueError("results need an evaluator")
         self._flush()
-        line = Line(self._store, self._evaluator, chains=self._chains())
+        line = Line(self._store, self._evaluator, chains=self._chains(), left_out=self.left_out)
         touched: set[str] = set()
         for batch in _batches(self._due(), _BATCH):
-            decision = line.decide(batch)
+            decision = self._decided(line, batch)
             decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
             self._store.commit(decision.changes).result()
             touched |= decision.changes.touched
@@ -152,6 +157,20 @@ class FileRun:
             decision = line.close_sessions(session_ids, lambda _: Trigger.FILE)
             self._store.commit(decision.changes).result()
             yield from decision.results
+
+    def _decided(self, line: Line, batch: Sequence[DueTrace]) -> Decision:
+        """Understands and files traces; what is left out is filed too, without a word to anyone."""
+        understood = line.understanding.of(batch)
+        where = self._where
+        if where is None:
+            return line.file(batch, understood)
+        others = {one.run.unit.trace_id for one in understood if one.run and one.run.trace and not where(one.run.trace)}
+        self.left_out |= others
+        decision = line.file(batch, [unasked(one) if _is_of(one, others) else one for one in understood])
+        decision.runs = [run for run in decision.runs if run.unit.trace_id not in others]
+        decision.results = [result for result in decision.results if result.unit.trace_id not in self.left_out]
+        decision.left_out = len(others)
+        return decision
 
     def _retest(self, caller: Caller, evaluator: Evaluator, judge: JudgeConfig) -> Retest:
         agreement = Agreement(self._store, self.telemetry)
@@ -249,6 +268,10 @@ class FileRun:
             if total >= self._rules.max_bytes:
                 return chunks[: index + 1], Trigger.MEMORY
         return chunks, Trigger.FILE
+
+
+def _is_of(understood: Understood, trace_ids: Collection[str]) -> bool:
+    return understood.run is not None and understood.run.unit.trace_id in trace_ids
 
 
 def _batches(items: Iterator[T], size: int) -> Iterator[Sequence[T]]:

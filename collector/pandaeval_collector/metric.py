@@ -174,7 +174,9 @@ class Metric(Generic[S, C]):
     ``calibrated``: the key, in a score's metadata, of the value on a scale that does not depend on the embedder;
     session metrics see that value unless ``session.coherence_signal`` is ``raw``. ``sure``: the key of a mark, true
     where a low score is sure; with ``session.coherence_signal: sure`` they see marked scores alone.
-    ``signals_failures_only``: they see the score only where it fails its threshold.
+    ``signals_failures_only``: they see the score only where it fails its threshold. ``signals``: the trace metrics, by
+    name, whose results a session metric reads. Those that need no judge run wherever it runs; unless they are enabled
+    themselves, nobody else hears of them.
     ``evaluate`` is pure, runs on the line's thread, and may raise: that becomes ``unscored(metric_error)``.
 
     Kind ``llm``: ``evaluate`` says what needs no model (nothing was captured, say), and ``None`` means that ``ask`` is
@@ -202,6 +204,7 @@ class Metric(Generic[S, C]):
     ask: Callable[[S, Judge], Awaitable[Finding | None]] | None = None
     rubrics: tuple[Rubric[Any], ...] = ()
     unscored: tuple[Why, ...] = ()
+    signals: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check(self)

@@ -4,7 +4,7 @@ sessions."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.evaluator import PASSING, Evaluator
@@ -51,8 +51,15 @@ class _Filing:
 class Sessions:
     """The sessions of one store. Reads the store and never writes; one thread."""
 
-    def __init__(self, store: Store, evaluator: Evaluator, chains: Chains | None = None) -> None:
-        self._store, self._evaluator = store, evaluator
+    def __init__(
+        self,
+        store: Store,
+        evaluator: Evaluator,
+        chains: Chains | None = None,
+        left_out: Container[str] = frozenset(),
+    ) -> None:
+        """``left_out``: ids of traces that no session is scored by; answers are compared with theirs all the same."""
+        self._store, self._evaluator, self._left_out = store, evaluator, left_out
         self._chains = chains or Stored(store)
 
     def place(self, runs: Sequence[Run]) -> tuple[list[Run], Places]:
@@ -95,7 +102,7 @@ class Sessions:
 
     def score(self, session_id: str, trigger: Trigger) -> list[Result]:
         """Results of the session metrics over the traces decided so far; none for a session without traces."""
-        members = self._all(session_id)
+        members = [member for member in self._all(session_id) if member.trace_id not in self._left_out]
         if not members:
             return []
         last = members[-1]

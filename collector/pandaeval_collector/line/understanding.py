@@ -104,6 +104,15 @@ Ready = Callable[[], Sequence[Understood]]
 :class:`NotUnderstoodError`."""
 
 
+def unasked(understood: Understood) -> Understood:
+    """The same, with no judge to be asked about it."""
+    run = understood.run
+    if run is None:
+        return understood
+    inline = [result for result in run.results if result.evaluator.kind != "llm"]
+    return replace(understood, run=replace(run, results=inline, jobs=[], awaited=[], is_judged=False))
+
+
 class Understands(Protocol):
     """Understands due traces for a line, in this process or in others. ``room``: how many batches it can work on at a
     time."""

@@ -128,6 +128,22 @@ class TestLoopDetection:
         assert isinstance(found, Unscored)
         assert found.why == "no_content"
 
+    def test_what_has_neither_words_nor_known_signs_is_not_compared_and_not_taken_for_the_first(self) -> None:
+        texts = Texts({"👍": np.zeros(2, np.float32)}, (), "test", None)
+        found = LOOP.evaluate(trace(Turn("question", "👍")), TraceContext(texts, 0.5))
+        assert isinstance(found, Unscored)
+        assert (found.why, found.reason) == ("no_content", "the answer has no words or signs that can be compared")
+
+    def test_the_reason_says_what_was_found_in_words(self) -> None:
+        again = self.ask(trace(Turn("question", "answer")), self.before("answer", 6))
+        other = self.ask(trace(Turn("question", "answer")), self.before("question", 4))
+        assert isinstance(again, Score)
+        assert isinstance(other, Score)
+        assert again.reason.startswith("says again what the answer of trace 7 of the session said (cosine 1.00")
+        assert other.reason.startswith(
+            "does not repeat earlier answers; closest is the answer of trace 5 of the session"
+        )
+
     def test_a_run_that_failed_has_no_answer(self) -> None:
         assert self.ask(trace(Turn("question", None), error="boom"), self.before("answer")) is None
         assert self.ask(trace(Turn("question", None), ends_in_tool_call=True), self.before("answer")) is None

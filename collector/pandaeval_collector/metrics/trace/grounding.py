@@ -76,7 +76,8 @@ def _label(found: Grounding) -> str:
 
 def _reason(found: Grounding) -> str:
     if not found.loose:
-        return f"{_many(found.total)} checked, all of them known or derived from what is known"
+        which = "all of them" if found.total > 1 else "which is"
+        return f"{_many(found.total)} checked, {which} known or derived from what is known"
     worst = found.loose[0]
     what = f"'{worst.claim.value.text}'" + (f" ({worst.claim.key})" if worst.claim.key else "")
     said = f"but {worst.instead}" if worst.instead else "stands in no result and was not said by the user"

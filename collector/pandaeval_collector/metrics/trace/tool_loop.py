@@ -55,7 +55,7 @@ def _described(cycle: LoopCycle) -> dict[str, Any]:
 
 def _reason(found: ToolLoop) -> str:
     if not found.cycles:
-        return f"{found.calls} tool call{'s' if found.calls > 1 else ''}, none repeated in vain"
+        return "1 tool call" if found.calls == 1 else f"{found.calls} tool calls, none repeated in vain"
     worst = max(found.cycles, key=lambda cycle: cycle.wasted_calls)
     what = " → ".join(worst.tools) or " ⇄ ".join(worst.agents)
     return f"{what} {worst.rounds} times over; {found.wasted_calls} of {found.calls} tool calls brought nothing new"
