@@ -11,8 +11,6 @@ Source: PandaProbe, trace metrics, *Loop Detection*.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pandaeval_collector.embedding.plain import plain
 from pandaeval_collector.metric import EarlierOutput, Metric, TraceContext
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
@@ -63,7 +61,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         for comparison in found.comparisons
     ]
     worst = max(found.comparisons, key=lambda comparison: comparison.hybrid_score)
-    if found.score < _UPDATE and (new := _new_values(here[1], context.earlier[-WINDOW:])):
+    if found.score < _UPDATE and (new := _new_values(here[1], context.earlier[worst.index])):
         metadata |= {"new_values": new, "session_signal": _UPDATE}
     return Score(found.score, _reason(context, worst), metadata)
 
@@ -77,10 +75,9 @@ def _reason(context: TraceContext, worst: OutputComparison) -> str:
     return f"does not repeat earlier answers; closest is {which} ({numbers})"
 
 
-def _new_values(words: frozenset[str], earlier: Sequence[EarlierOutput]) -> list[str]:
-    """What of an answer holds a digit and was in none of the earlier ones; a few of them."""
-    known = frozenset().union(*(output.tokens for output in earlier))
-    return sorted(word for word in words - known if any(sign.isdigit() for sign in word))[:_LISTED]
+def _new_values(words: frozenset[str], closest: EarlierOutput) -> list[str]:
+    """What of an answer holds a digit and was not in the earlier one that it is closest to; a few of them."""
+    return sorted(word for word in words - closest.tokens if any(sign.isdigit() for sign in word))[:_LISTED]
 
 
 METRIC = Metric(
