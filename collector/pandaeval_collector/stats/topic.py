@@ -37,7 +37,7 @@ _TALK = """
     """
 _TALK_WORDS = frozenset(_TALK.split())
 
-_CODE = re.compile(r"(?<!\S)\S*[@_#\\/\d]\S*")
+_CODE = re.compile(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?")
 """Addresses, numbers, ids: what they name is not told by their letters."""
 _CLAUSE_END = re.compile(r"[.!?\n,;:。！？，、；—–]+| - | (?:and|but|so) ")
 _SENTENCE = re.compile(r"[^.!?\n。！？]+[.!?\n。！？]*")
