@@ -69,7 +69,7 @@ class TestOnAndOff:
 
     @pytest.mark.parametrize(("limit", "passes"), [(0.4, True), (0.400001, False)])
     def test_the_reason_says_what_the_threshold_makes_of_it(self, limit: float, passes: bool) -> None:
-        found = score(ask(Fixed(0.4), trace((REFUND, TOWN)), limit))
+        found = score(ask(Fixed(0.4), trace((FLIGHT, TOWN)), limit))
         assert (found.value >= limit - 1e-9) is passes
         assert f"the answer is {'on' if passes else 'off'} topic: cosine 0.4" in found.reason
         assert f"{'not ' if passes else ''}below the threshold of 0.4" in found.reason
@@ -188,6 +188,6 @@ class TestWithoutATable:
         assert self.facts()["calibration"] == "none: the cosines of fixed were not measured"
 
     def test_nothing_is_surely_off(self) -> None:
-        found = score(ask(Fixed(0.0), trace((REFUND, TOWN))))
+        found = score(ask(Fixed(0.0), trace((FLIGHT, TOWN))))
         assert "off_topic" not in found.metadata
         assert found.reason == "the answer is off topic: cosine 0.00 is below the threshold of 0.50"

@@ -28,7 +28,7 @@ from pandaeval_collector.stats.tokens import content_tokens
 from pandaeval_otel.model import Trace, Trigger, Turn
 
 BANDS = Bands(off=0.1, cut=0.3, on=0.5)
-ASKED = "Which museums in Bergen open on Sunday mornings?"
+ASKED = "Which museums in Bergen open for families on Sunday mornings?"
 ANSWERED = "Several galleries near the harbour welcome visitors at ten."
 AWAY = "Sourdough bread rises slowly because wild yeast needs warmth."
 VECTORS = {

@@ -71,13 +71,28 @@ def test_questions_back_refusals_and_hand_overs_could_not_be_off(answer: str) ->
 
 
 def test_an_answer_that_takes_up_a_word_could_not_be_off() -> None:
-    assert could_be_off("How do I bake sourdough bread without yeast?", ANSWER)
-    assert not could_be_off("How do I plant a beech hedge around gardens?", ANSWER)
-    assert say_enough("How do I plant a beech hedge around gardens?", ANSWER)
+    bread, hedge = (
+        "Why does sourdough bread without yeast need a hot oven?",
+        "How do I plant a beech hedge in a clay soil?",
+    )
+    assert could_be_off(bread, ANSWER)
+    assert not could_be_off(hedge.replace("clay", "garden clay"), ANSWER)
+    assert say_enough(hedge.replace("clay", "garden clay"), ANSWER)
 
 
-def test_a_short_message_could_not_tell() -> None:
-    assert not could_be_off("bake bread", ANSWER)
+@pytest.mark.parametrize(
+    ("message", "tells", "tells_if_unlike"),
+    [
+        ("bake bread", False, False),
+        ("How do I bake sourdough bread?", False, True),
+        ("Why does sourdough bread without yeast need a hot oven?", True, True),
+    ],
+)
+def test_the_less_is_said_the_more_unlike_the_texts_have_to_be(
+    message: str, tells: bool, tells_if_unlike: bool
+) -> None:
+    assert could_be_off(message, ANSWER) is tells
+    assert could_be_off(message, ANSWER, unlike=True) is tells_if_unlike
 
 
 def test_clauses_and_sentences_of_talk_are_left_out() -> None:
