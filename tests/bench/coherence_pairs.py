@@ -118,7 +118,7 @@ def shuffled(asking: Sequence[Exchange], answering: Sequence[Exchange], same: bo
 
 def says_enough(each: Exchange) -> bool:
     """Whether the words of both texts could tell that they are about different things, shared ones apart."""
-    return any(say_enough(pair.asked, pair.answered) for pair in pairs(each.trace()))
+    return any(say_enough(pair.asked, pair.answered, unlike=True) for pair in pairs(each.trace()))
 
 
 class Measured:

@@ -12,8 +12,10 @@ from pandaeval_collector.stats.tokens import content_tokens
 
 FEWEST = 2
 """So many words at least tell a subject."""
-ENOUGH_ASKED, ENOUGH_STATED = 3, 6
+ENOUGH = 6
 """So many words of a message and of its answer, besides talk, could tell that they have different subjects."""
+ENOUGH_ASKED = 3
+"""So many of the message are enough where the two are as unlike as can be."""
 PLAINLY = 200
 """A text of more characters has a subject."""
 LONGEST = 1200
@@ -37,7 +39,7 @@ _TALK = """
     """
 _TALK_WORDS = frozenset(_TALK.split())
 
-_CODE = re.compile(r"(?<!\S)\S*[@_#\\/\d]\S*")
+_CODE = re.compile(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?")
 """Addresses, numbers, ids: what they name is not told by their letters."""
 _CLAUSE_END = re.compile(r"[.!?\n,;:。！？，、；—–]+| - | (?:and|but|so) ")
 _SENTENCE = re.compile(r"[^.!?\n。！？]+[.!?\n。！？]*")
@@ -64,6 +66,9 @@ _OF_AGENTS = (
     r"|\bbear with\b|\bjust a (?:moment|second)\b"
     r"|\b(?:happy|glad|pleased|here) to (?:help|assist)\b|\b(?:help|assist) you with (?:that|this|it|your)\b"
     r"|\b(?:if|is there|do) you (?:have|need|want)\b|\bfeel free\b|\btake your time\b"
+    r"|\b(?:leider|malheureusement|désolée?|lamentablemente|lo siento|infelizmente|desculpe|purtroppo|mi dispiace|"
+    r"helaas|tyvärr|bitte (?:geben|nennen|bestätigen|teilen)|veuillez|por favor|per favore|к сожалению|пожалуйста)\b"
+    r"|抱歉|请(?:提供|告诉|确认|稍)|申し訳|お待ち|죄송|주세요"
 )
 """Questions back, apologies and refusals, hand-overs, offers of help."""
 _TALK_OF_USERS = re.compile(_OF_BOTH, re.IGNORECASE)
@@ -80,16 +85,16 @@ def says_a_subject(answer: str) -> bool:
     return len(answer) > PLAINLY or len(topic_words(answer)) >= FEWEST
 
 
-def could_be_off(message: str, answer: str) -> bool:
+def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
     """Whether the two could tell that an answer is off its topic: both say enough, and the answer takes up no word of
-    the message. Only then does it mean anything that they are not alike."""
-    return say_enough(message, answer) and _stems(message).isdisjoint(_stems(answer))
+    the message. Only then does it mean anything that they are not alike; ``unlike``: they are not in the least."""
+    return say_enough(message, answer, unlike) and _stems(message).isdisjoint(_stems(answer))
 
 
-def say_enough(message: str, answer: str) -> bool:
+def say_enough(message: str, answer: str, unlike: bool = False) -> bool:
     """Whether both have enough words besides talk."""
-    asks = len(topic_words(asked(message))) >= ENOUGH_ASKED
-    return asks and len(topic_words(stated(answer))) >= ENOUGH_STATED
+    asks = len(topic_words(asked(message))) >= (ENOUGH_ASKED if unlike else ENOUGH)
+    return asks and len(topic_words(stated(answer))) >= ENOUGH
 
 
 def topic_words(text: str) -> frozenset[str]:

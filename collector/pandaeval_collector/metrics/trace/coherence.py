@@ -7,8 +7,9 @@ a negation, and an echo of the question scores 1.
 It speaks only where it can. A message that names no subject by itself (yes, thanks, an id, "do it") is read with the
 turn before it, where the trace shows one; without, and where the answer is a bare value or a yes, the metric does not
 apply. A cosine below the threshold counts only where both texts say enough to tell that they have different subjects
-and share no word of it: a short answer, a question back, an apology or a hand-over is not off topic. So it misses
-answers to another question of the same field, which use the same words. Texts that the embedder does not know are
+(six words of their own each; three of the message will do where the two are as unlike as can be) and share none of
+these words: a short answer, a question back, an apology or a hand-over is not off topic. So it misses answers to
+another question of the same field, which use the same words. Texts that the embedder does not know are
 ``insufficient_evidence``: the embedded model and ``onnx-minilm`` know English alone, hosted models are taken to know
 every language.
 
@@ -52,7 +53,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     known = [pair for pair, lack in zip(found, lacks, strict=True) if not lack]
     pointing = [pair for pair in known if where(pair.asked) and where(pair.answered)]
     told = [(pair, topic_similarity(where(pair.asked), where(pair.answered))) for pair in pointing]
-    told = [(pair, cosine) for pair, cosine in told if _counts(pair, cosine, context.threshold)]
+    told = [(pair, cosine) for pair, cosine in told if _counts(pair, cosine, context)]
     if told:
         return _score(trace, context, told, len(told) / (len(told) + len(found) - len(known)))
     if len(known) < len(found):
@@ -71,8 +72,10 @@ def _lacks(pair: Pair, context: TraceContext) -> str:
     return ""
 
 
-def _counts(pair: Pair, cosine: float, threshold: float) -> bool:
-    return cosine >= threshold - _TOLERANCE or could_be_off(pair.asked, pair.answered)
+def _counts(pair: Pair, cosine: float, context: TraceContext) -> bool:
+    if cosine >= context.threshold - _TOLERANCE:
+        return True
+    return could_be_off(pair.asked, pair.answered, unlike=_is_sure(cosine, context))
 
 
 def _score(trace: Trace, context: TraceContext, told: list[tuple[Pair, float]], coverage: float) -> Score:
@@ -95,7 +98,7 @@ def _score(trace: Trace, context: TraceContext, told: list[tuple[Pair, float]], 
 
 
 def _is_sure(score: float, context: TraceContext) -> bool:
-    """Whether this is off topic beyond doubt: what fails has been looked at by :func:`_counts`."""
+    """Whether so little likeness leaves no doubt, of texts that could tell (:func:`_counts`)."""
     bands = context.texts.bands
     return bands is not None and score < min(bands.sure, context.threshold - _TOLERANCE)
 
