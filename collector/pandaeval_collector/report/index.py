@@ -162,7 +162,8 @@ def _unscored(rows: Iterable[ReportTrace], sessions: Iterable[ReportSession]) ->
     found: dict[tuple[str, str], list[tuple[ShownResult, ReportTrace | None]]] = {}
     for row in rows:
         for result in _without_score(row):
-            found.setdefault((result.short["why"], cure(result.short["why"], row.cure)), []).append((result, row))
+            why, reads_more = result.short["why"], result.full["by"] != "embedding"
+            found.setdefault((why, cure(why, row.cure, reads_more)), []).append((result, row))
     for session in sessions:
         for result in _without_score(session):
             found.setdefault((result.short["why"], cure(result.short["why"], None)), []).append((result, None))

@@ -16,7 +16,7 @@ function value(result) {
 
 function chip(result, named) {
   const state = standing(result);
-  const label = result.label && !result.says && !["pass", "fail", "assumed"].includes(result.label) ? ` ${result.label}` : "";
+  const label = result.label && !result.says && !["pass", "fail", "assumed"].includes(result.label) ? ` ${result.label.replaceAll("_", " ")}` : "";
   const text = `${metricName(result.metric)}: ${value(result)}${label} (${state})`;
   return el("span", { class: `chip ${state}`, title: result.reason ? `${text}: ${result.reason}` : text },
     el("span", { class: "mark", "aria-hidden": "true" }, MARK[state]),
