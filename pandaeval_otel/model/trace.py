@@ -50,8 +50,8 @@ class Trace:
     ``spans`` are in start order with duplicates removed. ``complete`` says whether the root was seen to end.
     ``digest`` identifies the evidence: equal spans give an equal digest by every door and in any order.
     ``responses`` are those that a next turn could go on from, ``continues`` the one that this trace goes on from (see
-    :mod:`pandaeval_otel.normal.responses`); where a span names a session, the last one and none. Whoever sees the
-    other traces too tells the session from them.
+    :mod:`pandaeval_otel.normal.responses`), or conversations (:mod:`pandaeval_otel.normal.history`); where a span names
+    a session, the last one and none. Whoever sees the other traces too tells the session from them.
     """
 
     trace_id: str

@@ -10,6 +10,7 @@ from pandaeval_otel.model import Kind, Reasoning, Span, ToolDefinition, ToolRequ
 from pandaeval_otel.names import bounded
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.evidence import Evidence
+from pandaeval_otel.normal.history import conversations
 from pandaeval_otel.normal.responses import exchanged
 from pandaeval_otel.normal.session import MAX_ID_CHARS, session_id, user_id
 from pandaeval_otel.normal.spans import normalize
@@ -60,17 +61,21 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     facts = _facts(tree.spans)
     models = facts.models
     session = session_id(tree)
+    agent, user = bounded(_agent(root, tree)), user_id(tree)
     responses, continues = exchanged(facts.exchanges)
+    if session is None and not continues:
+        told, continues = conversations(models, roots, said.turns, (bounded(root.service), agent, user or ""))
+        responses = told + responses
     return Trace(
         trace_id=spans[0].trace_id,
         spans=tree.spans,
         root_span_id=root.span_id,
-        agent=bounded(_agent(root, tree)),
+        agent=agent,
         agents=tuple([bounded(name) for name in facts.agents]),
         service=bounded(root.service),
         environment=bounded(root.environment) or None,
         session_id=session,
-        user_id=user_id(tree),
+        user_id=user,
         error=_error(roots or [root], tree, output),
         complete=complete,
         fragment=not complete and bool(missing) and all(span.remote_parent for span in missing),

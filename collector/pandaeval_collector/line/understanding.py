@@ -23,11 +23,13 @@ from pandaeval_collector.runtime import failpoints
 from pandaeval_collector.store import JobRow
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.history import is_history
 from pandaeval_otel.normal.trace import is_genai
 
 _log = logging.getLogger(__name__)
 
 _CHAINED = "session told from the responses that its traces go on from: no span names one"
+_TOLD = "session told from the conversation that its traces hold as their history: no span names one"
 
 
 class NotUnderstoodError(Exception):
@@ -80,7 +82,8 @@ def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
 
 def with_session(trace: Trace, session_id: str) -> Trace:
     """The trace as a member of a session that its spans do not name."""
-    return replace(trace, session_id=session_id, notes=(*trace.notes, _CHAINED))
+    by_history = is_history(trace.continues or session_id)
+    return replace(trace, session_id=session_id, notes=(*trace.notes, _TOLD if by_history else _CHAINED))
 
 
 @dataclass(slots=True)
