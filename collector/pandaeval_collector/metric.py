@@ -160,7 +160,8 @@ class Metric(Generic[S, C]):
     ``texts``: what has to be embedded before ``evaluate`` is called. ``needs`` and ``question`` are for people.
     ``calibrated``: the key, in a score's metadata, of the value on a scale that does not depend on the embedder;
     session metrics see that value unless ``session.coherence_signal`` is ``raw``. ``signals_failures_only``: they see
-    the score only where it fails its threshold.
+    the score only where it fails its threshold. ``of_steps``: whether it is asked about a single step of a run whose
+    other steps are traces of their own (:attr:`pandaeval_otel.model.Trace.is_step`).
     ``evaluate`` is pure, runs on the line's thread, and may raise: that becomes ``unscored(metric_error)``.
 
     Kind ``llm``: ``evaluate`` says what needs no model (nothing was captured, say), and ``None`` means that ``ask`` is
@@ -184,6 +185,7 @@ class Metric(Generic[S, C]):
     settings: Mapping[str, Any] = field(default_factory=dict)
     calibrated: str | None = None
     signals_failures_only: bool = False
+    of_steps: bool = False
     ask: Callable[[S, Judge], Awaitable[Finding | None]] | None = None
     rubrics: tuple[Rubric[Any], ...] = ()
     unscored: tuple[Why, ...] = ()
