@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judging import Agreement, JudgeConfig, Patience, Retest, Runner, open_caller
-from pandaeval_collector.line.implied_sessions import Forward
+from pandaeval_collector.line.implied_sessions import Forward, Link
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.reading import closing_of, stored
 from pandaeval_collector.line.understanding import Understood, unasked, with_session
@@ -31,7 +31,7 @@ from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.fragments import MalformedOtlpError
 from pandaeval_otel.model import Trace, Trigger
-from pandaeval_otel.normal.responses import may_continue
+from pandaeval_otel.normal.history import may_be_linked
 from pandaeval_otel.wire import read_chunk, split_logs, split_traces
 
 _BATCH = 128
@@ -83,7 +83,7 @@ class FileRun:
         self.left_out: set[str] = set()
         """Ids of the traces that ``where`` did not want, once :meth:`results` has come to them."""
         self._waiting: list[Chunk] = []
-        self._continuing: set[bytes] = set()
+        self._linked: set[bytes] = set()
         """Traces that may go on from others."""
 
     def __enter__(self) -> FileRun:
@@ -124,8 +124,8 @@ class FileRun:
                 fragment.chunk,
             )
             self._waiting.append(chunk)
-            if may_continue(fragment.chunk):
-                self._continuing.add(fragment.trace_id)
+            if may_be_linked(fragment.chunk):
+                self._linked.add(fragment.trace_id)
         if len(self._waiting) >= _BATCH:
             self._flush()
 
@@ -218,24 +218,22 @@ class FileRun:
         """Every trace in normal form by start time, unscored; those without agents too."""
         self._flush()
         chains = self._chains()
-        for trace in self._built(self._due()):
-            session = chains.session(trace.session_id, trace.continues, trace.responses)
+        for trace in self._built(self._due(), self.read.problem):
+            session = chains.session(trace.session_id, Link.of(trace))
             yield trace if session is None or session == trace.session_id else with_session(trace, session)
 
     def _chains(self) -> Forward:
         """Which trace goes on from which: read ahead, since the first of a chain does not tell that it is one."""
-        some = (
-            self._built(each for each in self._due() if each.trace_id in self._continuing) if self._continuing else ()
-        )
-        return Forward({trace.continues for trace in some if trace.continues})
+        some = (each for each in self._due() if each.trace_id in self._linked)
+        return Forward(Link.of(trace) for trace in self._built(some, lambda _: None)) if self._linked else Forward(())
 
-    def _built(self, due: Iterable[DueTrace]) -> Iterator[Trace]:
-        """The traces in normal form."""
+    def _built(self, due: Iterable[DueTrace], on_problem: Callable[[str], None]) -> Iterator[Trace]:
+        """The traces in normal form; ``on_problem`` hears of those that cannot be read."""
         for each in due:
             try:
                 trace = stored(self._store, each.chunks, closing_of(each)).trace
             except (ValueError, DecodeError) as error:
-                self.read.problem(f"trace {each.trace_id.hex()}: {error}")
+                on_problem(f"trace {each.trace_id.hex()}: {error}")
                 continue
             if trace is not None:
                 yield trace

@@ -176,7 +176,8 @@ class Metric(Generic[S, C]):
     where a low score is sure; with ``session.coherence_signal: sure`` they see marked scores alone.
     ``signals_failures_only``: they see the score only where it fails its threshold. ``signals``: the trace metrics, by
     name, whose results a session metric reads. Those that need no judge run wherever it runs; unless they are enabled
-    themselves, nobody else hears of them.
+    themselves, nobody else hears of them. ``of_steps``: whether it is asked about a single step of a run whose other
+    steps are traces of their own (:attr:`pandaeval_otel.model.Trace.is_step`).
     ``evaluate`` is pure, runs on the line's thread, and may raise: that becomes ``unscored(metric_error)``.
 
     Kind ``llm``: ``evaluate`` says what needs no model (nothing was captured, say), and ``None`` means that ``ask`` is
@@ -201,6 +202,7 @@ class Metric(Generic[S, C]):
     calibrated: str | None = None
     sure: str | None = None
     signals_failures_only: bool = False
+    of_steps: bool = False
     ask: Callable[[S, Judge], Awaitable[Finding | None]] | None = None
     rubrics: tuple[Rubric[Any], ...] = ()
     unscored: tuple[Why, ...] = ()

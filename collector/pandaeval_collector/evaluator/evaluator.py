@@ -68,7 +68,8 @@ class Evaluator:
     def trace(self, trace: Trace, texts: Texts) -> list[Result]:
         """Results of the metrics that look at one trace alone."""
         unit = trace_unit(trace)
-        return self._run(self._trace, trace, unit, lambda t: TraceContext(texts, t), self._refusal(trace))
+        metrics = [metric for metric in self._trace if metric.of_steps] if trace.is_step else self._trace
+        return self._run(metrics, trace, unit, lambda t: TraceContext(texts, t), self._refusal(trace))
 
     def set_aside(self, unit: Unit, reason: str) -> list[Result]:
         """``unscored(metric_error)`` results of the same metrics, for a trace that cannot be read."""

@@ -22,7 +22,7 @@ from pandaeval_collector.line.members import (
     with_its_signals,
     with_signals,
 )
-from pandaeval_collector.line.understanding import Run, in_session
+from pandaeval_collector.line.understanding import Run, by_itself, in_session
 from pandaeval_collector.metric import SessionView
 from pandaeval_collector.result import Result, Unit, cut
 from pandaeval_collector.score import Why
@@ -68,7 +68,10 @@ class Sessions:
         places = self._chains.place(runs)
         sessions, evaluator = places.sessions, self._evaluator
         return [
-            in_session(run, sessions[id_], evaluator) if (id_ := run.unit.trace_id) in sessions else run for run in runs
+            in_session(run, sessions[id_], evaluator)
+            if (id_ := run.unit.trace_id) in sessions
+            else by_itself(run, evaluator)
+            for run in runs
         ], places
 
     def file(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> list[Result]:
