@@ -27,7 +27,10 @@ def turn(
     trace_id = number.to_bytes(16, "big")
     now = START_NS + (number if start is None else start) * 1000 * _MS
     root = Span(trace_id=trace_id, span_id=_id(number, 0), name="invoke_agent desk", start_time_unix_nano=now)
-    asked, answer = f"What about order {number}?", _SAID[number % len(_SAID)] if said is None else said
+    asked, answer = (
+        f"Is my parcel {number} on its way, and was the refund sent?",
+        _SAID[number % len(_SAID)] if said is None else said,
+    )
     content = {
         "gen_ai.input.messages": _message("user", asked),
         "gen_ai.output.messages": _message("assistant", answer),
