@@ -37,7 +37,7 @@ _TOPICS = (
     ),
     ("Will rain be expected in district {n} today?", ("No rain is expected in district {n} today.",), "get_weather"),
 )
-_OFF_TOPIC = "Rye bread wants patience, warm hands, stone ovens, old sourdough."
+_OFF_TOPIC = "Ancient bakers kneading rye flour: honey, yeast, salted crust, garlic loaves."
 _SERVICES = ("shop", "support")
 
 
