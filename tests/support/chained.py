@@ -29,7 +29,8 @@ def turn(
     trace_id = number.to_bytes(16, "big")
     now = START_NS + (number if start is None else start) * 1000 * _MS
     root = Span(trace_id=trace_id, span_id=_id(number, 0), name="invoke_agent desk", start_time_unix_nano=now)
-    asked, answer = f"What about order {number}?", _SAID[number % len(_SAID)] if said is None else said
+    asked = f"Is my parcel {number} on its way, and was the refund sent?"
+    answer = _SAID[number % len(_SAID)] if said is None else said
     given = [("user", asked)]
     if told:
         given = [message for each in told for message in exchange(each)]

@@ -15,7 +15,7 @@ class WordEmbedder:
     """Implements ``Embedder``. ``fail_on``: a text that contains this makes :meth:`embed` raise."""
 
     id = "words-1"
-    bands: Bands | None = Bands(off=0.1, cut=0.3, on=0.6)
+    bands: Bands | None = Bands(off=0.1, cut=0.3, on=0.6, sure=0.1)
 
     def __init__(self, fail_on: str | None = None) -> None:
         self.fail_on = fail_on

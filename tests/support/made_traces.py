@@ -16,16 +16,28 @@ _MS = 10**6
 # question, answers, the tool that finds out
 _TOPICS = (
     (
-        "Where is my parcel {n}?",
-        ("Parcel {n} left the depot this morning.", "It is on its way."),
+        "Where is my parcel {n}, left at the depot this morning?",
+        ("Parcel {n} left the depot this morning.", "It is on its way; the parcel left the depot this morning."),
         "track_parcel",
     ),
-    ("How much is the fare to town {n}?", ("A ticket to town {n} costs 24 euros.",), "get_fare"),
-    ("Which errors did server {n} log?", ("Server {n} ran out of disk at noon.", "There were none."), "search_logs"),
-    ("Cancel my booking {n}.", ("Booking {n} is cancelled, the money comes back in a week.",), "cancel_booking"),
-    ("Will it rain in district {n}?", ("No rain is expected in district {n} today.",), "get_weather"),
+    (
+        "How much is the fare, a ticket to the town of district {n}?",
+        ("A ticket to the town of district {n} is 24 euros.",),
+        "get_fare",
+    ),
+    (
+        "Which errors did server {n} log when the disk ran out at noon?",
+        ("Server {n} ran out of disk at noon.", "There were no errors when server {n} ran out of disk at noon."),
+        "search_logs",
+    ),
+    (
+        "Cancel my booking {n} and send the money back.",
+        ("Booking {n} is cancelled, the money comes back in a week.",),
+        "cancel_booking",
+    ),
+    ("Will rain be expected in district {n} today?", ("No rain is expected in district {n} today.",), "get_weather"),
 )
-_OFF_TOPIC = "I like to talk about the history of bread and its many shapes."
+_OFF_TOPIC = "Ancient bakers kneading rye flour: honey, yeast, salted crust, garlic loaves."
 _SERVICES = ("shop", "support")
 
 

@@ -11,7 +11,7 @@ import re
 from pandaeval_collector.stats.tokens import content_tokens
 
 FEWEST = 2
-"""So many words at least tell a subject."""
+"""So many words of a message at least name a subject; one is enough for a question, and for an answer."""
 ENOUGH = 6
 """So many words of a message and of its answer, besides talk, could tell that they have different subjects."""
 ENOUGH_ASKED = 3
@@ -41,6 +41,7 @@ _TALK_WORDS = frozenset(_TALK.split())
 
 _CODE = re.compile(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?")
 """Addresses, numbers, ids: what they name is not told by their letters."""
+_QUESTION_MARKS = ("?", "？", "؟")
 _CLAUSE_END = re.compile(r"[.!?\n,;:。！？，、；—–]+| - | (?:and|but|so) ")
 _SENTENCE = re.compile(r"[^.!?\n。！？]+[.!?\n。！？]*")
 _OF_BOTH = (
@@ -77,12 +78,14 @@ _TALK_OF_AGENTS = re.compile(f"{_OF_BOTH}|{_OF_AGENTS}", re.IGNORECASE)
 
 def names_a_subject(message: str) -> bool:
     """Whether a user's message says by itself what it is about: "yes, do it", thanks, an id or a name do not."""
-    return len(message) > PLAINLY or len(topic_words(asked(message))) >= FEWEST
+    if len(message) > PLAINLY:
+        return True
+    return len(topic_words(asked(message))) >= (1 if message.endswith(_QUESTION_MARKS) else FEWEST)
 
 
 def says_a_subject(answer: str) -> bool:
-    """Whether an answer says what it is about: "yes", "done" and a bare value do not."""
-    return len(answer) > PLAINLY or len(topic_words(answer)) >= FEWEST
+    """Whether an answer says what it is about: "yes", "done" and a bare number do not."""
+    return len(answer) > PLAINLY or bool(topic_words(answer))
 
 
 def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:

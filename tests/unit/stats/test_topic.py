@@ -35,6 +35,7 @@ def test_consent_thanks_and_ids_name_no_subject(message: str) -> None:
     "message",
     [
         "What is the weather in Oslo?",
+        "Where is my parcel?",
         "How much would I get refunded for booking FJ-55120 if I cancel it today?",
         "Yes, please cancel my flight and refund the insurance.",
         "My name is Mei Davis and I want to return an office chair.",
@@ -48,7 +49,14 @@ def test_questions_and_requests_do(message: str) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "says"),
-    [("4", False), ("Yes.", False), ("Done!", False), ("416.5", False), ("The ferry leaves at noon.", True)],
+    [
+        ("4", False),
+        ("Yes.", False),
+        ("Done!", False),
+        ("416.5", False),
+        ("Paris.", True),
+        ("The ferry leaves at noon.", True),
+    ],
 )
 def test_a_bare_value_says_no_subject(answer: str, says: bool) -> None:
     assert says_a_subject(answer) is says
