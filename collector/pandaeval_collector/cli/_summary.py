@@ -84,23 +84,28 @@ class SessionSummaryRow:
 
     session_id: str
     traces: int = 0
-    worst: Cell | None = None
     reliability: Cell | None = None
     failures: int = 0
     lowest: float = NO_SCORE
     scored: set[str] = field(default_factory=set)
     """Names of the metrics that gave a score to some trace of it."""
+    _of_traces: Cell | None = None
+    _of_session: Cell | None = None
 
-    def note(self, cell: Cell) -> None:
-        """What failed is worse than what did not. Of equally bad results the first is kept: a trace's own result says
-        more than the session's sum."""
+    def note(self, cell: Cell, of_session: bool = False) -> None:
+        """Takes in a result of a trace, or of the session as a whole."""
         self.failures += cell.failed
         self.lowest = min(self.lowest, cell.badness)
-        worst = self.worst
-        if cell.signal is not None and (
-            worst is None or (not cell.failed, cell.badness) < (not worst.failed, worst.badness)
-        ):
-            self.worst = cell
+        if of_session:
+            self._of_session = _worse(self._of_session, cell)
+        else:
+            self._of_traces = _worse(self._of_traces, cell)
+
+    @property
+    def worst(self) -> Cell | None:
+        """A trace's own result says more than the session's sum, which stands where nothing else failed."""
+        one, whole = self._of_traces, self._of_session
+        return whole if one is None or (whole is not None and whole.failed and not one.failed) else one
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
@@ -119,6 +124,13 @@ class SessionSummaryRow:
             signals = inline_signals(f"session.{held.metric}", self.scored)
             return spelled_out(held.label, signals, held.coverage)
         return f"nothing failed (lowest: {self.worst.metric})"
+
+
+def _worse(known: Cell | None, cell: Cell) -> Cell | None:
+    """What failed is worse than what did not; of equally bad ones the first is kept, and what has no score never."""
+    if cell.signal is None:
+        return known
+    return cell if known is None or (not cell.failed, cell.badness) < (not known.failed, known.badness) else known
 
 
 class Summary:
@@ -189,7 +201,7 @@ class Summary:
         # Where no metric of traces was asked, only the session's own results tell how many it has.
         row.traces = max(row.traces, (result.get("metadata") or {}).get("total_traces_in_session") or 0)
         cell = _cell(result)
-        row.note(cell)
+        row.note(cell, of_session=True)
         if cell.metric == "agent_reliability":
             row.reliability = cell
 
