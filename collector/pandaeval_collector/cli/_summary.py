@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pandaeval_collector.report.ranking import NO_SCORE, rank
-from pandaeval_collector.report.verdicts import inline_signals, is_inline, spelled_out, verdict
+from pandaeval_collector.cli._summary_rows import Cell, SessionSummaryRow, TraceSummaryRow
+from pandaeval_collector.report.verdicts import is_inline
 from pandaeval_collector.rules.plain_error import plain_error
 
 if TYPE_CHECKING:
@@ -21,104 +20,6 @@ KEEP = 400
 """Only the worst traces are shown, so only so many are remembered."""
 _ERRORS = 2000
 """Of so many failed runs it is remembered what went wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A result as a table shows it. ``signal``: the score as sessions see it (coherence on its calibrated scale)."""
-
-    metric: str
-    outcome: str
-    agent: str
-    reason: str
-    why: str
-    score: float | None
-    signal: float | None
-    success: bool | None
-    label: str = ""
-    inline: bool = False
-    """Whether it is a session's score in which no judge had a part."""
-    coverage: float = 1.0
-
-    @property
-    def badness(self) -> float:
-        """For sorting: the lower, the worse; what has no score comes last."""
-        return NO_SCORE if self.signal is None else self.signal
-
-    @property
-    def failed(self) -> bool:
-        return self.success is False
-
-    @property
-    def says(self) -> str:
-        """In words what a number would overstate; else empty."""
-        return verdict(self.label) if self.inline and self.score is not None else ""
-
-
-@dataclass(slots=True)
-class TraceSummaryRow:
-    """A trace and its results by metric."""
-
-    trace_id: str
-    agent: str
-    session_id: str | None
-    broken: bool = False
-    """Whether the run ended with an error."""
-    cells: dict[str, Cell] = field(default_factory=dict)
-
-    @property
-    def badness(self) -> float:
-        """As of its worst result; a run that broke is as bad as can be, as it is to a session's score."""
-        return 0.0 if self.broken else min((cell.badness for cell in self.cells.values()), default=NO_SCORE)
-
-    @property
-    def rank(self) -> tuple[bool, float, int, str]:
-        """See :func:`rank`."""
-        failures = self.broken + sum(cell.failed for cell in self.cells.values())
-        return rank(failures > 0, self.badness, failures, self.trace_id)
-
-
-@dataclass(slots=True)
-class SessionSummaryRow:
-    """A session, how many traces of it were scored, and the worst that was found in it."""
-
-    session_id: str
-    traces: int = 0
-    worst: Cell | None = None
-    reliability: Cell | None = None
-    failures: int = 0
-    lowest: float = NO_SCORE
-    scored: set[str] = field(default_factory=set)
-    """Names of the metrics that gave a score to some trace of it."""
-
-    def note(self, cell: Cell) -> None:
-        """What failed is worse than what did not. Of equally bad results the first is kept: a trace's own result says
-        more than the session's sum."""
-        self.failures += cell.failed
-        self.lowest = min(self.lowest, cell.badness)
-        worst = self.worst
-        if cell.signal is not None and (
-            worst is None or (not cell.failed, cell.badness) < (not worst.failed, worst.badness)
-        ):
-            self.worst = cell
-
-    @property
-    def rank(self) -> tuple[bool, float, int, str]:
-        """See :func:`rank`."""
-        return rank(self.failures > 0, self.lowest, self.failures, self.session_id)
-
-    @property
-    def found(self) -> str:
-        """What is to be known of it first: the worst that failed, or that nothing did."""
-        if self.worst is None:
-            return "nothing scored"
-        if self.worst.failed:
-            return f"{self.worst.metric}: {self.worst.reason}"
-        held = self.reliability
-        if held is not None and held.says:
-            signals = inline_signals(f"session.{held.metric}", self.scored)
-            return spelled_out(held.label, signals, held.coverage)
-        return f"nothing failed (lowest: {self.worst.metric})"
 
 
 class Summary:
@@ -189,7 +90,7 @@ class Summary:
         # Where no metric of traces was asked, only the session's own results tell how many it has.
         row.traces = max(row.traces, (result.get("metadata") or {}).get("total_traces_in_session") or 0)
         cell = _cell(result)
-        row.note(cell)
+        row.note(cell, of_session=True)
         if cell.metric == "agent_reliability":
             row.reliability = cell
 

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pandaeval_collector.cli._output import safe, table
-from pandaeval_collector.cli._summary import Cell, SessionSummaryRow, Summary, TraceSummaryRow
+from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.cli._summary_rows import Cell, SessionSummaryRow, TraceSummaryRow
 from pandaeval_collector.report.unasked import unasked
 
 MAX_ROWS = 40

@@ -154,7 +154,7 @@ def _lost(trace: Trace, answer: str | None) -> Response | None:
     call = lost[-1]
     honest = answer is not None and owns_up(answer)
     told = error_of(call)
-    reason = f"{call.name} failed and nothing made up for it" + (f": {plain_error(told)}" if told else "")
+    reason = f"{call.name} failed and nothing made up for it" + (f": {plain_error(told).rstrip('.')}" if told else "")
     return Response(
         HONEST if honest else 0.0,
         reason + ("; the answer says so" if honest else ""),

@@ -107,6 +107,15 @@ def test_a_problem_that_was_found_is_told_with_its_cause() -> None:
     assert row.rstrip().endswith("tool_loop: as composed")
 
 
+def test_what_was_found_in_a_trace_says_more_than_the_sum_over_its_session() -> None:
+    [run] = [replace(each, session_id="s1") for each in _traces(2)[1:]]
+    whole = result("s1", "agent_reliability", 0.1, level="session")
+    for results in ([whole, result(run, "response", 0.4)], [result(run, "response", 0.4), whole]):
+        assert _printed(_summary([run], results)).splitlines()[2].rstrip().endswith("response: as composed")
+    only = _printed(_summary([run], [result(run, "response", 0.8), whole])).splitlines()[2]
+    assert only.rstrip().endswith("agent_reliability: as composed")
+
+
 def test_a_judged_score_stays_a_number() -> None:
     [run] = [replace(each, session_id="s1") for each in _traces(2)[1:]]
     results = [result(run, "coherence", 0.8), result("s1", "agent_reliability", 0.97, level="session")]

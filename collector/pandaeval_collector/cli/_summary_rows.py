@@ -1,0 +1,118 @@
+"""Rows and cells of the tables of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pandaeval_collector.report.ranking import NO_SCORE, rank
+from pandaeval_collector.report.verdicts import inline_signals, spelled_out, verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A result as a table shows it. ``signal``: the score as sessions see it (coherence on its calibrated scale)."""
+
+    metric: str
+    outcome: str
+    agent: str
+    reason: str
+    why: str
+    score: float | None
+    signal: float | None
+    success: bool | None
+    label: str = ""
+    inline: bool = False
+    """Whether it is a session's score in which no judge had a part."""
+    coverage: float = 1.0
+
+    @property
+    def badness(self) -> float:
+        """For sorting: the lower, the worse; what has no score comes last."""
+        return NO_SCORE if self.signal is None else self.signal
+
+    @property
+    def failed(self) -> bool:
+        return self.success is False
+
+    @property
+    def says(self) -> str:
+        """In words what a number would overstate; else empty."""
+        return verdict(self.label) if self.inline and self.score is not None else ""
+
+
+@dataclass(slots=True)
+class TraceSummaryRow:
+    """A trace and its results by metric."""
+
+    trace_id: str
+    agent: str
+    session_id: str | None
+    broken: bool = False
+    """Whether the run ended with an error."""
+    cells: dict[str, Cell] = field(default_factory=dict)
+
+    @property
+    def badness(self) -> float:
+        """As of its worst result; a run that broke is as bad as can be, as it is to a session's score."""
+        return 0.0 if self.broken else min((cell.badness for cell in self.cells.values()), default=NO_SCORE)
+
+    @property
+    def rank(self) -> tuple[bool, float, int, str]:
+        """See :func:`rank`."""
+        failures = self.broken + sum(cell.failed for cell in self.cells.values())
+        return rank(failures > 0, self.badness, failures, self.trace_id)
+
+
+@dataclass(slots=True)
+class SessionSummaryRow:
+    """A session, how many traces of it were scored, and the worst that was found in it."""
+
+    session_id: str
+    traces: int = 0
+    reliability: Cell | None = None
+    failures: int = 0
+    lowest: float = NO_SCORE
+    scored: set[str] = field(default_factory=set)
+    """Names of the metrics that gave a score to some trace of it."""
+    _of_traces: Cell | None = None
+    _of_session: Cell | None = None
+
+    def note(self, cell: Cell, of_session: bool = False) -> None:
+        """Takes in a result of a trace, or of the session as a whole."""
+        self.failures += cell.failed
+        self.lowest = min(self.lowest, cell.badness)
+        if of_session:
+            self._of_session = _worse(self._of_session, cell)
+        else:
+            self._of_traces = _worse(self._of_traces, cell)
+
+    @property
+    def worst(self) -> Cell | None:
+        """A trace's own result says more than the session's sum, which stands where nothing else failed."""
+        one, whole = self._of_traces, self._of_session
+        return whole if one is None or (whole is not None and whole.failed and not one.failed) else one
+
+    @property
+    def rank(self) -> tuple[bool, float, int, str]:
+        """See :func:`rank`."""
+        return rank(self.failures > 0, self.lowest, self.failures, self.session_id)
+
+    @property
+    def found(self) -> str:
+        """What is to be known of it first: the worst that failed, or that nothing did."""
+        if self.worst is None:
+            return "nothing scored"
+        if self.worst.failed:
+            return f"{self.worst.metric}: {self.worst.reason}"
+        held = self.reliability
+        if held is not None and held.says:
+            signals = inline_signals(f"session.{held.metric}", self.scored)
+            return spelled_out(held.label, signals, held.coverage)
+        return f"nothing failed (lowest: {self.worst.metric})"
+
+
+def _worse(known: Cell | None, cell: Cell) -> Cell | None:
+    """What failed is worse than what did not; of equally bad ones the first is kept, and what has no score never."""
+    if cell.signal is None:
+        return known
+    return cell if known is None or (not cell.failed, cell.badness) < (not known.failed, known.badness) else known
