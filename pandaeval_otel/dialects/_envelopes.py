@@ -1,5 +1,5 @@
-"""What frameworks wrap around the result of a tool: messages, result objects and protocol replies, as JSON or as Python's
-``repr``, by whatever instrumentation they were recorded.
+"""What frameworks wrap around the result of a tool: messages, result objects and protocol replies, as JSON or as the
+``repr`` of Python, by whatever instrumentation they were recorded.
 
 Only what can be nothing but a wrapper is taken off: members that a tool's own answer hardly has stand beside its
 content.
