@@ -123,7 +123,7 @@ def _content_parts(item: dict[str, Any], role: str) -> list[Part]:
         return [part_of(item)]
     content = item.get("content")
     if content is None:
-        content = first(item, ("text", "message"))
+        content = first(item, ("text", "blocks", "message"))  # blocks: LlamaIndex
     if type(content) is str and role != "tool":
         return [text_part(content)]
     if type(content) is dict and "type" not in content and not content.keys() - _WRAPPED:

@@ -229,8 +229,10 @@ def _is_message(item: dict[str, Any]) -> bool:
         if word in _MESSAGE_TYPES and ("content" in item or "data" in item):
             return True
     if type(item.get("role")) is str:
-        return "content" in item or "parts" in item or "tool_calls" in item
-    return ("lc" in item and "kwargs" in item) or "tool_calls" in item or ("source" in item and "content" in item)
+        return "content" in item or "parts" in item or "tool_calls" in item or "blocks" in item
+    if "tool_calls" in item and "response" not in item:  # beside a response: what LlamaIndex's agents give back
+        return True
+    return ("lc" in item and "kwargs" in item) or ("source" in item and "content" in item)
 
 
 def _with_role(item: dict[str, Any]) -> dict[str, Any]:

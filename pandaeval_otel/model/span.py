@@ -51,6 +51,11 @@ class Captured:
             self._held = value, None
         return value
 
+    @property
+    def stated(self) -> Any:
+        """The value, or what it will be read from, if nobody has asked for it yet."""
+        return self._held[0]
+
     def __eq__(self, other: object) -> bool:
         return self.value == other.value if isinstance(other, Captured) else NotImplemented
 

@@ -7,7 +7,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pandaeval_otel.model import Span, ToolCall, ToolRequest
+from pandaeval_otel._json import as_text
+from pandaeval_otel.dialects._common import MAX_ERROR
+from pandaeval_otel.dialects._envelopes import may_say_failed, unwrapped
+from pandaeval_otel.model import Captured, Span, ToolCall, ToolRequest
 from pandaeval_otel.normal.tree import Tree
 
 # What stands here is made for every call, by position: keywords of so many fields would take several times as long.
@@ -74,13 +77,14 @@ class Call:
         return self._key
 
     def finished(self) -> ToolCall:
-        """The call as it is shown."""
+        """The call as it is shown: its result without what frameworks wrap around it, which may say that it failed."""
+        result = Captured(self.result, _shown) if self.has_result else None
         return ToolCall(
             self.name,
             self.id,
             self.arguments,
-            self.result,
-            self.error,
+            result,
+            self.error if self.error is not None or result is None else _failure(self.result),
             self.span_id,
             self.agent,
             self.start_ns,
@@ -122,6 +126,19 @@ def call_asked_for(request: ToolRequest, span: Span, tree: Tree, index: int) -> 
         request.arguments,
         request.arguments is not None,
     )
+
+
+def _shown(result: Any) -> Any:
+    return unwrapped(result.value if type(result) is Captured else result)[0]
+
+
+def _failure(result: Any) -> str | None:
+    """What a result says went wrong, where a wrapper says that something did."""
+    stated = result.stated if type(result) is Captured else result
+    if not may_say_failed(stated):
+        return None
+    shown, failed = unwrapped(result.value if type(result) is Captured else result)
+    return (shown if type(shown) is str else as_text(shown))[:MAX_ERROR] if failed else None
 
 
 def arguments_key(arguments: Any) -> Hashable:

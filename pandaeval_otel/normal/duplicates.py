@@ -32,6 +32,8 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
         if span.span_id in wrappers:
             continue
         keeper = by_response.get(span.response_id) if span.kind is _LLM and span.response_id else None
+        if keeper is not None and _says_otherwise(tree.by_id[keeper], span):
+            keeper = None
         keeper = keepers[span.span_id] = keeper or _keeper(span, tree, keepers, wrappers)
         if span.kind is _LLM and span.response_id:
             by_response.setdefault(span.response_id, keeper)
@@ -75,6 +77,14 @@ def _keeper(span: Span, tree: Tree, keepers: dict[str, str], wrappers: set[str])
     if above is None or above.kind is not span.kind or above.span_id in wrappers or not _same_call(above, span):
         return span.span_id
     return keepers[above.span_id]
+
+
+def _says_otherwise(one: Span, other: Span) -> bool:
+    """Whether two calls with one response id are two all the same: one after the other, with different answers. Some
+    servers and test doubles give every response the same id."""
+    if one.output is None or other.output is None or one.output == other.output:
+        return False
+    return one.end_ns < other.start_ns or other.end_ns < one.start_ns
 
 
 def _same_call(outer: Span, inner: Span) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pandaeval_otel.caps import NOTE
+from pandaeval_otel.dialects._vendor import agent_named
 from pandaeval_otel.model import Kind, Reasoning, Span, ToolCall, ToolDefinition, ToolRequest, Trace, Trigger, Usage
 from pandaeval_otel.names import bounded
 from pandaeval_otel.normal.duplicates import merge_duplicates
@@ -62,7 +63,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     models = facts.models
     session = session_id(tree)
     calls = tool_calls(tree)
-    agent, user = bounded(_agent(root, tree)), user_id(tree)
+    agent, user = bounded(_agent(root, tree, facts.agents)), user_id(tree)
     responses, continues = exchanged(facts.exchanges)
     if session is None and not continues:
         told, continues = conversations(models, roots, said.turns, (bounded(root.service), agent, user or ""))
@@ -184,13 +185,24 @@ def _outermost(tree: Tree) -> Span:
     return next((span for span in tree.spans if not span.parent_id), tree.spans[0])
 
 
-def _agent(root: Span, tree: Tree) -> str:
-    """The name of the root agent: its own, that of the first agent below it, else of the service."""
+def _agent(root: Span, tree: Tree, names: Collection[str]) -> str:
+    """The name of the root agent: its own, that of the first agent below it, the only one that the trace names, else of
+    the workflow or of the service."""
     if root.agent_name:
         return root.agent_name
     named = [span for span in tree.below(root) if span.agent_name]
     first = next((span for span in named if span.kind is _AGENT), named[0] if named else None)
-    return first.agent_name if first else root.service
+    if first is not None:
+        return first.agent_name
+    return next(iter(names)) if len(names) == 1 else _workflow(root) or root.service
+
+
+def _workflow(root: Span) -> str:
+    """What a workflow is called in the name of its span, as conventions put it there."""
+    if root.kind is not Kind.WORKFLOW:
+        return ""
+    called = root.name.removeprefix("invoke_workflow ").removesuffix(".workflow")
+    return agent_named(called) if called != root.name else ""
 
 
 def _last_response(models: Sequence[Span]) -> str:

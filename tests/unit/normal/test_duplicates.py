@@ -178,3 +178,15 @@ class TestNames:
     def test_other_tools(self, run: str) -> None:
         assert asked_name(run, {"book"}) == run
         assert not same_tool(run, "book")
+
+
+def test_calls_under_one_response_id_that_say_different_things_one_after_the_other_are_two() -> None:
+    spans = Spans()
+    agent = spans.agent()
+    spans.llm(agent, said="I look.", response_id="r")
+    spans.llm(agent, said="There are none.", response_id="r")
+    again = spans.llm(agent, said="There are none.", response_id="r2")
+    spans.llm(agent, said=None, response_id="r2", start_ns=again.start_ns, end_ns=again.end_ns)
+    tree, folded = merge_duplicates(Tree(spans()))
+    assert [span.response_id for span in tree.spans if span.kind is Kind.LLM] == ["r", "r", "r2"]
+    assert folded == 1

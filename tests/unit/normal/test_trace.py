@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pandaeval_otel.model import Kind, Reasoning, ToolDefinition, Trace, Trigger, Usage
 from pandaeval_otel.normal.trace import Closing, is_genai, trace_of
 from tests.support.builders import Spans, asks, gives, says, user
@@ -166,3 +168,29 @@ class TestCompleteness:
         spans.agent()
         assert built(spans, Closing(Trigger.IDLE, revision=2)).trigger is Trigger.ROOT_ENDED
         assert built(spans, Closing(Trigger.IDLE, revision=1)).trigger is Trigger.IDLE
+
+
+def test_an_agent_that_only_its_making_names() -> None:
+    spans = Spans()
+    above = spans.add(Kind.OTHER)
+    spans.add(Kind.STEP, above, name="create_agent desk", agent_name="desk")
+    spans.llm(above, given=[user("hi")], said="Hello.", service="shop")
+    assert trace_of(spans(), "digest", Closing()).agent == "desk"
+
+
+@pytest.mark.parametrize(
+    ("name", "agent"),
+    [
+        ("desk.workflow", "desk"),
+        ("invoke_workflow desk", "desk"),
+        ("LangGraph.workflow", "shop"),
+        ("Pipeline.run", "shop"),
+    ],
+)
+def test_a_workflow_has_the_name_that_its_span_says(name: str, agent: str) -> None:
+    spans = Spans()
+    root = spans.add(Kind.WORKFLOW, name=name, service="shop")
+    spans.llm(root, given=[user("hi")], said="Hello.", service="shop")
+    assert trace_of(spans(), "digest", Closing()).agent == agent
+    spans.agent(root, "triage")
+    assert trace_of(spans(), "digest", Closing()).agent == "triage"
