@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.embedding import Bands
+from pandaeval_collector.embedding import ALL_KNOWN, Bands, Known
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Rubric
 from pandaeval_collector.metric_rules import check
@@ -46,22 +46,28 @@ class Texts:
     """The vectors of the texts that metrics asked for, computed in one batch for many traces. One thread.
 
     ``rows[text]``: shape (dim,), float32, length 1 or all zeros. ``chunked``: texts embedded in parts. ``lost``: why
-    there are no vectors; whoever asks for one is told."""
+    there are no vectors; whoever asks for one is told. ``known``: how much the embedder knows of a text."""
 
     rows: Mapping[str, NDArray[np.float32]]
     chunked: Collection[str]
     embedder: str
     bands: Bands | None
     lost: Exception | None = None
+    known: Callable[[str], Known] = lambda text: ALL_KNOWN
     _directions: dict[str, Direction] = field(default_factory=dict)
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, rows: Mapping[str, NDArray[np.float32]], chunked: Collection[str], embedder: str, bands: Bands | None
+        cls,
+        rows: Mapping[str, NDArray[np.float32]],
+        chunked: Collection[str],
+        embedder: str,
+        bands: Bands | None,
+        known: Callable[[str], Known],
     ) -> Texts:
         """With all directions worked out at once."""
-        texts = cls(rows, chunked, embedder, bands)
+        texts = cls(rows, chunked, embedder, bands, known=known)
         if rows:
             vectors = np.stack([*rows.values()])
             if np.isfinite(vectors).all():  # else whoever asks for the direction of the bad one is told, and no other
