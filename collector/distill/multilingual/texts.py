@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -18,6 +19,9 @@ from sources import plain as prose
 from translations import CATALOGUES, plain
 
 LONGEST = 400
+FEWEST = 6  # languages that a text is translated to
+WIDE = 32  # so many that a text is taken whatever its words
+RARE = 8
 ENGLISH = {
     "wordnet": 200_000,
     "wordnet-families": 80_000,
@@ -48,18 +52,35 @@ def translations(folder: Path) -> dict[str, dict[str, str]]:
     return {english: found for english, found in sorted(every.items()) if found}
 
 
+def chosen(every: dict[str, dict[str, str]]) -> list[dict[str, str]]:
+    """Texts with a word that few texts before them have, and those in many languages (the names of things are), in
+    random order."""
+    records = [{"en": text, **dict(sorted(found.items()))} for text, found in every.items()]
+    random.Random(SEED).shuffle(records)
+    seen: Counter[str] = Counter()
+    kept = []
+    for record in records:
+        words = set(re.findall(r"[a-z]+", record["en"].lower()))
+        enough = len(record) >= FEWEST and len(record["en"].split()) >= 2
+        if len(record) >= WIDE or (enough and any(seen[word] < RARE for word in words)):
+            kept.append(record)
+            seen.update(words)
+    return kept
+
+
 def english(debian: Path) -> list[str]:
-    """Passages of about the words in ``ENGLISH`` from each source."""
+    """Passages of about the words in ``ENGLISH`` from each source, in random order."""
     chance = random.Random(SEED)
     seen: Counter[str] = Counter()
-    chosen: list[str] = []
+    taken: list[str] = []
     for source in SOURCES:
         if source.name in ENGLISH:
             texts = sorted({prose(text) for text in source.read(debian)})
             passages = sorted({piece for text in texts for piece in pieces(text, chance)})
             chance.shuffle(passages)
-            chosen += choose(passages, ENGLISH[source.name], seen)
-    return chosen
+            taken += choose(passages, ENGLISH[source.name], seen)
+    random.Random(SEED).shuffle(taken)
+    return taken
 
 
 def main(packages: Path, debian: Path, out: Path) -> None:
@@ -67,10 +88,10 @@ def main(packages: Path, debian: Path, out: Path) -> None:
     passages = english(debian)
     print(f"{len(passages)} English passages, {sum(len(text.split()) for text in passages)} words", flush=True)
     write(out / "english.jsonl", passages)
-    every = translations(packages)
-    write(out / "translations.jsonl", [{"en": text, **dict(sorted(found.items()))} for text, found in every.items()])
-    counted = Counter(code for found in every.values() for code in found)
-    print(f"{len(every)} English texts with translations, {sum(len(text.split()) for text in every)} words")
+    records = chosen(translations(packages))
+    write(out / "translations.jsonl", records)
+    counted = Counter(code for record in records for code in record)
+    print(f"{len(records)} English texts with translations, {sum(len(each['en'].split()) for each in records)} words")
     print(" ".join(f"{code} {number}" for code, number in counted.most_common()))
 
 

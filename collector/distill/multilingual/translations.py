@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-LANGUAGES = frozenset(
-    "ar bg ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv nl no pl pt ro ru sk sl sr sv th tr uk vi zh"
-    .split()
-)  # fmt: skip
+LANGUAGES = {
+    "ar", "bg", "ca", "cs", "da", "de", "el", "en", "es", "et", "fa", "fi", "fr", "he", "hi", "hr", "hu", "id", "it",
+    "ja", "ko", "lt", "lv", "nl", "no", "pl", "pt", "ro", "ru", "sk", "sl", "sr", "sv", "th", "tr", "uk", "vi", "zh",
+}  # fmt: skip
 # What packages call a language where that is not its code; the rest of a name such as pt-BR is left out.
 OTHERWISE = {"nb": "no", "nn": "no", "iw": "he", "in": "id", "fil": "", "sr-latn": "", "zh-hant": "", "zh-tw": ""}
 
@@ -91,8 +91,6 @@ def annotations(path: Path) -> Texts:
         for sign, words in (content_of.get("annotations") or content_of.get("annotationsDerived", {})).items():
             named = [*words.get("tts", ()), *words.get("default", ())]
             yield sign, language(name.split("/")[-2]), ", ".join(dict.fromkeys(named))
-
-
 
 
 def _members(path: Path, pattern: str) -> Iterator[tuple[str, bytes]]:

@@ -10,6 +10,8 @@ from struct import pack
 import numpy as np
 from numpy.typing import NDArray
 
+from pandaeval_collector.embedding import _wordpiece
+
 CACHED_WORDS = 50_000
 LONGEST_CACHED = 24
 LONGEST_PIECE = 16
@@ -18,9 +20,10 @@ UNKNOWN_COST = 1_000
 START = "▁"
 
 # Scripts without blanks between words: a run of them is no word, and its pieces have no START.
-_RUN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0003134f"
+_RUN = "\u3041-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0003134f"
 # Vowels and tones that are written as marks on a letter (\w has letters and digits alone).
 _MARKS = "\u0300-\u036f\u0900-\u0903\u093a-\u0963\u0981-\u0983\u09bc-\u09d7\u0b82-\u0bd7\u0e31-\u0e3a\u0e47-\u0e4e"
+_in_run = re.compile(f"[{_RUN}]").match
 _WORD = re.compile(rf"[{_RUN}]+|(?:[^\W_{_RUN}]|[{_MARKS}])+")
 # Vowel points of Hebrew and Arabic and the stroke that stretches words: mostly left out, and nothing is lost.
 _POINTS = re.compile("[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
@@ -28,17 +31,14 @@ _POINTS = re.compile("[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6
 
 def normal(text: str) -> str:
     """One spelling: compatible forms made one, lower case, without optional vowel points."""
-    if text.isascii():
-        return text.lower()
     return _POINTS.sub("", unicodedata.normalize("NFKC", text.lower())).replace("i\u0307", "i")
 
 
 def words(text: str) -> list[str]:
     """The words in order, those of scripts with blanks marked by ``START``."""
-    return [word if "\u0e00" <= word[0] and _RUN_START(word) else START + word for word in _WORD.findall(normal(text))]
-
-
-_RUN_START = re.compile(f"[{_RUN}]").match
+    if text.isascii():
+        return [START + word for word in _wordpiece.words(text)]
+    return [word if _in_run(word) else START + word for word in _WORD.findall(normal(text))]
 
 
 class Unigram(dict[str, bytes]):
@@ -48,9 +48,7 @@ class Unigram(dict[str, bytes]):
     ``numbered``: what stands for the number of a piece.
     """
 
-    def __init__(
-        self, vocabulary: Mapping[str, int], costs: bytes, numbered: Callable[[int], int] = int
-    ) -> None:
+    def __init__(self, vocabulary: Mapping[str, int], costs: bytes, numbered: Callable[[int], int] = int) -> None:
         super().__init__()
         self._vocabulary, self._costs, self._numbered = vocabulary, costs, numbered
 
