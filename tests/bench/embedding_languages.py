@@ -147,15 +147,18 @@ def cosines(embedder: Embedder, pages: Sequence[Page], answers: Sequence[Page]) 
     return found
 
 
-def bands(on: Numbers, off: Numbers) -> Bands:
-    """Rounded to hundredths. ``off``: three of four off-topic pairs lie below; ``on``: three of four on-topic pairs lie
-    above; ``cut``: fewest errors; ``sure``: fewer than one in a hundred on-topic pairs lies below."""
+def bands(on: Sequence[float], off: Sequence[float]) -> Bands:
+    """Of the dialogues, since they are what agents have; rounded to hundredths.
+
+    ``off``: half of the off-topic pairs lie below; ``on``: half of the on-topic pairs lie above (for the English model
+    it is three of four, which overlap here); ``cut``: fewest errors; ``sure``: fewer than one in a hundred on-topic
+    pairs lies below, 0 where there is none.
+    """
     grid = np.round(np.arange(0.0, 1.0, 0.01), 2)
-    right = [(on >= cut).mean() + (off < cut).mean() for cut in grid]
-    best = grid[np.isclose(right, max(right))].mean()
-    low, high, sure = np.percentile(off, 75), np.percentile(on, 25), np.floor(np.percentile(on, 1) * 100) / 100
-    low = max(0.0, float(low))
-    return Bands(round(low, 2), round(float(best), 2), round(float(high), 2), min(round(low, 2), max(0.0, float(sure))))
+    right = [np.mean(np.array(on) >= cut) + np.mean(np.array(off) < cut) for cut in grid]
+    cut = float(grid[np.isclose(right, max(right))].mean())
+    sure = float(np.floor(np.percentile(on, 1) * 100) / 100)
+    return Bands(round(float(np.median(off)), 2), round(cut, 2), round(float(np.median(on)), 2), max(0.0, sure))
 
 
 def dialogues() -> Iterator[tuple[str, list[Page]]]:
@@ -207,18 +210,11 @@ def main(folder: Path, specs: Sequence[str]) -> None:
             on += own.on
             off += own.off
         print(f"| {name} | {' | '.join(map(_cell, shares))} |", flush=True)
-    for embedder, (on, off), (spoken_on, spoken_off) in zip(embedders, every, spoken, strict=True):
-        print(f"\n{embedder.id}: help {auroc(on, off)}, dialogues {auroc(spoken_on, spoken_off)}")
-        both = {"on": np.concatenate(halves(on, spoken_on)), "off": np.concatenate(halves(off, spoken_off))}
-        for label, values in both.items():
-            print(f"{label:3} 1/5/25/50/75/95/99 %", np.percentile(values, [1, 5, 25, 50, 75, 95, 99]).round(2))
-        print(f"measured {bands(both['on'], both['off'])}, in use {embedder.bands}")
-
-
-def halves(help_: list[float], dialogues_: list[float]) -> tuple[Numbers, Numbers]:
-    """Both as often: help pages are many, dialogues are what agents have."""
-    size = max(len(help_), len(dialogues_))
-    return np.resize(np.array(help_), size), np.resize(np.array(dialogues_), size)
+    for embedder, helped, said in zip(embedders, every, spoken, strict=True):
+        print(f"\n{embedder.id}: help {auroc(*helped)}, dialogues {auroc(*said)}")
+        for label, values in zip(("help, on", "help, off", "said, on", "said, off"), (*helped, *said), strict=True):
+            print(f"{label:9} 1/5/25/50/75/95/99 %", np.percentile(values, [1, 5, 25, 50, 75, 95, 99]).round(2))
+        print(f"measured {bands(*said)}, in use {embedder.bands}")
 
 
 def _cell(share: Share) -> str:

@@ -23,8 +23,9 @@ from pandaeval_collector.embedding._unit import unit_rows
 
 SCHEME = "multilingual"
 LONGEST_TEXT = 5000
-# Measured by `python tests/bench/embedding_languages.py FOLDER`.
-BANDS = Bands(off=0.2, cut=0.3, on=0.4)
+# Measured by `python tests/bench/embedding_languages.py FOLDER`, on dialogues. Nothing is sure: answers to what
+# was asked are found at any cosine.
+BANDS = Bands(off=0.08, cut=0.13, on=0.2)
 
 # The scripts of the languages that the model learned: Latin, Greek, Cyrillic, Hebrew, Arabic, Devanagari, Thai, those
 # of Chinese, Japanese and Korean.
