@@ -80,7 +80,8 @@ class Embedding(Section):
 
     model: Text = Field(
         default="embedded",
-        description="embedded (ships with the package), model2vec:NAME, onnx-minilm or litellm:NAME.",
+        description="embedded (English) or multilingual, which ship with the package; model2vec:NAME, onnx-minilm or "
+        "litellm:NAME.",
     )
 
 

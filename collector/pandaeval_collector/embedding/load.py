@@ -15,8 +15,8 @@ def schemes() -> tuple[str, ...]:
 def load(spec: str) -> Embedder:
     """The embedder that ``spec`` names: a scheme, or ``scheme:argument``.
 
-    ``embedded`` | ``onnx-minilm`` | ``model2vec:FOLDER_OR_HUB_NAME`` | ``litellm:MODEL``. Raises :class:`EmbedderError`
-    with the cure in its message: unknown name, extra not installed, model not found.
+    ``embedded`` | ``multilingual`` | ``onnx-minilm`` | ``model2vec:FOLDER_OR_HUB_NAME`` | ``litellm:MODEL``. Raises
+    :class:`EmbedderError` with the cure in its message: unknown name, extra not installed, model not found.
     """
     scheme, _, argument = spec.strip().partition(":")
     openers = dict(zip(schemes(), find(__package__, "open"), strict=True))

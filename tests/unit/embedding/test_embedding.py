@@ -148,7 +148,7 @@ class TestEmbedTexts:
 
 class TestLoad:
     def test_schemes_are_found(self) -> None:
-        assert set(schemes()) == {"embedded", "model2vec", "onnx-minilm", "litellm"}
+        assert set(schemes()) == {"embedded", "multilingual", "model2vec", "onnx-minilm", "litellm"}
 
     def test_embedded_is_loaded_by_name(self) -> None:
         embedder = load("embedded")
@@ -157,9 +157,13 @@ class TestLoad:
     @pytest.mark.parametrize(
         ("spec", "message"),
         [
-            ("word2vec", "unknown embedder 'word2vec': known are embedded, litellm, model2vec, onnx-minilm"),
+            (
+                "word2vec",
+                "unknown embedder 'word2vec': known are embedded, litellm, model2vec, multilingual, onnx-minilm",
+            ),
             ("", "unknown embedder ''"),
             ("embedded:x", "takes no argument"),
+            ("multilingual:x", "takes no argument"),
             ("onnx-minilm:x", "takes no argument"),
             ("model2vec", "write model2vec:FOLDER"),
             ("litellm:", "write litellm:PROVIDER/MODEL"),

