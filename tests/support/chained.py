@@ -41,10 +41,10 @@ def turn(
         call = Span(trace_id=trace_id, span_id=_id(number, index + 1), parent_span_id=root.span_id, name="chat m")
         call.start_time_unix_nano = now + (10 * index + 1) * _MS
         call.end_time_unix_nano = call.start_time_unix_nano + 9 * _MS
-        told: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **content}
-        told |= {"gen_ai.response.id": response} if response else {}
-        told |= {"gen_ai.request.previous_response.id": continues} if continues and not index else {}
-        _tell(call, told)
+        says: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **content}
+        says |= {"gen_ai.response.id": response} if response else {}
+        says |= {"gen_ai.request.previous_response.id": continues} if continues and not index else {}
+        _tell(call, says)
         spans.append(call)
     root.end_time_unix_nano = spans[-1].end_time_unix_nano + _MS
     named = {"gen_ai.conversation.id": session} if session is not None else {}
