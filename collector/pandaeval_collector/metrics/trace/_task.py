@@ -6,7 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pandaeval_collector.judge.before import before
 from pandaeval_collector.judge.desk import Judge, NoVerdictError
+from pandaeval_collector.judge.neutral import elided, one_line
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 from pandaeval_collector.score import Why
@@ -16,6 +18,10 @@ _LONGEST = 800
 """Characters of a task. A longer message holds more than the task: a document, a log, an example."""
 _FEWEST_WORDS = 4
 """A shorter message ("yes, do that") speaks of what stands elsewhere."""
+_SELF_CONTAINED = 60
+"""So many words name what they speak of; fewer are told with what they answer, where something was said before."""
+_REFERENT = 600
+"""Characters of what they answer."""
 
 
 class Task(Verdict):
@@ -55,4 +61,10 @@ def _in_one_message(trace: Trace) -> str | None:
     if len(trace.turns) != 1:
         return None
     said = (trace.turns[0].user or "").strip()
-    return redact(said) if len(said) <= _LONGEST and len(said.split()) >= _FEWEST_WORDS else None
+    if not said or len(said) > _LONGEST:
+        return None
+    words = len(said.split())
+    answers = before(trace).last_said if words < _SELF_CONTAINED else ""
+    if answers:
+        return f"{redact(said)} (in answer to the agent: {elided(one_line(redact(answers)), _REFERENT)})"
+    return redact(said) if words >= _FEWEST_WORDS else None
