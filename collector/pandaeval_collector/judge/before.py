@@ -4,12 +4,25 @@ them. Context for a judge, and no part of what is judged."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pandaeval_collector.judge.neutral import one_line
-from pandaeval_otel.model import Kind, Media, Message, OtherPart, Part, Span, Text, ToolRequest, ToolResponse, Trace
+from pandaeval_otel.model import (
+    Kind,
+    Media,
+    Message,
+    OtherPart,
+    Part,
+    Span,
+    Text,
+    ToolCall,
+    ToolRequest,
+    ToolResponse,
+    Trace,
+    Turn,
+)
 
 MOST_MESSAGES = 400
 """The newest messages of a conversation that are looked at: more than is ever shown."""
@@ -29,6 +42,7 @@ class Before:
 
 
 NOTHING = Before()
+USER, AGENT = "user: ", "agent: "
 
 
 def opening(trace: Trace) -> Span | None:
@@ -55,6 +69,48 @@ def before(trace: Trace) -> Before:
         user[0] if user else "",
         until - len(earlier),
     )
+
+
+def tells_of_before(trace: Trace) -> bool:
+    """Whether the run's own spans show the conversation before it."""
+    return bool(before(trace).said)
+
+
+def lines_of(trace: Trace) -> tuple[str, ...]:
+    """What was said and done in a trace, as :class:`Before` tells it to the trace after it."""
+    lines: list[str] = []
+    calls = [*trace.tool_calls]
+    for at, turn in enumerate(trace.turns or (Turn(trace.input, trace.output),)):
+        if turn.user:
+            lines.append(f"{USER}{turn.user}")
+        if not at:  # when each was made within a trace of several turns is not told
+            lines.extend(line for call in calls for line in _of_call(call))
+        if turn.assistant:
+            lines.append(f"{AGENT}{turn.assistant}")
+    return tuple(lines)
+
+
+def joined(known: Before, earlier: Sequence[str]) -> Before:
+    """With what earlier traces of the session said, where the run's own spans do not tell of the time before."""
+    if known.said or not earlier:
+        return known
+    agent = [line for line in earlier if line.startswith(AGENT)]
+    user = [line for line in earlier if line.startswith(USER)]
+    return replace(
+        known,
+        said=tuple(earlier),
+        last_said=agent[-1].removeprefix(AGENT) if agent else "",
+        first_asked=user[0].removeprefix(USER) if user else "",
+    )
+
+
+def _of_call(call: ToolCall) -> Iterator[str]:
+    shown = one_line(_text(call.arguments)) if call.has_arguments else "(not captured)"
+    yield f"agent called {one_line(call.name)}: {shown}"
+    if call.error is not None:
+        yield f"it failed: {one_line(call.error)}"
+    if call.has_result and call.result is not None:
+        yield f"result: {_text(call.result)}"
 
 
 def with_hidden(span: Span, value: Callable[[Any], Any], text: Callable[[str], str]) -> Span:

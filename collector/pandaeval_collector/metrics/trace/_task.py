@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pandaeval_collector.judge.before import before
 from pandaeval_collector.judge.desk import Judge, NoVerdictError
 from pandaeval_collector.judge.neutral import elided, one_line
 from pandaeval_collector.judge.redact import redact
@@ -48,7 +47,7 @@ async def task_of(trace: Trace, judge: Judge) -> str:
 
     Raises :class:`NoVerdictError`, also when the record does not tell what was to be done.
     """
-    told = _in_one_message(trace)
+    told = _in_one_message(trace, judge.last_said)
     if told is not None:
         return told
     found = await judge.ask(TASK)
@@ -57,14 +56,13 @@ async def task_of(trace: Trace, judge: Judge) -> str:
     return found.task
 
 
-def _in_one_message(trace: Trace) -> str | None:
+def _in_one_message(trace: Trace, last_said: str) -> str | None:
     if len(trace.turns) != 1:
         return None
     said = (trace.turns[0].user or "").strip()
     if not said or len(said) > _LONGEST:
         return None
     words = len(said.split())
-    answers = before(trace).last_said if words < _SELF_CONTAINED else ""
-    if answers:
-        return f"{redact(said)} (in answer to the agent: {elided(one_line(redact(answers)), _REFERENT)})"
+    if last_said and words < _SELF_CONTAINED:
+        return f"{redact(said)} (in answer to the agent: {elided(one_line(redact(last_said)), _REFERENT)})"
     return redact(said) if words >= _FEWEST_WORDS else None
