@@ -2,9 +2,10 @@
 
     python tests/bench/judge_evidence.py [--only SET ...] [--budget TOKENS] [--limit TRACES]
 
-For every value in the arguments of every call that stands anywhere in what was recorded before it (the user's words,
-instructions, the conversation, earlier results; in ``../shared/data`` and ``../shared/captures``): is it in the pack,
-the arguments of calls apart? And how many tokens a pack has, beside one without context.
+For every value in the arguments of every call that stands anywhere in what was recorded before it, in its trace or in
+earlier ones of its session (the user's words, instructions, the conversation, earlier results; in ``../shared/data``
+and ``../shared/captures``): is it in the pack, the arguments of calls apart? And is it in one without context, and how
+many tokens do both have?
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from bench._labelled_runs import default_evaluator  # noqa: E402
 from bench._table import table  # noqa: E402
 from pandaeval_collector.cli._progress import progress  # noqa: E402
 from pandaeval_collector.filerun import FileRun  # noqa: E402
+from pandaeval_collector.judge.before import lines_of, tells_of_before  # noqa: E402
 from pandaeval_collector.judge.neutral import neutral  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.line.line import Decision  # noqa: E402
@@ -41,11 +43,13 @@ _SHORTEST = 3
 
 @dataclass
 class Found:
-    """``recorded``: values that stand in what was recorded before their call; ``shown``: those of them in the pack."""
+    """``recorded``: values that stand in what was recorded before their call; ``shown``: those of them in the pack;
+    ``shown_without``: in one without context."""
 
     traces: int = 0
     recorded: int = 0
     shown: int = 0
+    shown_without: int = 0
     tokens: list[int] = field(default_factory=list)
     without: list[int] = field(default_factory=list)
 
@@ -83,23 +87,30 @@ def recorded_before(trace: Trace, call: ToolCall) -> str:
     return neutral("\n".join(parts)).casefold()
 
 
-def look(trace: Trace, budget: int, found: Found) -> None:
-    """Adds what one trace shows."""
+def look(trace: Trace, said: str, earlier: Sequence[str], budget: int, found: Found) -> None:
+    """Adds what one trace shows. ``said``: all that was recorded in earlier traces of its session; ``earlier``: the
+    same as a judge is told it."""
     if not trace.tool_calls:
         return
-    packed = pack(trace, SECRET, budget)
-    lines = (line for line in packed.text.splitlines() if not line.startswith(("arguments: ", "agent called ")))
-    shown = "\n".join(lines).casefold()
-    found.traces += 1
-    found.tokens.append(packed.tokens)
     bare = replace(trace, spans=tuple(replace(span, input=None, system=None) for span in trace.spans))
-    found.without.append(pack(bare, SECRET, budget).tokens)
+    packs = pack(trace, SECRET, budget, earlier), pack(bare, SECRET, budget)
+    shown, shown_bare = (_evidence(each.text) for each in packs)
+    found.traces += 1
+    found.tokens.append(packs[0].tokens)
+    found.without.append(packs[1].tokens)
     for call in trace.tool_calls:
-        known = recorded_before(trace, call)
+        known = recorded_before(trace, call) + said
         for value in values(call.arguments):
             if value in known:
                 found.recorded += 1
                 found.shown += value in shown
+                found.shown_without += value in shown_bare
+
+
+def _evidence(text: str) -> str:
+    """A pack without the arguments of calls: that a value stands there does not tell where it came from."""
+    lines = (line for line in text.splitlines() if not line.startswith(("arguments: ", "agent called ")))
+    return "\n".join(lines).casefold()
 
 
 def files(name: str) -> list[Path]:
@@ -115,20 +126,35 @@ def measured(name: str, budget: int, limit: int | None) -> Found:
     with progress(Console(stderr=True), name) as told:
         paths = files(name)
         for at, path in enumerate(paths):
-            with FileRun(default_evaluator()) as run:
-                for request in Input(str(path)).requests():
-                    if not isinstance(request, BadLine):
-                        run.add(request)
-
-                def weigh(decision: Decision) -> None:
-                    for trace in decision.traces:
-                        if limit is None or found.traces < limit:
-                            look(trace, budget, found)
-
-                for _ in run.results(weigh):
-                    pass
+            for session in sessions(path):
+                said: list[str] = []
+                earlier: list[str] = []
+                for trace in session:
+                    if limit is None or found.traces < limit:
+                        before = () if tells_of_before(trace) else earlier
+                        look(trace, "\n".join(said), before, budget, found)
+                    lines = lines_of(trace)
+                    earlier.extend(lines)
+                    said.extend(neutral(line).casefold() for line in lines if not line.startswith("agent called "))
             told(at + 1, len(paths))
     return found
+
+
+def sessions(path: Path) -> list[list[Trace]]:
+    """The traces of a recording by session, in order; those without one by themselves."""
+    held: dict[str, list[Trace]] = {}
+    with FileRun(default_evaluator()) as run:
+        for request in Input(str(path)).requests():
+            if not isinstance(request, BadLine):
+                run.add(request)
+
+        def keep(decision: Decision) -> None:
+            for trace in decision.traces:
+                held.setdefault(trace.session_id or trace.trace_id, []).append(trace)
+
+        for _ in run.results(keep):
+            pass
+    return [sorted(traces, key=lambda trace: (trace.start_ns, trace.trace_id)) for traces in held.values()]
 
 
 def main() -> None:
@@ -142,10 +168,18 @@ def main() -> None:
     rows = []
     for name in asked.only or SETS:
         found = measured(name, asked.budget, asked.limit)
-        share = f"{found.shown / found.recorded:.1%}" if found.recorded else "–"
-        typical, bare = (round(statistics.mean(each or [0])) for each in (found.tokens, found.without))
-        rows.append([name, found.traces, found.recorded, share, typical, bare])
-    head = ("set", "traces with calls", "values recorded before", "shown", "tokens a pack", "without context")
+        shares = [f"{each / max(1, found.recorded):.1%}" for each in (found.shown, found.shown_without)]
+        sizes = [round(statistics.mean(each or [0])) for each in (found.tokens, found.without)]
+        rows.append([name, found.traces, found.recorded, *shares, *sizes])
+    head = (
+        "set",
+        "traces with calls",
+        "values recorded before",
+        "shown",
+        "without context",
+        "tokens a pack",
+        "without context",
+    )
     print(table("What a judge is shown of the values in arguments", head, rows))
 
 
