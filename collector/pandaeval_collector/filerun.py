@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -20,10 +20,10 @@ from google.protobuf.message import DecodeError
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judging import Agreement, JudgeConfig, Patience, Retest, Runner, open_caller
-from pandaeval_collector.line.implied_sessions import Forward
+from pandaeval_collector.line.implied_sessions import Forward, Link
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.reading import closing_of, stored
-from pandaeval_collector.line.understanding import with_session
+from pandaeval_collector.line.understanding import Understood, unasked, with_session
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.result import Result
 from pandaeval_collector.store import Chunk, Store
@@ -31,7 +31,7 @@ from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.fragments import MalformedOtlpError
 from pandaeval_otel.model import Trace, Trigger
-from pandaeval_otel.normal.responses import may_continue
+from pandaeval_otel.normal.history import may_be_linked
 from pandaeval_otel.wire import read_chunk, split_logs, split_traces
 
 _BATCH = 128
@@ -66,9 +66,11 @@ class FileRun:
         judge: JudgeConfig | None = None,
         environ: Mapping[str, str] | None = None,
         on_judged: Callable[[int, int], None] | None = None,
+        where: Callable[[Trace], bool] | None = None,
     ) -> None:
         """``judge``: asked after all else is scored, with secrets from ``environ``; ``on_judged`` hears how many of how
-        many judgements are done."""
+        many judgements are done. ``where``: says of an agent's trace whether it is to be scored at all; answers are
+        compared with those of all earlier traces, and sessions are scored by those that are."""
         self.read = Read()
         self.telemetry = Telemetry()
         self._rules = rules or CloseRules()
@@ -77,8 +79,11 @@ class FileRun:
         self._evaluator = evaluator
         self._judge, self._environ = judge, environ or {}
         self._on_judged = on_judged or (lambda done, total: None)
+        self._where = where
+        self.left_out: set[str] = set()
+        """Ids of the traces that ``where`` did not want, once :meth:`results` has come to them."""
         self._waiting: list[Chunk] = []
-        self._continuing: set[bytes] = set()
+        self._linked: set[bytes] = set()
         """Traces that may go on from others."""
 
     def __enter__(self) -> FileRun:
@@ -119,8 +124,8 @@ class FileRun:
                 fragment.chunk,
             )
             self._waiting.append(chunk)
-            if may_continue(fragment.chunk):
-                self._continuing.add(fragment.trace_id)
+            if may_be_linked(fragment.chunk):
+                self._linked.add(fragment.trace_id)
         if len(self._waiting) >= _BATCH:
             self._flush()
 
@@ -136,10 +141,10 @@ class FileRun:
         if self._evaluator is None:
             raise ValueError("results need an evaluator")
         self._flush()
-        line = Line(self._store, self._evaluator, chains=self._chains())
+        line = Line(self._store, self._evaluator, chains=self._chains(), left_out=self.left_out)
         touched: set[str] = set()
         for batch in _batches(self._due(), _BATCH):
-            decision = line.decide(batch)
+            decision = self._decided(line, batch)
             decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
             self._store.commit(decision.changes).result()
             touched |= decision.changes.touched
@@ -152,6 +157,20 @@ class FileRun:
             decision = line.close_sessions(session_ids, lambda _: Trigger.FILE)
             self._store.commit(decision.changes).result()
             yield from decision.results
+
+    def _decided(self, line: Line, batch: Sequence[DueTrace]) -> Decision:
+        """Understands and files traces; what is left out is filed too, without a word to anyone."""
+        understood = line.understanding.of(batch)
+        where = self._where
+        if where is None:
+            return line.file(batch, understood)
+        others = {one.run.unit.trace_id for one in understood if one.run and one.run.trace and not where(one.run.trace)}
+        self.left_out |= others
+        decision = line.file(batch, [unasked(one) if _is_of(one, others) else one for one in understood])
+        decision.runs = [run for run in decision.runs if run.unit.trace_id not in others]
+        decision.results = [result for result in decision.results if result.unit.trace_id not in self.left_out]
+        decision.left_out = len(others)
+        return decision
 
     def _retest(self, caller: Caller, evaluator: Evaluator, judge: JudgeConfig) -> Retest:
         agreement = Agreement(self._store, self.telemetry)
@@ -199,24 +218,22 @@ class FileRun:
         """Every trace in normal form by start time, unscored; those without agents too."""
         self._flush()
         chains = self._chains()
-        for trace in self._built(self._due()):
-            session = chains.session(trace.session_id, trace.continues, trace.responses)
+        for trace in self._built(self._due(), self.read.problem):
+            session = chains.session(trace.session_id, Link.of(trace))
             yield trace if session is None or session == trace.session_id else with_session(trace, session)
 
     def _chains(self) -> Forward:
         """Which trace goes on from which: read ahead, since the first of a chain does not tell that it is one."""
-        some = (
-            self._built(each for each in self._due() if each.trace_id in self._continuing) if self._continuing else ()
-        )
-        return Forward({trace.continues for trace in some if trace.continues})
+        some = (each for each in self._due() if each.trace_id in self._linked)
+        return Forward(Link.of(trace) for trace in self._built(some, lambda _: None)) if self._linked else Forward(())
 
-    def _built(self, due: Iterable[DueTrace]) -> Iterator[Trace]:
-        """The traces in normal form."""
+    def _built(self, due: Iterable[DueTrace], on_problem: Callable[[str], None]) -> Iterator[Trace]:
+        """The traces in normal form; ``on_problem`` hears of those that cannot be read."""
         for each in due:
             try:
                 trace = stored(self._store, each.chunks, closing_of(each)).trace
             except (ValueError, DecodeError) as error:
-                self.read.problem(f"trace {each.trace_id.hex()}: {error}")
+                on_problem(f"trace {each.trace_id.hex()}: {error}")
                 continue
             if trace is not None:
                 yield trace
@@ -249,6 +266,10 @@ class FileRun:
             if total >= self._rules.max_bytes:
                 return chunks[: index + 1], Trigger.MEMORY
         return chunks, Trigger.FILE
+
+
+def _is_of(understood: Understood, trace_ids: Collection[str]) -> bool:
+    return understood.run is not None and understood.run.unit.trace_id in trace_ids
 
 
 def _batches(items: Iterator[T], size: int) -> Iterator[Sequence[T]]:

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.embedding import Bands
+from pandaeval_collector.embedding import ALL_KNOWN, Bands, Known
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Rubric
 from pandaeval_collector.metric_rules import check
@@ -46,22 +46,28 @@ class Texts:
     """The vectors of the texts that metrics asked for, computed in one batch for many traces. One thread.
 
     ``rows[text]``: shape (dim,), float32, length 1 or all zeros. ``chunked``: texts embedded in parts. ``lost``: why
-    there are no vectors; whoever asks for one is told."""
+    there are no vectors; whoever asks for one is told. ``known``: how much the embedder knows of a text."""
 
     rows: Mapping[str, NDArray[np.float32]]
     chunked: Collection[str]
     embedder: str
     bands: Bands | None
     lost: Exception | None = None
+    known: Callable[[str], Known] = lambda text: ALL_KNOWN
     _directions: dict[str, Direction] = field(default_factory=dict)
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, rows: Mapping[str, NDArray[np.float32]], chunked: Collection[str], embedder: str, bands: Bands | None
+        cls,
+        rows: Mapping[str, NDArray[np.float32]],
+        chunked: Collection[str],
+        embedder: str,
+        bands: Bands | None,
+        known: Callable[[str], Known],
     ) -> Texts:
         """With all directions worked out at once."""
-        texts = cls(rows, chunked, embedder, bands)
+        texts = cls(rows, chunked, embedder, bands, known=known)
         if rows:
             vectors = np.stack([*rows.values()])
             if np.isfinite(vectors).all():  # else whoever asks for the direction of the bad one is told, and no other
@@ -168,7 +174,10 @@ class Metric(Generic[S, C]):
     ``calibrated``: the key, in a score's metadata, of the value on a scale that does not depend on the embedder;
     session metrics see that value unless ``session.coherence_signal`` is ``raw``. ``sure``: the key of a mark, true
     where a low score is sure; with ``session.coherence_signal: sure`` they see marked scores alone.
-    ``signals_failures_only``: they see the score only where it fails its threshold.
+    ``signals_failures_only``: they see the score only where it fails its threshold. ``signals``: the trace metrics, by
+    name, whose results a session metric reads. Those that need no judge run wherever it runs; unless they are enabled
+    themselves, nobody else hears of them. ``of_steps``: whether it is asked about a single step of a run whose other
+    steps are traces of their own (:attr:`pandaeval_otel.model.Trace.is_step`).
     ``evaluate`` is pure, runs on the line's thread, and may raise: that becomes ``unscored(metric_error)``.
 
     Kind ``llm``: ``evaluate`` says what needs no model (nothing was captured, say), and ``None`` means that ``ask`` is
@@ -193,9 +202,11 @@ class Metric(Generic[S, C]):
     calibrated: str | None = None
     sure: str | None = None
     signals_failures_only: bool = False
+    of_steps: bool = False
     ask: Callable[[S, Judge], Awaitable[Finding | None]] | None = None
     rubrics: tuple[Rubric[Any], ...] = ()
     unscored: tuple[Why, ...] = ()
+    signals: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check(self)

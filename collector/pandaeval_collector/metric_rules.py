@@ -26,6 +26,8 @@ def check(metric: Any) -> None:
     if not callable(metric.evaluate):
         raise ValueError("evaluate is no function")
     _check_judged(metric)
+    if metric.signals and metric.level != "session":
+        raise ValueError("signals: only a metric of level session reads the results of others")
     _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold)
     try:
         orjson.dumps(metric.settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY)

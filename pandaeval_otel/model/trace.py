@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pandaeval_otel.model.span import Span, ToolDefinition, Usage
+from pandaeval_otel.model.span import Kind, Span, ToolDefinition, Usage
 from pandaeval_otel.model.tool_call import ToolCall
 
 
@@ -50,8 +50,8 @@ class Trace:
     ``spans`` are in start order with duplicates removed. ``complete`` says whether the root was seen to end.
     ``digest`` identifies the evidence: equal spans give an equal digest by every door and in any order.
     ``responses`` are those that a next turn could go on from, ``continues`` the one that this trace goes on from (see
-    :mod:`pandaeval_otel.normal.responses`); where a span names a session, the last one and none. Whoever sees the
-    other traces too tells the session from them.
+    :mod:`pandaeval_otel.normal.responses`), or conversations (:mod:`pandaeval_otel.normal.history`); where a span names
+    a session, the last one and none. Whoever sees the other traces too tells the session from them.
     """
 
     trace_id: str
@@ -97,6 +97,17 @@ class Trace:
     def forced(self) -> bool:
         """Closed by a cap or a shutdown before the root ended: judged metrics must not read it as a finished run."""
         return self.trigger in FORCED and not self.complete
+
+    @property
+    def is_step(self) -> bool:
+        """Whether this is one step of a run whose other steps are traces of their own: model calls that nothing holds
+        together, the last of which asks for tools. Whoever made them runs the tools and asks again, with this step in
+        the history; the trace of the run's last step shows the whole of it."""
+        if not self.ends_in_tool_call or not self.complete or self.error is not None:
+            return False
+        kinds = [span.kind for span in self.spans if span.kind is not Kind.OTHER]
+        tops = [span.kind for span in self.spans if not span.parent_id]
+        return kinds.count(Kind.LLM) == len(kinds) and Kind.OTHER not in tops
 
     @property
     def start_ns(self) -> int:

@@ -56,10 +56,11 @@ def _asked(speakers: Sequence[Span], tree: Tree) -> list[Call]:
             for index, request in enumerate(tool_requests(span.output)):
                 found.append(call_asked_for(request, span, tree, index))
     for span in (speakers[0], speakers[-1])[: len(speakers)] if speakers else ():
+        # What an input holds was asked for before that call, or earlier in the history that was read already.
         told = current_turn(span.input) if span.input else ()
         history = tool_requests(told) if told else ()
         if history:
-            known = _Known(found)
+            known = _Known([call for call in found if call.order < (span.start_ns, _HISTORY)])
             found += [
                 call_asked_for(request, span, tree, _HISTORY + index)
                 for index, request in enumerate(history)

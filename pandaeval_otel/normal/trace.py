@@ -6,14 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pandaeval_otel.caps import NOTE
-from pandaeval_otel.model import Kind, Reasoning, Span, ToolDefinition, ToolRequest, Trace, Trigger, Usage
+from pandaeval_otel.model import Kind, Reasoning, Span, ToolCall, ToolDefinition, ToolRequest, Trace, Trigger, Usage
 from pandaeval_otel.names import bounded
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.evidence import Evidence
+from pandaeval_otel.normal.history import conversations
 from pandaeval_otel.normal.responses import exchanged
 from pandaeval_otel.normal.session import MAX_ID_CHARS, session_id, user_id
 from pandaeval_otel.normal.spans import normalize
-from pandaeval_otel.normal.speech import current_turn
+from pandaeval_otel.normal.speech import current_turn, tool_requests
 from pandaeval_otel.normal.tool_calls import tool_calls
 from pandaeval_otel.normal.tree import RUNS, Tree
 from pandaeval_otel.normal.turns import turns
@@ -60,17 +61,22 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     facts = _facts(tree.spans)
     models = facts.models
     session = session_id(tree)
+    calls = tool_calls(tree)
+    agent, user = bounded(_agent(root, tree)), user_id(tree)
     responses, continues = exchanged(facts.exchanges)
+    if session is None and not continues:
+        told, continues = conversations(models, roots, said.turns, (bounded(root.service), agent, user or ""))
+        responses = told + responses
     return Trace(
         trace_id=spans[0].trace_id,
         spans=tree.spans,
         root_span_id=root.span_id,
-        agent=bounded(_agent(root, tree)),
+        agent=agent,
         agents=tuple([bounded(name) for name in facts.agents]),
         service=bounded(root.service),
         environment=bounded(root.environment) or None,
         session_id=session,
-        user_id=user_id(tree),
+        user_id=user,
         error=_error(roots or [root], tree, output),
         complete=complete,
         fragment=not complete and bool(missing) and all(span.remote_parent for span in missing),
@@ -79,7 +85,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         output=output,
         ends_in_tool_call=said.pending,
         turns=said.turns,
-        tool_calls=tool_calls(tree),
+        tool_calls=calls,
         tools=_tools(facts.choosers),
         reasoning=_reasoning([span for span in models if span.output] or roots),
         llm_calls=len(models),
@@ -87,7 +93,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         usage=_usage(models, roots),
         dialects=_dialects(facts.dialects),
         dropped_attributes=sum([span.dropped_attributes for span in spans]),
-        notes=_notes(facts, (*notes, *_on_evaluations(judged), *said.notes), folded),
+        notes=_notes(facts, (*notes, *_on_evaluations(judged), *said.notes, *_on_steps(root, calls)), folded),
         digest=digest,
         revision=closing.revision,
         late_spans=closing.late_spans,
@@ -162,6 +168,16 @@ def _without(tree: Tree, left_out: set[str]) -> Tree:
 
 def _on_evaluations(left_out: set[str]) -> tuple[str, ...]:
     return (f"{len(left_out)} spans of evaluations are not the agent's: left out",) if left_out else ()
+
+
+def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
+    """Of a model call by itself: calls that earlier ones asked for, which are traces of their own."""
+    if not calls or root.kind is not _LLM or any(call.span_id != root.span_id for call in calls):
+        return ()
+    earlier = len(calls) - len(tool_requests(root.output or ()))
+    if earlier <= 0:
+        return ()
+    return (f"{earlier} tool call{'s' if earlier > 1 else ''} of earlier traces of this run read from the history",)
 
 
 def _outermost(tree: Tree) -> Span:

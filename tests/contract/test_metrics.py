@@ -17,6 +17,7 @@ from pandaeval_otel.model import Trace, Trigger, Turn
 
 METRICS = list(registry().values())
 BANDS = Bands(off=0.1, cut=0.3, on=0.5)
+ASKED, SAID = "Which museums open on Sundays?", "Most museums open at ten on Sundays."
 
 
 def _empty(metric: Metric[Any, Any]) -> Any:
@@ -92,7 +93,7 @@ def test_a_refusal_replaces_a_score_but_not_a_metric_that_does_not_apply() -> No
         def embed(self, texts: Any) -> Any:
             return np.ones((len(texts), 1), dtype=np.float32)
 
-    trace = Trace("a" * 32, (), "b" * 16, turns=(Turn("q", "a"),), input="q", output="a", fragment=True)
+    trace = Trace("a" * 32, (), "b" * 16, turns=(Turn(ASKED, SAID),), input=ASKED, output=SAID, fragment=True)
     evaluator = Evaluator(Embedder())
     results = evaluator.trace(trace, evaluator.embed([trace]))
     assert {(r.metric, r.why) for r in results} == {

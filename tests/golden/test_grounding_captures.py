@@ -52,7 +52,7 @@ def test_made_up_facts_are_found(scenario: str, least: int) -> None:
     assert sum(found.values()) >= 0.95 * len(found), [name for name, failed in found.items() if not failed]
 
 
-@pytest.mark.parametrize("scenario", ["happy", "tool_error", "bad_schema", "handoff"])
+@pytest.mark.parametrize("scenario", ["happy", "tool_error", "bad_schema", "handoff", "multi_turn"])
 def test_runs_without_made_up_facts_pass(scenario: str) -> None:
     found = outcomes(SHARED, scenario)
     assert found

@@ -63,10 +63,28 @@ def test_the_first_page_says_what_where_how_sure_and_what_is_missing(page: Page,
     assert "tool_loop\n1 of 26" in failed
     assert "of what should have a score has one" in sure
     assert "7 questions not asked" in sure
-    assert "no content × 4" in missing
+    assert "Everything that applies was scored." in missing
+    assert page.text(".unasked").startswith("Task success was not judged: no model is configured")
+    assert page.run("document.documentElement.scrollWidth") <= 1280
     assert page.count(".row.unit") == 10
     assert page.count(".row.unit.bad") == 6
-    assert page.count("figure canvas") == 5
+    assert page.count("figure canvas") == 6
+
+
+def test_a_score_without_a_judge_is_said_in_words_and_not_praised(page: Page, tmp_path: Path) -> None:
+    made = replace(trace(), session_id="s1")
+    said = Score(1.0, "because", {"basis": "inline"}, label="no_problem_found", coverage=0.5)
+    results = [result(made, "response", 1.0), result("s1", "agent_reliability", said, level="session")]
+    page.open(report([made], results).save(tmp_path))
+    assert page.text("h1") == "No problem found in 1 session"
+    assert "Task success was not judged" in page.text(".unasked")
+    assert page.text(".row.unit .verdict").endswith("no problem found")
+    assert "no problem found by 1 inline signal (50% of all signals); task success not judged" in page.text(".row.unit")
+    assert page.count(".row.unit .pass") == page.count(".row.unit.good") == 0
+    page.click(".row.unit")
+    page.wait("document.querySelector('h1').innerText === 's1'")
+    assert page.count(".result.said") == 1
+    assert "1.00" not in page.text(".result.said .chip")
 
 
 def test_from_a_session_to_a_loop_and_its_calls(page: Page, demo: Path) -> None:

@@ -130,11 +130,20 @@ class TestEveryDoor:
         tracing.shutdown()
         collector.until(lambda: trace_id in scored(collector.results()), "done with the trace")
 
-    def test_health_stays_open_and_shows_no_content(self, collector: CollectorProcess) -> None:
+    def test_health_stays_open_and_shows_no_content(
+        self, collector: CollectorProcess, connection: dict[str, Any]
+    ) -> None:
+        tracing = provider(processor(f"https://localhost:{collector.grpc_port}", Recording(), **connection))
+        trace_id = run_agent(tracing.get_tracer("t"), 3)
+        tracing.shutdown()
+        collector.until(lambda: trace_id in scored(collector.results()), "done with the trace")
         assert collector.ready()
-        for path in ("healthz", "metrics"):
+        for path in ("healthz", "readyz", "metrics"):
             with urllib.request.urlopen(f"http://127.0.0.1:{collector.health_port}/{path}", timeout=20) as response:
                 assert response.status == 200
+                shown = response.read().decode()
+            assert "helper" in shown or path != "metrics", "the agent's scores are there"
+            assert not [text for text in ("Oslo", "parcel", "Rome", TOKEN) if text in shown], path
 
     def test_nothing_is_said_in_the_clear(self, collector: CollectorProcess) -> None:
         with pytest.raises((urllib.error.URLError, OSError)):

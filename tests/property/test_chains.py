@@ -23,9 +23,13 @@ from support.made_traces import MadeTrace
 
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
+from pandaeval_otel.normal.evidence import gather
+from pandaeval_otel.normal.history import is_history
+from pandaeval_otel.normal.trace import build_trace
 from pandaeval_otel.wire import read_chunk, split_traces
 
 IDS = [*(f"resp_{number}" for number in range(4)), "f7d0-11"]
+CONVERSATIONS = [(11,), (11, 12), (11, 12, 13)]
 Part = tuple[MadeTrace, tuple[Span, ...]]
 
 
@@ -38,21 +42,26 @@ class Turn:
     gives: tuple[str, ...]
     continues: str
     session: str | None
+    told: tuple[int, ...] = ()
 
     def made(self) -> MadeTrace:
-        return turn(self.number, self.gives, self.continues, self.session, self.start)
+        return turn(self.number, self.gives, self.continues, self.session, self.start, told=self.told)
 
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Turn]:
-    """Chains, forks, loops, several that gave the same response, predecessors that were never seen, clocks that are
-    off, and traces that name their sessions in between."""
+    """Chains, forks, loops, several that gave the same response or conversation, predecessors that were never seen,
+    clocks that are off, and traces that name their sessions in between."""
     found = []
+    kinds = draw(st.sampled_from(["responses", "told", "responses told"]))
     for number in range(1, draw(st.integers(1, 7)) + 1):
         gives = draw(st.lists(st.sampled_from(IDS), max_size=2, unique=True))
         continues = draw(st.sampled_from(["", *IDS]))
         session = draw(st.sampled_from([None, None, None, "named", "other"]))
-        found.append(Turn(number, draw(st.integers(0, 9)), tuple(gives), continues, session))
+        told = draw(st.sampled_from(CONVERSATIONS)) if "told" in kinds else ()
+        if "responses" not in kinds or (told and draw(st.booleans())):
+            gives, continues, session = [], "", None
+        found.append(Turn(number, draw(st.integers(0, 9)), tuple(gives), continues, session, told))
     return found
 
 
@@ -97,26 +106,58 @@ def oracle(turns: Sequence[Turn]) -> dict[int, str | None]:
     """The rule, word for word."""
     found: dict[int, str | None] = {}
     by_order = sorted(turns, key=lambda each: (each.start, each.number))
-    nameless = [each for each in turns if each.session is None]
-    follows = {each.continues for each in nameless if each.continues not in each.gives} - {""}
+
+    def before(each: Turn) -> list[Turn]:
+        """Those that it goes on from; of a conversation the only one that left it, and of a response any."""
+        earlier = [other for other in by_order[: by_order.index(each)] if goes_on(each) in gave(other)]
+        return [] if is_history(goes_on(each)) and len(earlier) > 1 else earlier
+
+    def is_first(each: Turn) -> bool:
+        return any(
+            goes_on(other) in gave(each) and (not is_history(goes_on(other)) or before(other) == [each])
+            for other in by_order
+            if goes_on(other)
+        )
+
     for each in by_order:
-        goes_on = each.continues if each.continues not in each.gives else ""
-        left = gave(each)
-        earlier = [other for other in by_order[: by_order.index(each)] if goes_on in gave(other)]
         if each.session is not None:
             found[each.number] = each.session
-        elif goes_on:
-            found[each.number] = found[earlier[0].number] if earlier else goes_on
+        elif before(each):
+            found[each.number] = found[before(each)[0].number]
+        elif goes_on(each) and not is_history(goes_on(each)):
+            found[each.number] = goes_on(each)
         else:
-            found[each.number] = left[-1] if follows.intersection(left) else None
+            found[each.number] = gave(each)[-1] if is_first(each) else None
     return found
+
+
+def goes_on(each: Turn) -> str:
+    """From a response of another, else from the conversation that it was told."""
+    if each.session is not None:
+        return ""
+    if each.continues and each.continues not in each.gives:
+        return each.continues
+    return links(each)[1]
 
 
 def gave(each: Turn) -> list[str]:
     """What can be gone on from: other providers' ids only of a call that goes on from one itself."""
     kept = [id_ for at, id_ in enumerate(each.gives) if id_.startswith("resp_") or (each.continues and at == 0)]
     left = [id_ for id_ in kept if id_ != each.continues]
-    return left if each.session is None else left[-1:]
+    if each.session is not None:
+        return left[-1:]
+    return left if each.continues and each.continues not in each.gives else [*links(each)[0], *left]
+
+
+def links(each: Turn) -> tuple[list[str], str]:
+    """The conversations that it leaves and goes on from. Their ids are taken as they are made; that equal conversations
+    have equal ones, and others have not, is tested beside the code that makes them."""
+    if not each.told:
+        return [], ""
+    [fragment] = split_traces(turn(1, told=each.told).request().SerializeToString()).fragments
+    trace = build_trace(gather([(False, fragment.chunk)]))
+    assert trace is not None
+    return [*trace.responses], trace.continues
 
 
 def as_read(whole: Sequence[MadeTrace]) -> dict[int, str | None]:

@@ -21,17 +21,20 @@ def turn(
     session: str | None = None,
     start: int | None = None,
     said: str | None = None,
+    told: Sequence[int] = (),
 ) -> MadeTrace:
     """A trace with one model call per response, the first of which goes on from ``continues``. The root, which names
-    the session, is the last span. ``start``: seconds."""
+    the session, is the last span. ``start``: seconds. ``told``: the exchanges of a conversation, by number, all but the
+    last of which are history that the calls are sent."""
     trace_id = number.to_bytes(16, "big")
     now = START_NS + (number if start is None else start) * 1000 * _MS
     root = Span(trace_id=trace_id, span_id=_id(number, 0), name="invoke_agent desk", start_time_unix_nano=now)
     asked, answer = f"What about order {number}?", _SAID[number % len(_SAID)] if said is None else said
-    content = {
-        "gen_ai.input.messages": _message("user", asked),
-        "gen_ai.output.messages": _message("assistant", answer),
-    }
+    given = [("user", asked)]
+    if told:
+        given = [message for each in told for message in exchange(each)]
+        answer = given.pop()[1]
+    content = {"gen_ai.input.messages": _messages(*given), "gen_ai.output.messages": _messages(("assistant", answer))}
     spans = []
     for index, response in enumerate(gives or [""]):
         call = Span(trace_id=trace_id, span_id=_id(number, index + 1), parent_span_id=root.span_id, name="chat m")
@@ -52,8 +55,16 @@ def _id(number: int, index: int) -> bytes:
     return (number * 1000 + index + 1).to_bytes(8, "big")
 
 
-def _message(role: str, text: str) -> str:
-    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+def exchange(number: int) -> list[tuple[str, str]]:
+    """What the user says and the answer, by roles; such as are not said in every conversation."""
+    return [
+        ("user", f"Where is parcel {number}, please?"),
+        ("assistant", f"Parcel {number} is on its way and comes on Tuesday, the {number}th."),
+    ]
+
+
+def _messages(*said: tuple[str, str]) -> str:
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in said])
 
 
 def _tell(span: Span, attributes: dict[str, Any]) -> None:

@@ -1,35 +1,131 @@
-"""Does a run pass? Only thresholds that somebody configured can fail it."""
+"""Does a run pass? Only thresholds that somebody configured can fail it, and silence passes only where it is explained.
+
+A gate's value is the mean of what was scored. What was never captured (``no_content``) and what was left out on purpose
+(``not_sampled``) is no failure to score: it counts in no share.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from pandaeval_collector.result import TOLERANCE
 
+_NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
+_CURES = {
+    "no_content": "switch content capture on in the instrumentation",
+    "not_sampled": "raise judge.sample",
+    "incomplete_trace": "the root spans are missing: send whole traces, or set close.score_fragments",
+    "insufficient_evidence": "too little of what it weighs was there: see the reasons of its results",
+    "judge_failed": "see why the judge could not be asked: the key, the model's name, the network",
+    "invalid_verdict": "the judge's answers do not hold: try a stronger model",
+    "timeout": "raise judge.timeout, or lower judge.concurrency",
+    "over_budget": "raise judge.daily_usd or judge.daily_tokens, or lower judge.sample",
+    "metric_error": "the metric itself failed: see the reasons of its results",
+    "injection_suspected": "the runs tell their judge how to judge: read them",
+}
 
-def missed(
+Outcomes = Mapping[tuple[str, str, str], int]
+"""Counts of results by (metric key, outcome, why)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What became of one configured threshold. ``text``: a sentence for people; empty for one that was simply met."""
+
+    key: str
+    passed: bool
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    scored: int
+    assumed: int
+    whys: Mapping[str, int]
+
+    @property
+    def missing(self) -> int:
+        """Results that should have a score and have none."""
+        return sum(count for why, count in self.whys.items() if why not in _NOT_EXPECTED)
+
+    @property
+    def worst_why(self) -> str:
+        """What keeps most results from being scored; what was expected counts before what was not."""
+        return max(self.whys, key=lambda why: (why not in _NOT_EXPECTED, self.whys[why]))
+
+
+def gates(
     thresholds: Mapping[str, float],
     max_unscored: float,
-    outcomes: Mapping[tuple[str, str, str], int],
+    outcomes: Outcomes,
     means: Mapping[str, float],
-) -> list[str]:
-    """What keeps a run from passing, as sentences. ``outcomes``: counts by (metric key, outcome, why).
+    silent: Callable[[str], tuple[bool, str]] = lambda key: (True, "applies to nothing in the input"),
+) -> list[Gate]:
+    """What became of each of the ``thresholds`` (by metric key, in the metric's own scale, as the ``means`` are).
 
-    A metric with a configured threshold fails when the mean of its scores is below it; when it has no score although it
-    should have (all assumed or not applicable passes); and when more than ``max_unscored`` of its results are unscored.
-    """
-    found: list[str] = []
+    A gate fails when the mean of its scores is below the threshold; when nothing was scored, unless all of it is
+    assumed or was not captured; and when more than ``max_unscored`` (share, 0..1) of what should have a score has none.
+    ``silent(key)`` says of a metric without any result whether that passes, and why there is none."""
+    found = []
     for key, threshold in thresholds.items():
-        scored = _count(outcomes, key, "scored")
-        unscored = _count(outcomes, key, "unscored")
-        if scored and means[key] < threshold - TOLERANCE:
-            found.append(f"{key}: mean {means[key]:.4f} of {scored} scores is below the threshold {threshold:g}")
-        if not scored and unscored:
-            found.append(f"{key}: none of {unscored} results could be scored")
-        elif unscored > max_unscored * (scored + unscored):
-            found.append(f"{key}: {unscored} of {scored + unscored} results are unscored (gates.max_unscored)")
+        counts = _counts(outcomes, key)
+        if counts.scored or counts.assumed or counts.whys:
+            passed, text = _held(threshold, max_unscored, counts, means.get(key, 0.0))
+        else:
+            passed, text = silent(key)
+        lead = f"{key} (threshold {threshold:g})"
+        found.append(Gate(key, passed, f"{lead}: {text}" if text else ""))
     return found
 
 
-def _count(outcomes: Mapping[tuple[str, str, str], int], key: str, outcome: str) -> int:
-    return sum(count for (name, kind, _), count in outcomes.items() if (name, kind) == (key, outcome))
+def _held(threshold: float, max_unscored: float, counts: _Counts, mean: float) -> tuple[bool, str]:
+    if not counts.scored:
+        return _without_score(counts)
+    failures = list(_failures(threshold, max_unscored, counts, mean))
+    return not failures, "; ".join(failures)
+
+
+def _without_score(counts: _Counts) -> tuple[bool, str]:
+    """All assumed or never captured passes, and says so."""
+    if not counts.whys:
+        return True, f"passes unmeasured: there was nothing to evaluate in {_many(counts.assumed, 'result')} (assumed)"
+    if set(counts.whys) == {"no_content"}:
+        others = f"; {counts.assumed} assumed" if counts.assumed else ""
+        unheard = f"nothing was captured to judge it by ({_many(counts.whys['no_content'], 'result')}{others})"
+        return True, f"passes unmeasured: {unheard}; {_CURES['no_content']}"
+    whys = ", ".join(f"{why} {count}" for why, count in sorted(counts.whys.items(), key=lambda item: -item[1]))
+    return False, f"none of {_many(sum(counts.whys.values()), 'result')} has a score ({whys}){_cure(counts.worst_why)}"
+
+
+def _failures(threshold: float, max_unscored: float, counts: _Counts, mean: float) -> Iterator[str]:
+    if mean < threshold - TOLERANCE:
+        yield (
+            f"the mean of {_many(counts.scored, 'score')} is {mean:.4f}; --format json shows the worst of them, "
+            "--format html leads to what went wrong"
+        )
+    expected = counts.scored + counts.missing
+    if counts.missing > max_unscored * expected:
+        yield (
+            f"{counts.missing} of {expected} results have no score ({counts.missing / expected:.0%}, and "
+            f"gates.max_unscored is {max_unscored:.0%}), most for {counts.worst_why}{_cure(counts.worst_why)}"
+        )
+
+
+def _counts(outcomes: Outcomes, key: str) -> _Counts:
+    of_key = {(kind, why): count for (name, kind, why), count in outcomes.items() if name == key and count}
+    whys = {why: count for (kind, why), count in of_key.items() if kind == "unscored"}
+    return _Counts(_sum(of_key, "scored"), _sum(of_key, "assumed"), whys)
+
+
+def _sum(of_key: Mapping[tuple[str, str], int], outcome: str) -> int:
+    return sum(count for (kind, _), count in of_key.items() if kind == outcome)
+
+
+def _cure(why: str) -> str:
+    cure = _CURES.get(why)
+    return f": {cure}" if cure else ""
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

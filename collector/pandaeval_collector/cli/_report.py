@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from pandaeval_collector.cli._summary import Summary
+    from pandaeval_collector.cli._where import Where
     from pandaeval_collector.filerun import FileRun
     from pandaeval_collector.line.line import Decision
 
@@ -26,10 +27,12 @@ def write_report(
     judge: str | None,
     *,
     made_of: str = "",
+    where: Where | None = None,
     on_scored: Callable[[int, int], None] = lambda done, total: None,
 ) -> str:
     """Scores what ``run`` has read, writes the report, and says what came of it. ``made_of``: what to call the sources
-    in place of the names of files. ``on_scored`` hears how many of how many traces are scored."""
+    in place of the names of files; ``where``: what ``run`` was told to look at. ``on_scored`` hears how many of how
+    many traces are scored."""
     from pandaeval_collector.report import Report
     from pandaeval_collector.report.index import About
     from pandaeval_collector.result import now
@@ -40,7 +43,8 @@ def write_report(
     def decided(decision: Decision) -> None:
         nonlocal scored, without_agents
         report.traces(decision.traces)
-        scored += len(decision.traces)
+        summary.runs(decision.traces)
+        scored += len(decision.traces) + decision.left_out
         without_agents += decision.not_genai
         on_scored(scored + without_agents, total)
 
@@ -58,6 +62,8 @@ def write_report(
             unreadable=run.read.bad,
             problems=tuple(run.read.problems),
             without_agents=without_agents,
+            where=where.text if where is not None else "",
+            left_out=len(run.left_out),
             modules=run.modules,
         )
         size = report.write(target, about)

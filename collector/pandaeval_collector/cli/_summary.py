@@ -7,6 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pandaeval_collector.report.ranking import NO_SCORE, rank
+from pandaeval_collector.report.verdicts import inline_signals, is_inline, spelled_out, verdict
+from pandaeval_collector.rules.plain_error import plain_error
+
 if TYPE_CHECKING:
     from pandaeval_otel.model import Trace
 
@@ -15,6 +19,8 @@ Result = Mapping[str, Any]
 
 KEEP = 400
 """Only the worst traces are shown, so only so many are remembered."""
+_ERRORS = 2000
+"""Of so many failed runs it is remembered what went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +35,24 @@ class Cell:
     score: float | None
     signal: float | None
     success: bool | None
+    label: str = ""
+    inline: bool = False
+    """Whether it is a session's score in which no judge had a part."""
+    coverage: float = 1.0
 
     @property
     def badness(self) -> float:
         """For sorting: the lower, the worse; what has no score comes last."""
-        return 2.0 if self.signal is None else self.signal
+        return NO_SCORE if self.signal is None else self.signal
+
+    @property
+    def failed(self) -> bool:
+        return self.success is False
+
+    @property
+    def says(self) -> str:
+        """In words what a number would overstate; else empty."""
+        return verdict(self.label) if self.inline and self.score is not None else ""
 
 
 @dataclass(slots=True)
@@ -50,7 +69,13 @@ class TraceSummaryRow:
     @property
     def badness(self) -> float:
         """As of its worst result; a run that broke is as bad as can be, as it is to a session's score."""
-        return 0.0 if self.broken else min((cell.badness for cell in self.cells.values()), default=2.0)
+        return 0.0 if self.broken else min((cell.badness for cell in self.cells.values()), default=NO_SCORE)
+
+    @property
+    def rank(self) -> tuple[bool, float, int, str]:
+        """See :func:`rank`."""
+        failures = self.broken + sum(cell.failed for cell in self.cells.values())
+        return rank(failures > 0, self.badness, failures, self.trace_id)
 
 
 @dataclass(slots=True)
@@ -61,11 +86,39 @@ class SessionSummaryRow:
     traces: int = 0
     worst: Cell | None = None
     reliability: Cell | None = None
+    failures: int = 0
+    lowest: float = NO_SCORE
+    scored: set[str] = field(default_factory=set)
+    """Names of the metrics that gave a score to some trace of it."""
 
     def note(self, cell: Cell) -> None:
-        """Of equally bad results the first is kept: a trace's own result says more than the session's sum."""
-        if cell.signal is not None and (self.worst is None or cell.badness < self.worst.badness):
+        """What failed is worse than what did not. Of equally bad results the first is kept: a trace's own result says
+        more than the session's sum."""
+        self.failures += cell.failed
+        self.lowest = min(self.lowest, cell.badness)
+        worst = self.worst
+        if cell.signal is not None and (
+            worst is None or (not cell.failed, cell.badness) < (not worst.failed, worst.badness)
+        ):
             self.worst = cell
+
+    @property
+    def rank(self) -> tuple[bool, float, int, str]:
+        """See :func:`rank`."""
+        return rank(self.failures > 0, self.lowest, self.failures, self.session_id)
+
+    @property
+    def found(self) -> str:
+        """What is to be known of it first: the worst that failed, or that nothing did."""
+        if self.worst is None:
+            return "nothing scored"
+        if self.worst.failed:
+            return f"{self.worst.metric}: {self.worst.reason}"
+        held = self.reliability
+        if held is not None and held.says:
+            signals = inline_signals(f"session.{held.metric}", self.scored)
+            return spelled_out(held.label, signals, held.coverage)
+        return f"nothing failed (lowest: {self.worst.metric})"
 
 
 class Summary:
@@ -73,25 +126,36 @@ class Summary:
 
     def __init__(self) -> None:
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
+        self.agents_traces = 0
+        """Traces of agents, those without any result too."""
+        self.has_sessions = False
+        """Whether any of them belongs to a session."""
         self.traces = 0
         self._totals: dict[str, list[float]] = {}
         self._apart: dict[str, list[float]] = {}
         self._rows: dict[str, TraceSummaryRow] = {}
         self._sessions: dict[str, SessionSummaryRow] = {}
-        self._broken: set[str] = set()
+        self._broken: dict[str, str] = {}
 
     def runs(self, traces: Iterable[Trace]) -> None:
-        """Takes in which runs ended with an error; their results are silent about it. To be called before they come."""
-        self._broken.update(trace.trace_id for trace in traces if trace.error is not None)
+        """Takes in agents' traces: which ended with an error, as their results are silent about it. To be called before
+        those come."""
+        for trace in traces:
+            self.agents_traces += 1
+            self.has_sessions = self.has_sessions or trace.session_id is not None
+            if trace.error is not None:
+                self._broken[trace.trace_id] = plain_error(trace.error) if len(self._broken) < _ERRORS else ""
 
     def add(self, result: Result) -> None:
         """Takes one result in. Results of one trace come one after the other."""
         key = f"{result['level']}.{result['metric']}"
         self.outcomes[key, result["outcome"], result["why"] or ""] += 1
         if result["outcome"] == "scored":
-            total = self._totals.setdefault(key, [0.0, 0.0])
+            total = self._totals.setdefault(key, [0.0, 0.0, 0.0])
             total[0] += result["score"]
             total[1] += 1
+            raw = result.get("raw")
+            total[2] += result["score"] if raw is None else raw
             retest = (result.get("metadata") or {}).get("retest")
             if retest is not None:
                 self._apart.setdefault(key, []).append(retest["difference"])
@@ -102,7 +166,11 @@ class Summary:
 
     def means(self) -> dict[str, float]:
         """The mean score of each metric that has any."""
-        return {key: total / count for key, (total, count) in self._totals.items()}
+        return {key: total / count for key, (total, count, _) in self._totals.items()}
+
+    def values(self) -> dict[str, float]:
+        """The same in the metric's own scale, where it has one: that of its threshold."""
+        return {key: value / count for key, (_, count, value) in self._totals.items()}
 
     def agreement(self) -> dict[str, tuple[float, int]]:
         """By metric, how far the judge agreed with itself where it was asked twice (1 is perfectly), and how often."""
@@ -110,15 +178,16 @@ class Summary:
 
     def sessions_worst_first(self) -> list[SessionSummaryRow]:
         """Sessions without any score come last."""
-        rows = self._sessions.values()
-        return sorted(rows, key=lambda row: (row.worst.badness if row.worst else 2.0, row.session_id))
+        return sorted(self._sessions.values(), key=lambda row: row.rank)
 
     def traces_worst_first(self) -> list[TraceSummaryRow]:
         """At most :data:`KEEP` or twice that; ``traces`` has the number of all."""
-        return sorted(self._rows.values(), key=lambda row: (row.badness, row.trace_id))
+        return sorted(self._rows.values(), key=lambda row: row.rank)
 
     def _add_to_session(self, result: Result) -> None:
         row = self._sessions.setdefault(result["session_id"], SessionSummaryRow(result["session_id"]))
+        # Where no metric of traces was asked, only the session's own results tell how many it has.
+        row.traces = max(row.traces, (result.get("metadata") or {}).get("total_traces_in_session") or 0)
         cell = _cell(result)
         row.note(cell)
         if cell.metric == "agent_reliability":
@@ -129,28 +198,31 @@ class Summary:
         row = self._rows.get(result["trace_id"])
         if row is None:
             self._forget_the_best()
-            broken = result["trace_id"] in self._broken
+            error = self._broken.get(result["trace_id"])
             row = self._rows[result["trace_id"]] = TraceSummaryRow(
-                result["trace_id"], result["agent"], session_id, broken
+                result["trace_id"], result["agent"], session_id, error is not None
             )
             self.traces += 1
             if session_id is not None:
                 session = self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
                 session.traces += 1
-                if broken:
-                    session.note(_broken(row.agent))
+                if error is not None:
+                    session.note(_broken(row.agent, error))
         cell = row.cells[result["metric"]] = _cell(result)
         if session_id is not None:
-            self._sessions.setdefault(session_id, SessionSummaryRow(session_id)).note(cell)
+            session = self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
+            session.note(cell)
+            if cell.score is not None:
+                session.scored.add(cell.metric)
 
     def _forget_the_best(self) -> None:
         if len(self._rows) >= 2 * KEEP:
             self._rows = {row.trace_id: row for row in self.traces_worst_first()[:KEEP]}
 
 
-def _broken(agent: str) -> Cell:
+def _broken(agent: str, error: str) -> Cell:
     """Stands for the end of the run among what was found in a session."""
-    return Cell("run failed", "", agent, "it ended with an error", "", None, 0.0, False)
+    return Cell("run failed", "", agent, error or "it ended with an error", "", None, 0.0, False)
 
 
 def _cell(result: Result) -> Cell:
@@ -164,4 +236,7 @@ def _cell(result: Result) -> Cell:
         score=result["score"] if scored else None,
         signal=float(result["metadata"].get("calibrated", result["score"])) if scored else None,
         success=result["success"],
+        label=result.get("label") or "",
+        inline=is_inline(result["metadata"]),
+        coverage=result.get("coverage", 1.0),
     )

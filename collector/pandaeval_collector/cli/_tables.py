@@ -11,19 +11,24 @@ from rich.text import Text
 
 from pandaeval_collector.cli._output import safe, table
 from pandaeval_collector.cli._summary import Cell, SessionSummaryRow, Summary, TraceSummaryRow
+from pandaeval_collector.report.unasked import unasked
 
 MAX_ROWS = 40
 _MAX_REASON = 100
 
 
-def print_summary(summary: Summary, out: Console) -> None:
-    """Three tables; the first two only if there is anything in them."""
+def print_summary(summary: Summary, out: Console, judge: str | None = None) -> None:
+    """Three tables, the first two only if there is anything in them, and what was not asked. ``judge``: the model that
+    is configured."""
     sessions, traces = summary.sessions_worst_first(), summary.traces_worst_first()
     if sessions:
         out.print(_session_table(sessions, out))
     if traces:
         out.print(_trace_table(traces, summary.traces, out))
     out.print(_metric_table(summary, out))
+    missing = unasked(summary.outcomes, summary.agents_traces, judge)
+    if missing:
+        out.print(Text(missing))
 
 
 def print_problems(out: Console, problems: Iterable[str], bad: int) -> None:
@@ -35,15 +40,15 @@ def print_problems(out: Console, problems: Iterable[str], bad: int) -> None:
 
 
 def _session_table(rows: Sequence[SessionSummaryRow], out: Console) -> Table:
-    columns = ("session", "agent", "traces", "worst signal", "reliability", "what is worst")
+    columns = ("session", "agent", "traces", "worst signal", "reliability", "what was found")
     shown = (
         (
             row.session_id,
             row.worst.agent if row.worst else "",
             row.traces,
-            _score(row.worst.signal, row.worst.success) if row.worst else "-",
+            _score(row.worst.signal, False if row.worst.failed else None) if row.worst else "-",
             _cell(row.reliability),
-            f"{row.worst.metric}: {_short(row.worst.reason)}" if row.worst else "nothing scored",
+            _short(row.found),
         )
         for row in rows[:MAX_ROWS]
     )
@@ -100,9 +105,16 @@ def _cell(cell: Cell | None) -> Text:
     """The score, ``assumed``, or why there is none."""
     if cell is None:
         return Text("")
+    if cell.says:
+        return _said(cell)
     if cell.score is not None:
         return _score(cell.score, cell.success)
     return Text(cell.why or cell.outcome, style="dim")
+
+
+def _said(cell: Cell) -> Text:
+    """A score that rests on few signals: in words, and in no colour that praises."""
+    return Text(f"{cell.score:.2f} {cell.says}", style="bold red") if cell.failed else Text(cell.says)
 
 
 def _score(value: float | None, success: bool | None) -> Text:

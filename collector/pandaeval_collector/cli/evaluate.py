@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.cli._where import HELP as WHERE
+from pandaeval_collector.cli._where import Chooser, parse_where
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.config import Config
 
@@ -36,10 +40,21 @@ def evaluate(
         typer.Argument(help="OTLP/JSON lines or length-delimited protobuf, also .gz .xz .zst; - is standard input."),
     ],
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
-    metrics: Annotated[str | None, typer.Option(help="Only these metrics, comma-separated.")] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Judge with this model, as litellm spells it, such as openai/gpt-4o.")
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            help="Only these metrics, comma-separated. What a session metric reads of its traces is computed with it, "
+            "as far as that asks no judge, and not shown."
+        ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge with this model, as litellm spells it, such as openai/gpt-4o: every judged metric, those too "
+            "that judge.models gives another."
+        ),
+    ] = None,
+    where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE,…")] = None,
     format_: Annotated[
         Format, typer.Option("--format", help="table is for people, json one result a line, html a report in one file.")
     ] = Format.table,
@@ -49,7 +64,7 @@ def evaluate(
 
     Leaves with 1 when a configured threshold is missed, with 2 when the input, or a file of it, cannot be used.
     """
-    from pandaeval_collector.cli._config import check_asked, resolve_config
+    from pandaeval_collector.cli._gating import checked
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._progress import progress
     from pandaeval_collector.cli._reading import Inputs
@@ -59,25 +74,23 @@ def evaluate(
     from pandaeval_collector.filerun import FileRun
     from pandaeval_collector.settings import close_rules, evaluator, judge
 
-    enabled = [name.strip() for name in metrics.split(",") if name.strip()] if metrics else None
-    settings = resolve_config(config, {"metrics.enabled": enabled, "judge.model": model}).config
-    check_asked(settings, enabled or ())
+    only = parse_where(where or ())
+    chooser = None if only is None else Chooser(only)
+    asked = [name.strip() for name in metrics.split(",") if name.strip()] if metrics else None
+    settings = _settings(config, asked, model)
     summary, inputs = Summary(), Inputs(files)
     if format_ is Format.html and output is None:
         output = default_file(sys.stdout.isatty())
-    judging = judge(settings)
-    if judging is not None:
-        _check_judge(settings)
     with (
         progress(console(stderr=True)) as judged,
-        FileRun(evaluator(settings), close_rules(settings), judging, os.environ, judged) as run,
+        FileRun(evaluator(settings), close_rules(settings), judge(settings), os.environ, judged, chooser) as run,
         _target(output) as target,
     ):
         for request in inputs:
             run.add(request)
         if format_ is Format.html:
             with progress(console(stderr=True), "scoring") as scored:
-                said = write_report(run, summary, target, files, settings.judge.model, on_scored=scored)
+                said = write_report(run, summary, target, files, settings.judge.model, where=only, on_scored=scored)
             typer.echo(f"{output or 'report'}: {said}", err=True)
         else:
             for result in run.results(lambda decision: summary.runs(decision.traces)):
@@ -86,15 +99,43 @@ def evaluate(
                     _write_json(target, result.to_json())
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         if format_ is Format.table:
-            print_summary(summary, console(file=target))
-        if format_ is not Format.json and not summary.outcomes:
-            typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
-    missed = gate(settings, summary)
-    for line in missed:
-        typer.echo(line, err=True)
+            print_summary(summary, console(file=target), settings.judge.model)
+    _tell_what_is_missing(settings, summary, chooser, asked or (), quiet=format_ is Format.json)
+    found = checked(settings, summary)
+    for gate in found:
+        if gate.text:
+            typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
     inputs.leave_if_unusable()
-    if missed:
+    if not all(gate.passed for gate in found):
         raise typer.Exit(1)
+
+
+def _settings(path: Path | None, asked: list[str] | None, model: str | None) -> Config:
+    """The configuration with the command's options in it; what keeps the judge from being asked is said before
+    anything is read."""
+    from pandaeval_collector.cli._config import check_asked, resolve_config
+
+    others: dict[str, str] | None = None if model is None else {}
+    found = resolve_config(path, {"metrics.enabled": asked, "judge.model": model, "judge.models": others}).config
+    check_asked(found, asked or ())
+    if found.judge.model is not None:
+        _check_judge(found)
+    return found
+
+
+def _tell_what_is_missing(
+    settings: Config, summary: Summary, chooser: Chooser | None, asked: Sequence[str], *, quiet: bool
+) -> None:
+    """Why there are no results where some might be expected."""
+    from pandaeval_collector.cli._gating import unanswered
+
+    if chooser is not None and (not chooser.chosen or not quiet):
+        typer.echo(f"notice: {chooser.told()}", err=True)
+    if summary.agents_traces:
+        for line in unanswered(settings, summary, asked):
+            typer.echo(f"notice: {line}", err=True)
+    elif not quiet and not (chooser is not None and chooser.left_out):
+        typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
 
 
 def _write_json(target: TextIO, line: bytes) -> None:
@@ -105,20 +146,11 @@ def _write_json(target: TextIO, line: bytes) -> None:
 
 
 def _check_judge(config: Config) -> None:
-    """What keeps the judge from being asked is said before anything is read."""
     from pandaeval_collector.config import secret
     from pandaeval_collector.judging import check_installed
 
     check_installed()
     secret(config.judge.api_key_env, os.environ)
-
-
-def gate(config: Config, summary: Summary) -> list[str]:
-    """Which *configured* thresholds are missed, as sentences; defaults never fail a run."""
-    from pandaeval_collector.cli._gates import missed
-    from pandaeval_collector.settings import scoring
-
-    return missed(scoring(config).thresholds, config.gates.max_unscored, summary.outcomes, summary.means())
 
 
 class _target:  # noqa: N801 - reads as a function

@@ -3,6 +3,7 @@
 from pandaeval_collector.config._available import check_available
 from pandaeval_collector.config._load import Resolved, load, resolve
 from pandaeval_collector.config._machine import check_machine, secret
+from pandaeval_collector.config._messages import closest
 from pandaeval_collector.config._names import (
     MetricNames,
     check_embedder,
@@ -47,6 +48,7 @@ __all__ = [
     "check_embedder",
     "check_machine",
     "check_metrics",
+    "closest",
     "effective",
     "enabled_metrics",
     "format_duration",

@@ -61,7 +61,9 @@ class Metrics(Section):
     """Which metrics run, and when they pass."""
 
     enabled: Names = Field(
-        default="all", description="all, or a list of names: trace.coherence, or coherence for every level that has it."
+        default="all",
+        description="all, or a list of names: trace.coherence, or coherence for every level that has it. What a "
+        "session metric reads of its traces is computed with it, as far as that asks no judge, and not sent.",
     )
     thresholds: Mapping[str, Amount] = Field(
         default={}, description="Least passing value by name, such as trace.coherence: 0.5; in the metric's own scale."
@@ -137,7 +139,9 @@ class Judge(Section):
     )
     only: Only = group(Only)
     models: Mapping[str, Text] = Field(
-        default={}, description="Other models for single metrics, by name, such as trace.plan_quality: openai/gpt-4o."
+        default={},
+        description="Other models for single metrics, by name, such as trace.plan_quality: openai/gpt-4o; --model of "
+        "pandaeval evaluate outweighs them.",
     )
     retest: Share = Field(
         default=0.0,
@@ -172,5 +176,7 @@ class Gates(Section):
         default="critical", description="Least severity of a failure that fails the run; null: none does."
     )
     max_unscored: Share = Field(
-        default=0.2, description="Largest share of results, 0 to 1, that may be missing before a threshold fails."
+        default=0.2,
+        description="Largest share of results, 0 to 1, that may be missing before a threshold fails; what was not "
+        "captured or not sampled is not missing.",
     )

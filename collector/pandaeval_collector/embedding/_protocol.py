@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,16 +12,37 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """How cosines of an embedder are spread, measured on a labelled set: below ``off`` is off topic, above ``on`` is
-    on topic, ``cut`` separates the two best. ``0 <= off < cut < on <= 1``."""
+    """How cosines of an embedder are spread, measured on labelled pairs: below ``off`` is off topic, above ``on`` is
+    on topic, ``cut`` separates the two best. Below ``sure`` lies fewer than one in a hundred answers to what was asked;
+    0 where that was not measured, and nothing is sure. ``0 <= sure <= off < cut < on <= 1``."""
 
     off: float
     cut: float
     on: float
+    sure: float = 0.0
 
     def calibrated(self, cosine: float) -> float:
         """The cosine on a scale that means the same for every embedder: 0 at ``off``, 1 at ``on``, linear between."""
         return min(1.0, max(0.0, (cosine - self.off) / (self.on - self.off)))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """How much of a text an embedder knows, true where that is enough to read its vector as the text's topic.
+
+    ``share``: 0..1 of the text's words. ``lacks``: why it is not enough, "" where it is; it goes on from "the embedder
+    does not know the answer: " ("9 % of its letters are Latin, and the model knows English alone").
+    """
+
+    share: float = 1.0
+    lacks: str = ""
+
+    def __bool__(self) -> bool:
+        return not self.lacks
+
+
+ALL_KNOWN = Known()
+"""What an embedder for all languages says of every text."""
 
 
 class Embedder(Protocol):
@@ -34,3 +55,23 @@ class Embedder(Protocol):
         """One row per text, shape ``(len(texts), dim)``, float32, each of length 1; a row of zeros where the text has
         nothing to embed. The same text gives the same row in any batch. Runs on the calling thread; may block."""
         ...
+
+
+class Knowing(Protocol):
+    """What an embedder has besides where it does not know all texts, or knows that it does; see :func:`knows`."""
+
+    def known(self, text: str) -> Known:
+        """How much of a text is known, by its script, its language and its words, whatever its length: that a text is
+        short is no lack. Of a long text the beginning may stand for all. Takes microseconds, never raises and never
+        blocks, since it is asked for every text that is compared. Runs on the thread of :meth:`Embedder.embed`."""
+        ...
+
+
+def knows(embedder: Embedder) -> Callable[[str], Known]:
+    """How much an embedder knows of each text; all of it where the embedder does not say (:class:`Knowing`)."""
+    known: Callable[[str], Known] = getattr(embedder, "known", _all_known)
+    return known
+
+
+def _all_known(text: str) -> Known:
+    return ALL_KNOWN

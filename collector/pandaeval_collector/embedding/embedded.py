@@ -14,15 +14,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pandaeval_collector.embedding._english import English
 from pandaeval_collector.embedding._error import EmbedderError
-from pandaeval_collector.embedding._protocol import Bands, Embedder
+from pandaeval_collector.embedding._protocol import Bands, Embedder, Known
 from pandaeval_collector.embedding._unit import unit_rows
 from pandaeval_collector.embedding._wordpiece import WordPiece
 
 SCHEME = "embedded"
 LONGEST_TEXT = 5000
-# Measured by `python tests/bench/embedding_quality.py`.
-BANDS = Bands(off=0.07, cut=0.22, on=0.3)
+# Measured by `python tests/bench/coherence_pairs.py`.
+BANDS = Bands(off=0.08, cut=0.22, on=0.26, sure=0.06)
 
 
 class _Model:
@@ -36,7 +37,8 @@ class _Model:
             self._scales: NDArray[np.float32] = archive["scales"]
         self._places: dict[int, int] = {}
         self.used = np.empty(self._rows.shape, np.float32)  # memory that was never written to takes none
-        self.pieces = WordPiece({piece: number for number, piece in enumerate(vocabulary)}, self._place)
+        numbers = {piece: number for number, piece in enumerate(vocabulary)}
+        self.pieces, self.english = WordPiece(numbers, self._place), English(numbers)
 
     def _place(self, number: int) -> int:
         place = self._places.get(number)
@@ -67,6 +69,10 @@ class EmbeddedEmbedder:
             # Adds whole rows one after the other, so the order of additions is that of the words.
             np.add.reduce(rows, axis=0, out=total)
         return unit_rows(sums)
+
+    def known(self, text: str) -> Known:
+        """Whether it is English."""
+        return self._model.english.known(text)
 
     @cached_property
     def _model(self) -> _Model:

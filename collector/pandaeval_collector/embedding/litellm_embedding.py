@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.embedding._error import EmbedderError
-from pandaeval_collector.embedding._protocol import Bands, Embedder
+from pandaeval_collector.embedding._protocol import ALL_KNOWN, Bands, Embedder, Known
 from pandaeval_collector.embedding._unit import unit_rows
 from pandaeval_collector.untrusted.foreign import explained, secrets_in
 
@@ -47,6 +47,10 @@ class LiteLlmEmbedder:
         rows = np.zeros((len(texts), answered.shape[1]), np.float32)
         rows[sent] = unit_rows(answered)
         return rows
+
+    def known(self, text: str) -> Known:
+        """All of it: hosted models know many languages, and nobody here can tell which."""
+        return ALL_KNOWN
 
     def _request(self, texts: list[str]) -> list[list[float]]:
         try:

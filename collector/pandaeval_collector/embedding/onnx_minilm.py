@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pandaeval_collector.embedding._english import English
 from pandaeval_collector.embedding._error import EmbedderError
-from pandaeval_collector.embedding._protocol import Bands, Embedder
+from pandaeval_collector.embedding._protocol import Bands, Embedder, Known
 from pandaeval_collector.embedding._unit import unit_rows
 
 SCHEME = "onnx-minilm"
@@ -33,6 +34,7 @@ class OnnxMiniLmEmbedder:
     def __init__(self, session: Any, tokenizer: Any) -> None:
         self._session = session
         self._tokenizer = tokenizer
+        self._english = English(tokenizer.get_vocab())
         self._inputs = {node.name for node in session.get_inputs()}
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -44,6 +46,10 @@ class OnnxMiniLmEmbedder:
             for start in range(0, len(known), WINDOW):
                 row += self._window(known[start : start + WINDOW])
         return unit_rows(rows)
+
+    def known(self, text: str) -> Known:
+        """Whether it is English."""
+        return self._english.known(text)
 
     def _window(self, pieces: list[int]) -> NDArray[np.float32]:
         tokens = np.array([[START, *pieces, END]], np.int64)

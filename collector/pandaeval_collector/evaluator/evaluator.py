@@ -16,6 +16,7 @@ from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.evaluator.asking import ask, refusal
 from pandaeval_collector.evaluator.judged import Judged, Question
 from pandaeval_collector.evaluator.prepared import Preparation, Prepared
+from pandaeval_collector.evaluator.running import running_metrics
 from pandaeval_collector.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.evaluator.texts import vectors
 from pandaeval_collector.evaluator.unit import trace_unit
@@ -43,11 +44,11 @@ class Evaluator:
     def __init__(self, embedder: Embedder, settings: EvaluatorSettings | None = None) -> None:
         self.embedder = embedder
         self.settings = settings or EvaluatorSettings()
-        enabled, judge = self.settings.enabled, self.settings.judge
-        metrics = [
-            metric for key, metric in registry(self.settings.modules).items() if enabled is None or key in enabled
-        ]
-        metrics = [metric for metric in metrics if metric.kind != "llm" or judge is not None]
+        judge = self.settings.judge
+        running = running_metrics(registry(self.settings.modules), self.settings.enabled)
+        self.silent = running.silent
+        """Keys of the metrics whose results are for session metrics alone."""
+        metrics = [metric for metric in running.metrics if metric.kind != "llm" or judge is not None]
         self._preparation = Preparation(self.settings, embedder, metrics)
         judged: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.kind == "llm"]
         self._judged = None if judge is None else Judged(judge, judged, self._preparation)
@@ -67,7 +68,8 @@ class Evaluator:
     def trace(self, trace: Trace, texts: Texts) -> list[Result]:
         """Results of the metrics that look at one trace alone."""
         unit = trace_unit(trace)
-        return self._run(self._trace, trace, unit, lambda t: TraceContext(texts, t), self._refusal(trace))
+        metrics = [metric for metric in self._trace if metric.of_steps] if trace.is_step else self._trace
+        return self._run(metrics, trace, unit, lambda t: TraceContext(texts, t), self._refusal(trace))
 
     def set_aside(self, unit: Unit, reason: str) -> list[Result]:
         """``unscored(metric_error)`` results of the same metrics, for a trace that cannot be read."""

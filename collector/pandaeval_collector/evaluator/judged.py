@@ -60,9 +60,11 @@ class Judged:
         return results, questions
 
     def drawn(self, results: Sequence[Result], unit: Unit, suspicious: bool) -> tuple[list[Result], dict[str, Choice]]:
-        """The same questions for a trace that was asked about before its session was known, which ``unit`` names: the
-        results that were given without asking, and the choices by metric key. Those not chosen are ``not_sampled``."""
-        choices = {m.key: self._judge.selection.choose(m.key, unit.session_id or "", suspicious) for m in self._metrics}
+        """The same questions for a trace that was asked about before its session was known, which ``unit`` names if
+        there is one: the results that were given without asking, and the choices by metric key. Those not chosen are
+        ``not_sampled``."""
+        whole = unit.session_id or unit.trace_id
+        choices = {m.key: self._judge.selection.choose(m.key, whole, suspicious) for m in self._metrics}
         found = [self._again(result, choices.get(f"{unit.level}.{result.metric}")) for result in results]
         given = {result.metric for result in results}
         left_out = [m for m in self._metrics if not choices[m.key].included and m.name not in given]

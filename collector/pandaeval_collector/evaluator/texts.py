@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from pandaeval_collector.embedding import Embedder
+from pandaeval_collector.embedding import Embedder, knows
 from pandaeval_collector.embedding.text import embed_texts
 from pandaeval_collector.metric import Texts, TraceMetric
 from pandaeval_otel.model import Trace
@@ -34,4 +34,4 @@ def vectors(embedder: Embedder, metrics: Sequence[TraceMetric], traces: Iterable
             raise
         _log.exception("texts could not be embedded")
         return Texts({}, frozenset(), embedder.id, embedder.bands, error)
-    return Texts.of(found.rows, found.chunked, embedder.id, embedder.bands)
+    return Texts.of(found.rows, found.chunked, embedder.id, embedder.bands, knows(embedder))

@@ -96,9 +96,9 @@ class Hints:
                 self._tell(
                     trace.service,
                     "root",
-                    "each model call of service %r is a trace of its own, so what its agent did for one message is "
-                    "scored in pieces, and loops between them are not seen; open a span around the agent's work, in "
-                    "Python: with pandaeval_otel.agent_turn(...)",
+                    "each model call of service %r is a trace of its own, so only the call that ends a run is scored, "
+                    "by the history that it holds; open a span around the agent's work, in Python: "
+                    "with pandaeval_otel.agent_turn(...)",
                     trace.service,
                 )
             if not self._has_judge:

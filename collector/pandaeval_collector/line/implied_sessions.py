@@ -1,5 +1,5 @@
 """Finds the sessions of traces that name none: conversations in which each turn is a trace of its own that continues a
-response of an earlier trace.
+response of an earlier trace, or holds the conversation of an earlier trace as its history.
 
 A trace belongs to the session that it names; else to that of the trace that it continues; else, as the first of a
 chain, to a session named by its last response id, which is what the next turn continues. So a turn whose predecessor
@@ -7,7 +7,9 @@ was never seen gets the session that it would have if it had been seen. A trace 
 session.
 
 A predecessor began before the trace that continues it, so chains have no loops; of several traces that gave the same
-response the first is the predecessor. The outcome depends on the traces alone, not on their order of arrival.
+response the first is the predecessor. A conversation is weaker evidence than a response id (canned answers, examples in
+a prompt): it is continued only where exactly one earlier trace left it behind. The outcome depends on the traces alone,
+not on their order of arrival.
 """
 
 from __future__ import annotations
@@ -21,6 +23,10 @@ from typing import Protocol
 from pandaeval_collector.line.members import Member, from_row
 from pandaeval_collector.line.understanding import Run
 from pandaeval_collector.store import ResponseRow, SessionTraceRow, Store, response_digest
+from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.history import is_history
+
+Order = tuple[int, str]
 
 
 @dataclass(slots=True)
@@ -44,31 +50,66 @@ class Chains(Protocol):
         """Where these belong. ``runs`` are in order of start."""
 
 
-class Forward:
-    """For input that is known whole: ``continued`` holds every response that a trace goes on from, and traces come in
-    order of start. No trace is moved later."""
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How a trace is linked with others. ``order``: by its start."""
 
-    def __init__(self, continued: Collection[str]) -> None:
-        self._continued = continued
+    order: Order
+    continues: str
+    responses: tuple[str, ...]
+
+    @classmethod
+    def of(cls, trace: Trace) -> Link:
+        return cls((trace.start_ns, trace.trace_id), trace.continues, trace.responses)
+
+
+class Forward:
+    """For input that is known whole, and traces that come in order of start. No trace is moved later. ``links``: of
+    every trace that may go on from another, or be gone on from."""
+
+    def __init__(self, links: Iterable[Link]) -> None:
+        known = [link for link in links if link.continues or link.responses]
+        self._continuing: dict[str, list[Order]] = defaultdict(list)
+        self._giving: dict[str, list[Order]] = defaultdict(list)
+        for link in known:
+            if link.continues:
+                self._continuing[link.continues].append(link.order)
+        for link in known:
+            for id_ in link.responses:
+                if is_history(id_) and id_ in self._continuing:
+                    self._giving[id_].append(link.order)
         self._session_of: dict[str, str] = {}
 
     def place(self, runs: Sequence[Run]) -> Places:
         """See :class:`Chains`."""
         places = Places()
         for turn in [_understood(run) for run in runs if run.member.facts.linked]:
-            session = self.session(turn.named, turn.continues, turn.responses)
+            session = self.session(turn.named, Link(turn.order, turn.continues, turn.responses))
             if turn.named is None and session is not None:
                 places.sessions[turn.trace_id] = session
         return places
 
-    def session(self, named: str | None, continues: str, responses: Sequence[str]) -> str | None:
+    def session(self, named: str | None, link: Link) -> str | None:
         """The session of the next trace: ``named``, if it names one."""
-        wanted = [id_ for id_ in responses if id_ in self._continued]
-        follows = self._session_of.get(continues, continues) or (responses[-1] if wanted else None)
+        wanted = [id_ for id_ in link.responses if self._is_gone_on_from(id_, link.order)]
+        before = link.continues if self._goes_on(link.continues, link.order) else ""
+        follows = self._session_of.get(before, before) or (link.responses[-1] if wanted else None)
         session = follows if named is None else named
         for id_ in wanted:
             self._session_of.setdefault(id_, str(session))
         return session
+
+    def _goes_on(self, id_: str, order: Order) -> bool:
+        return not is_history(id_) or len([each for each in self._giving[id_] if each < order]) == 1
+
+    def _is_gone_on_from(self, id_: str, order: Order) -> bool:
+        if id_ not in self._continuing:
+            return False
+        if not is_history(id_):
+            return True
+        return min(self._giving[id_]) == order and any(
+            each > order and self._goes_on(id_, each) for each in self._continuing[id_]
+        )
 
 
 class Stored:
@@ -96,7 +137,7 @@ class Stored:
         web = _Web(self._store, batch)
         web.settle(fresh, [older[turn.trace_id] for turn in fresh if turn.trace_id in older])
         places.sessions = {turn.trace_id: turn.session for turn in batch if turn.named is None and turn.session}
-        places.waiting = {turn.trace_id for turn in batch if turn.session is None and turn.responses}
+        places.waiting = {turn.trace_id for turn in batch if turn.session is None and turn.linked}
         for turn in fresh:
             trace_id = bytes.fromhex(turn.trace_id)
             places.responses += [ResponseRow(trace_id, response_digest(id_), False) for id_ in turn.responses]
@@ -120,7 +161,7 @@ class _Turn:
     row: SessionTraceRow | None = None
 
     @property
-    def order(self) -> tuple[int, str]:
+    def order(self) -> Order:
         return self.start_ns, self.trace_id
 
     @property
@@ -171,10 +212,13 @@ class _Web:
         fresh ones were before."""
         self._read_giving({turn.continues for turn in (*fresh, *older) if turn.continues})
         self._read_continuing({id_ for turn in (*fresh, *older) for id_ in turn.responses})
+        told = [id_ for turn in (*fresh, *older) for id_ in turn.responses if is_history(id_) and self._continuing[id_]]
+        self._read_giving(told)
         first = {turn.order: turn for turn in fresh}
+        first |= {each.order: each for id_ in told for each in self._giving[id_]}  # one more makes it anybody's
         for turn in older:
             heads = self._giving[turn.continues] if turn.continues else ()
-            first |= {each.order: each for each in heads if not each.continues}
+            first |= {each.order: each for each in heads if not each.continues or is_history(turn.continues)}
             first |= {each.order: each for id_ in turn.responses for each in self._continuing[id_]}
         for turn in fresh:
             heads = self._giving[turn.continues] if turn.continues else ()
@@ -182,7 +226,7 @@ class _Web:
             first |= {each.order: each for id_ in turn.responses for each in self._continuing[id_]}
         self._settle(first, {turn.trace_id for turn in fresh})
 
-    def _settle(self, due: dict[tuple[int, str], _Turn], fresh: Collection[str]) -> None:
+    def _settle(self, due: dict[Order, _Turn], fresh: Collection[str]) -> None:
         """In order of start: what a session follows from is settled before."""
         waiting = list(due)
         heapq.heapify(waiting)
@@ -201,16 +245,31 @@ class _Web:
     def _session(self, turn: _Turn) -> str | None:
         if turn.named is not None:
             return turn.named
-        if turn.continues:
-            self._read_giving([turn.continues])
-            earlier = [each for each in self._giving[turn.continues] if each.order < turn.order]
-            before = min(earlier, key=lambda each: each.order, default=None)
-            return turn.continues if before is None else before.session
-        if not turn.responses:
+        before = self._before(turn)
+        if before is not None:
+            return before.session
+        if turn.continues and not is_history(turn.continues):
+            return turn.continues
+        return turn.responses[-1] if self._is_gone_on_from(turn) else None
+
+    def _before(self, turn: _Turn) -> _Turn | None:
+        """The trace that a turn goes on from, as far as it was seen."""
+        if not turn.continues:
             return None
+        self._read_giving([turn.continues])
+        earlier = [each for each in self._giving[turn.continues] if each.order < turn.order]
+        if is_history(turn.continues) and len(earlier) != 1:
+            return None
+        return min(earlier, key=lambda each: each.order, default=None)
+
+    def _is_gone_on_from(self, turn: _Turn) -> bool:
         if not any(self._continuing[id_] for id_ in turn.responses):
             self._read_continuing(turn.responses)
-        return turn.responses[-1] if any(self._continuing[id_] for id_ in turn.responses) else None
+        return any(
+            not is_history(id_) or self._before(later) is turn
+            for id_ in turn.responses
+            for later in self._continuing[id_]
+        )
 
     def _read_giving(self, ids: Iterable[str]) -> None:
         if wanted := {*ids} - self._asked[0]:

@@ -7,7 +7,7 @@ reads the store but never writes. One thread runs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pandaeval_collector.delivery.emitter import Emitter
@@ -34,6 +34,8 @@ class Decision:
     runs: list[Run] = field(default_factory=list)
     failed: dict[bytes, str] = field(default_factory=dict)
     """Traces that are set aside, and the kind of error."""
+    left_out: int = 0
+    """Agents' traces that were not asked for, and are not among the runs."""
 
     @property
     def traces(self) -> list[Trace]:
@@ -43,7 +45,7 @@ class Decision:
     @property
     def not_genai(self) -> int:
         """Decided traces without an agent."""
-        return len(self.changes.traces) - len(self.runs) - len(self.failed)
+        return len(self.changes.traces) - len(self.runs) - len(self.failed) - self.left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,17 @@ class Line:
     """Scores the traces and sessions of one store."""
 
     def __init__(
-        self, store: Store, evaluator: Evaluator, emitter: Emitter | None = None, chains: Chains | None = None
+        self,
+        store: Store,
+        evaluator: Evaluator,
+        emitter: Emitter | None = None,
+        chains: Chains | None = None,
+        left_out: Container[str] = frozenset(),
     ) -> None:
-        """``chains``: finds the sessions of traces that name none; if not given, from what the store holds."""
+        """``chains``: finds the sessions of traces that name none; if not given, from what the store holds.
+        ``left_out``: ids of traces that no session is scored by; it may grow."""
         self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
-        self._sessions = Sessions(self._store, evaluator, chains)
+        self._sessions = Sessions(self._store, evaluator, chains, left_out)
         self.understanding = Understanding(store, evaluator)
         """What is to be done with traces before they are filed, in this process."""
 
@@ -140,6 +148,9 @@ class Line:
         """Adds to ``decision``, numbered by revision, each of ``results`` unless the store has its id as the newest of
         the unit and metric: the same evidence is not reported twice. ``first_time``: ids of units of which the store
         has no results, so that it need not be asked."""
+        silent = self._evaluator.silent
+        if silent:
+            results = [result for result in results if f"{result.unit.level}.{result.metric}" not in silent]
         newest = self._store.newest_results({result.unit.id for result in results} - set(first_time))
         counted: set[str] = set()
         self._emitter.count([result for result in results if result.why == _NOT_SAMPLED], decision.changes)

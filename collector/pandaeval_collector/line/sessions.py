@@ -4,7 +4,7 @@ sessions."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.evaluator import PASSING, Evaluator
@@ -22,7 +22,7 @@ from pandaeval_collector.line.members import (
     with_its_signals,
     with_signals,
 )
-from pandaeval_collector.line.understanding import Run, in_session
+from pandaeval_collector.line.understanding import Run, by_itself, in_session
 from pandaeval_collector.metric import SessionView
 from pandaeval_collector.result import Result, Unit, cut
 from pandaeval_collector.score import Why
@@ -51,8 +51,15 @@ class _Filing:
 class Sessions:
     """The sessions of one store. Reads the store and never writes; one thread."""
 
-    def __init__(self, store: Store, evaluator: Evaluator, chains: Chains | None = None) -> None:
-        self._store, self._evaluator = store, evaluator
+    def __init__(
+        self,
+        store: Store,
+        evaluator: Evaluator,
+        chains: Chains | None = None,
+        left_out: Container[str] = frozenset(),
+    ) -> None:
+        """``left_out``: ids of traces that no session is scored by; answers are compared with theirs all the same."""
+        self._store, self._evaluator, self._left_out = store, evaluator, left_out
         self._chains = chains or Stored(store)
 
     def place(self, runs: Sequence[Run]) -> tuple[list[Run], Places]:
@@ -61,7 +68,10 @@ class Sessions:
         places = self._chains.place(runs)
         sessions, evaluator = places.sessions, self._evaluator
         return [
-            in_session(run, sessions[id_], evaluator) if (id_ := run.unit.trace_id) in sessions else run for run in runs
+            in_session(run, sessions[id_], evaluator)
+            if (id_ := run.unit.trace_id) in sessions
+            else by_itself(run, evaluator)
+            for run in runs
         ], places
 
     def file(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> list[Result]:
@@ -95,7 +105,7 @@ class Sessions:
 
     def score(self, session_id: str, trigger: Trigger) -> list[Result]:
         """Results of the session metrics over the traces decided so far; none for a session without traces."""
-        members = self._all(session_id)
+        members = [member for member in self._all(session_id) if member.trace_id not in self._left_out]
         if not members:
             return []
         last = members[-1]

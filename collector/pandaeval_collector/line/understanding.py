@@ -23,11 +23,13 @@ from pandaeval_collector.runtime import failpoints
 from pandaeval_collector.store import JobRow
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.history import is_history
 from pandaeval_otel.normal.trace import is_genai
 
 _log = logging.getLogger(__name__)
 
 _CHAINED = "session told from the responses that its traces go on from: no span names one"
+_TOLD = "session told from the conversation that its traces hold as their history: no span names one"
 
 
 class NotUnderstoodError(Exception):
@@ -61,26 +63,34 @@ class Run:
 def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
     """The run as a member of a session that its spans do not name; it is judged if that session is in the sample."""
     unit = replace(run.unit, session_id=session_id)
+    return replace(
+        _drawn(run, unit, evaluator),
+        unit=unit,
+        member=replace(run.member, facts=replace(run.member.facts, chained=True)),
+        trace=run.trace and with_session(run.trace, session_id),
+    )
+
+
+def by_itself(run: Run, evaluator: Evaluator) -> Run:
+    """The run, judged if it is in the sample itself: where its history is that of no trace that was seen."""
+    alone = run.unit.session_id is None and is_history(run.member.facts.continues)
+    return _drawn(run, run.unit, evaluator) if alone and run.is_judged else run
+
+
+def _drawn(run: Run, unit: Unit, evaluator: Evaluator) -> Run:
     results = [replace(result, unit=unit) for result in run.results]
     jobs, awaited = run.jobs, run.awaited
     if run.is_judged:
         results, choices = evaluator.drawn(results, unit, run.suspicious)
         jobs = [job for job in jobs if choices[job.metric].included]
         awaited = [name for name in awaited if choices[f"{unit.level}.{name}"].in_sample]
-    return replace(
-        run,
-        unit=unit,
-        member=replace(run.member, facts=replace(run.member.facts, chained=True)),
-        results=results,
-        jobs=jobs,
-        awaited=awaited,
-        trace=run.trace and with_session(run.trace, session_id),
-    )
+    return replace(run, results=results, jobs=jobs, awaited=awaited)
 
 
 def with_session(trace: Trace, session_id: str) -> Trace:
     """The trace as a member of a session that its spans do not name."""
-    return replace(trace, session_id=session_id, notes=(*trace.notes, _CHAINED))
+    by_history = is_history(trace.continues or session_id)
+    return replace(trace, session_id=session_id, notes=(*trace.notes, _TOLD if by_history else _CHAINED))
 
 
 @dataclass(slots=True)
@@ -102,6 +112,15 @@ class Understood:
 Ready = Callable[[], Sequence[Understood]]
 """What was understood, on the line's own thread. Raises what :meth:`Understanding.of` raises, and
 :class:`NotUnderstoodError`."""
+
+
+def unasked(understood: Understood) -> Understood:
+    """The same, with no judge to be asked about it."""
+    run = understood.run
+    if run is None:
+        return understood
+    inline = [result for result in run.results if result.evaluator.kind != "llm"]
+    return replace(understood, run=replace(run, results=inline, jobs=[], awaited=[], is_judged=False))
 
 
 class Understands(Protocol):
@@ -170,7 +189,7 @@ class Understanding:
         run = Run(
             trace_unit(trace), new_member(trace, texts), results, lacking(trace), lost=Lost.of(texts.lost), trace=trace
         )
-        if is_judged:
+        if is_judged and not trace.is_step:
             self._ask(trace, run)
         return run
 

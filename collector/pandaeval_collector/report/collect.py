@@ -16,6 +16,7 @@ from pandaeval_collector.report.rows import ReportSession, ReportTrace
 from pandaeval_collector.report.spool import Spool
 from pandaeval_collector.report.text import excerpt
 from pandaeval_collector.result import Result
+from pandaeval_collector.rules.plain_error import plain_error
 from pandaeval_otel.model import Trace
 
 MAX_DETAILED = 10_000
@@ -95,7 +96,7 @@ def _facts(trace: Trace) -> dict[str, Any]:
         "user": excerpt(trace.user_id, 80),
         "at": trace.start_ns // 1_000_000,
         "us": max(0, trace.end_ns - trace.start_ns) // 1000,
-        "error": excerpt(trace.error, _EXCERPT),
+        "error": excerpt(trace.error and plain_error(trace.error), _EXCERPT),
         "in": excerpt(trace.input, _EXCERPT),
         "out": excerpt(trace.output, _EXCERPT),
         "spans": len(trace.spans),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pandaeval_collector.line.hints import cure as capture_cure
+from pandaeval_collector.untrusted.silence import says_something
 from pandaeval_otel.model import Kind, Trace
 
 _CURES: Mapping[str, str] = {
@@ -26,12 +27,17 @@ _TOOL_CALL = (
     "to come in the same trace."
 )
 _NO_CONTENT = "Nothing to switch on: what was captured holds no words to compare."
+_PARTS = (
+    "Question and answer are there; something else that it reads is not, such as arguments and results of calls. The "
+    "reason says what: switch its capture on."
+)
 
 
-def cure(why: str, trace_cure: str | None) -> str:
-    """What to do about results with this ``why``; ``trace_cure`` is what :func:`no_content_cure` says of the trace."""
+def cure(why: str, trace_cure: str | None, reads_more: bool = False) -> str:
+    """What to do about results with this ``why``; ``trace_cure`` is what :func:`no_content_cure` says of the trace.
+    ``reads_more``: the metric needs more of a trace than question and answer."""
     if why == "no_content":
-        return trace_cure or _NO_CONTENT
+        return trace_cure if trace_cure and (reads_more or trace_cure != _PARTS) else _NO_CONTENT
     return _CURES.get(why, "")
 
 
@@ -42,7 +48,7 @@ def no_content_cure(trace: Trace) -> str:
     if trace.error is not None and trace.output is None and trace.input is not None:
         return _NO_ANSWER
     if trace.input is not None and trace.output is not None:
-        return _NO_CONTENT
+        return _PARTS if says_something(trace.input) and says_something(trace.output) else _NO_CONTENT
     how = capture_cure((*_scopes(trace), *trace.dialects))
     if trace.input is None and trace.output is None:
         return f"Content capture is off in service {trace.service!r}: {how}."

@@ -9,17 +9,21 @@ from typing import Any
 
 from pandaeval_collector.metric import registry
 from pandaeval_collector.report.cures import cure
+from pandaeval_collector.report.ranking import rank
 from pandaeval_collector.report.results import ShownResult
 from pandaeval_collector.report.rows import ReportSession, ReportTrace
 from pandaeval_collector.report.text import excerpt
+from pandaeval_collector.report.unasked import is_judged, unasked
+from pandaeval_collector.report.verdicts import INLINE, inline_signals, is_inline, spelled_out, verdict
 
 _MAX_REASONS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown.
-    ``modules``: the user's own metrics, as :func:`registry` takes them."""
+    """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown. ``where``:
+    the only traces that were looked at, as ``--where`` says it; ``left_out``: how many others there are. ``modules``:
+    the user's own metrics, as :func:`registry` takes them."""
 
     sources: Sequence[str] = ()
     made_at: str = ""
@@ -30,6 +34,8 @@ class About:
     unreadable: int = 0
     problems: Sequence[str] = ()
     without_agents: int = 0
+    where: str = ""
+    left_out: int = 0
     modules: tuple[str, ...] = ()
 
 
@@ -42,13 +48,11 @@ class Ranked:
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
-        """What failed comes first, then by the worst signal, then by how many results failed; what has no score comes
-        last."""
+        """See :func:`rank`."""
         held = [*self.rows, *([self.session] if self.session else [])]
         name = self.session.session_id if self.session else self.rows[0].facts["id"]
-        failures = sum(result.failed for each in held for result in each.results.values())
-        failures += sum(row.broken for row in self.rows)
-        return not any(each.failed for each in held), min(each.badness for each in held), -failures, name
+        failures = sum(each.failures for each in held)
+        return rank(any(each.failed for each in held), min(each.badness for each in held), failures, name)
 
 
 def ranked(rows: Iterable[ReportTrace], sessions: Mapping[str, ReportSession]) -> list[Ranked]:
@@ -73,6 +77,8 @@ def index(
 ) -> dict[str, Any]:
     """Plain data, JSON-ready; traces and sessions refer to each other by position. ``order``: worst first, a session
     as ``["s", position]``, a trace without one as ``["t", position]``. ``others``: results about neither."""
+    outcomes = _outcomes([*rows, *sessions.values()])
+    places = {row.number: place for place, row in enumerate(sorted(rows, key=lambda row: row.rank))}
     positions = {session_id: number for number, session_id in enumerate(sessions)}
     by_session = {unit.session.session_id: unit.rows for unit in order if unit.session}
     return {
@@ -85,13 +91,18 @@ def index(
             {
                 "id": excerpt(session.session_id, 200),
                 "traces": [row.number for row in by_session[session.session_id]],
-                "results": [_whole(result) for result in session.results.values()],
+                "results": [
+                    _of_session(result, by_session[session.session_id], about.modules)
+                    for result in session.results.values()
+                ],
             }
             for session in sessions.values()
         ],
-        "traces": [_trace(row, positions) for row in rows],
+        "traces": [{**_trace(row, positions), "rank": places[row.number]} for row in rows],
         "order": [["s", positions[u.session.session_id]] if u.session else ["t", u.rows[0].number] for u in order],
         "unscored": _unscored(rows, sessions.values()),
+        "unasked": unasked(outcomes, len(rows), about.judge),
+        "judged": is_judged(outcomes),
     }
 
 
@@ -100,6 +111,22 @@ def _trace(row: ReportTrace, positions: Mapping[str, int]) -> dict[str, Any]:
     if "session" in facts:
         facts["session"] = positions[facts["session"]]
     return {**facts, "results": [result.short for result in row.results.values()]}
+
+
+def _outcomes(units: Iterable[ReportTrace | ReportSession]) -> Counter[tuple[str, str, str]]:
+    results = (result.short for unit in units for result in unit.results.values())
+    return Counter((short["metric"], short["outcome"], short.get("why", "")) for short in results)
+
+
+def _of_session(result: ShownResult, rows: Iterable[ReportTrace], modules: tuple[str, ...]) -> dict[str, Any]:
+    """A session's result; one that no judge had a part in says in words what it means."""
+    held = _whole(result)
+    if not is_inline(result.full.get("metadata")) or "label" not in result.short:
+        return held
+    scored = {each.short["metric"].partition(".")[2] for row in rows for each in row.results.values() if each.is_scored}
+    signals = inline_signals(result.short["metric"], scored, modules)
+    label, coverage = result.short["label"], result.full.get("coverage", 1.0)
+    return {**held, "basis": INLINE, "says": verdict(label), "spelled": spelled_out(label, signals, coverage)}
 
 
 def _whole(result: ShownResult) -> dict[str, Any]:
@@ -135,7 +162,8 @@ def _unscored(rows: Iterable[ReportTrace], sessions: Iterable[ReportSession]) ->
     found: dict[tuple[str, str], list[tuple[ShownResult, ReportTrace | None]]] = {}
     for row in rows:
         for result in _without_score(row):
-            found.setdefault((result.short["why"], cure(result.short["why"], row.cure)), []).append((result, row))
+            why, reads_more = result.short["why"], result.full["by"] != "embedding"
+            found.setdefault((why, cure(why, row.cure, reads_more)), []).append((result, row))
     for session in sessions:
         for result in _without_score(session):
             found.setdefault((result.short["why"], cure(result.short["why"], None)), []).append((result, None))

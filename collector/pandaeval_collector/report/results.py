@@ -32,6 +32,10 @@ class ShownResult:
         return None if value is None else float(value)
 
     @property
+    def is_scored(self) -> bool:
+        return bool(self.short["outcome"] == "scored")
+
+    @property
     def failed(self) -> bool:
         return self.short.get("success") is False
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from pandaeval_collector.report.ranking import NO_SCORE, rank
 from pandaeval_collector.report.results import ShownResult
-
-NO_SCORE = 2.0
 
 
 @dataclass(slots=True)
@@ -30,6 +29,11 @@ class _Judged:
         return any(result.failed for result in self.results.values())
 
     @property
+    def failures(self) -> int:
+        """How many results failed."""
+        return sum(result.failed for result in self.results.values())
+
+    @property
     def badness(self) -> float:
         """The worst signal, 0..1: the lower, the worse; 2 where nothing is scored."""
         return min((r.signal for r in self.results.values() if r.signal is not None), default=NO_SCORE)
@@ -49,6 +53,16 @@ class ReportTrace(_Judged):
     def failed(self) -> bool:
         """Whether a result failed, or the run itself did."""
         return self.broken or any(result.failed for result in self.results.values())
+
+    @property
+    def failures(self) -> int:
+        """How many results failed, and one more if the run itself did."""
+        return self.broken + sum(result.failed for result in self.results.values())
+
+    @property
+    def rank(self) -> tuple[bool, float, int, str]:
+        """See :func:`rank`."""
+        return rank(self.failed, self.badness, self.failures, self.facts["id"])
 
     @property
     def broken(self) -> bool:

@@ -1,33 +1,178 @@
-"""Only configured thresholds fail a run, and silence never passes."""
+"""Only configured thresholds fail a run, and silence passes only where it is explained."""
 
 from __future__ import annotations
 
-from pandaeval_collector.cli._gates import missed
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from pandaeval_collector.cli import app
+from pandaeval_collector.cli._gates import gates
+from pandaeval_collector.cli._summary import Summary
+from typer.testing import CliRunner
 
 KEY = "trace.coherence"
+Counts = dict[tuple[str, str], int]
+
+
+def _one(counts: Counts, mean: float | None = None, threshold: float = 0.5, most: float = 0.2) -> tuple[bool, str]:
+    outcomes = {(KEY, *kind): count for kind, count in counts.items()}
+    [gate] = gates({KEY: threshold}, most, outcomes, {} if mean is None else {KEY: mean})
+    return gate.passed, gate.text
 
 
 def test_the_mean_counts() -> None:
-    outcomes = {(KEY, "scored", ""): 4}
-    assert missed({KEY: 0.5}, 0.2, outcomes, {KEY: 0.5 - 1e-12}) == []
-    assert "below" in missed({KEY: 0.5}, 0.2, outcomes, {KEY: 0.49})[0]
+    assert _one({("scored", ""): 4}, 0.5 - 1e-12) == (True, "")
+    passed, text = _one({("scored", ""): 4}, 0.49)
+    assert not passed
+    assert text.startswith("trace.coherence (threshold 0.5): the mean of 4 scores is 0.4900")
 
 
 def test_defaults_never_fail() -> None:
-    assert missed({}, 0.2, {(KEY, "scored", ""): 4}, {KEY: 0.0}) == []
+    assert gates({}, 0.2, {(KEY, "scored", ""): 4}, {KEY: 0.0}) == []
 
 
 def test_zero_is_a_threshold() -> None:
-    assert missed({KEY: 0.0}, 0.2, {(KEY, "unscored", "judge_failed"): 1}, {})
+    assert not _one({("unscored", "judge_failed"): 1}, threshold=0.0)[0]
+    assert _one({("scored", ""): 1}, 0.0, threshold=0.0)[0]
 
 
-def test_nothing_scored_fails_unless_all_is_assumed_or_not_applicable() -> None:
-    assert missed({KEY: 0.5}, 0.2, {(KEY, "unscored", "no_content"): 3}, {})
-    assert missed({KEY: 0.5}, 0.2, {(KEY, "assumed", ""): 3}, {}) == []
-    assert missed({KEY: 0.5}, 0.2, {}, {}) == []
+@pytest.mark.parametrize(
+    ("counts", "passes", "says"),
+    [
+        ({("assumed", ""): 3}, True, "nothing to evaluate in 3 results (assumed)"),
+        ({("unscored", "no_content"): 3}, True, "nothing was captured to judge it by (3 results)"),
+        ({("unscored", "no_content"): 1, ("assumed", ""): 2}, True, "(1 result; 2 assumed)"),
+        ({}, True, "applies to nothing in the input"),
+        ({("unscored", "judge_failed"): 1, ("unscored", "no_content"): 8}, False, "none of 9 results has a score"),
+        ({("unscored", "not_sampled"): 2}, False, "raise judge.sample"),
+        ({("unscored", "metric_error"): 2, ("assumed", ""): 2}, False, "the metric itself failed"),
+    ],
+)
+def test_nothing_scored_fails_unless_all_is_assumed_not_captured_or_not_applicable(
+    counts: Counts, passes: bool, says: str
+) -> None:
+    passed, text = _one(counts)
+    assert passed is passes
+    assert says in text
 
 
 def test_too_many_unscored_fail() -> None:
-    outcomes = {(KEY, "scored", ""): 7, (KEY, "unscored", "judge_failed"): 3}
-    assert "unscored" in missed({KEY: 0.5}, 0.2, outcomes, {KEY: 0.9})[0]
-    assert missed({KEY: 0.5}, 0.3, outcomes, {KEY: 0.9}) == []
+    counts = {("scored", ""): 7, ("unscored", "judge_failed"): 3}
+    passed, text = _one(counts, 0.9)
+    assert not passed
+    assert "3 of 10 results have no score (30%, and gates.max_unscored is 20%), most for judge_failed" in text
+    assert _one(counts, 0.9, most=0.3) == (True, "")
+
+
+def test_what_was_not_captured_or_not_sampled_is_no_share_of_the_unscored() -> None:
+    counts = {("scored", ""): 4, ("unscored", "no_content"): 90, ("unscored", "not_sampled"): 90}
+    assert _one(counts, 0.9) == (True, "")
+    assert not _one({**counts, ("unscored", "timeout"): 2}, 0.9)[0]
+
+
+def test_both_failings_are_told() -> None:
+    text = _one({("scored", ""): 1, ("unscored", "timeout"): 1}, 0.1)[1]
+    assert "is 0.1000" in text
+    assert "raise judge.timeout" in text
+
+
+def test_the_value_is_in_the_scale_of_the_threshold() -> None:
+    summary = Summary()
+    fields = {"level": "turn", "metric": "helpfulness", "outcome": "scored", "why": None, "success": True}
+    fields |= {"reason": "", "agent": "", "metadata": {}, "session_id": None, "trace_id": "1"}
+    for raw in (4, 5):
+        summary.add({**fields, "raw": raw, "score": (raw - 1) / 4})
+    assert summary.values() == {"turn.helpfulness": 4.5}
+    assert summary.means() == {"turn.helpfulness": 0.875}
+
+
+# -- the command ---------------------------------------------------------------------------------------------------
+
+
+def _span(number: int, **attributes: str) -> dict[str, Any]:
+    return {
+        "traceId": f"{number:032x}",
+        "spanId": f"{number:016x}",
+        "name": "invoke_agent desk",
+        "startTimeUnixNano": str(10**18 + number),
+        "endTimeUnixNano": str(10**18 + number + 10**9),
+        "attributes": [
+            {"key": key, "value": {"stringValue": value}}
+            for key, value in {
+                "gen_ai.operation.name": "invoke_agent",
+                "gen_ai.agent.name": "desk",
+                **attributes,
+            }.items()
+        ],
+    }
+
+
+def _text(role: str, text: str) -> str:
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+
+
+def _said(question: str, answer: str) -> dict[str, str]:
+    return {
+        "gen_ai.input.messages": _text("user", question),
+        "gen_ai.output.messages": _text("assistant", answer),
+    }
+
+
+def _evaluate(folder: Path, spans: list[dict[str, Any]], config: str, *options: str) -> Result:
+    traces, settings = folder / "traces.jsonl", folder / "pandaeval.yaml"
+    traces.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
+    settings.write_text(config)
+    return CliRunner().invoke(app, ["evaluate", str(traces), "--config", str(settings), *options])
+
+
+ON_TOPIC = _said("When does the library in Turin open?", "The library in Turin opens at nine in the morning.")
+
+
+def test_a_session_metric_without_session_ids_says_so(tmp_path: Path) -> None:
+    config = "metrics: {thresholds: {agent_reliability: 0.5, loop_detection: 0.5}}"
+    done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], config)
+    assert done.exit_code == 0, done.output
+    for key in ("session.agent_reliability", "trace.loop_detection"):
+        assert (
+            f"notice: {key} (threshold 0.5): passes unmeasured: no trace of the input has a session id" in done.stderr
+        )
+
+
+def test_content_that_was_not_captured_passes_and_says_so(tmp_path: Path) -> None:
+    done = _evaluate(tmp_path, [_span(1), _span(2)], "metrics: {thresholds: {coherence: 0.5}}")
+    assert done.exit_code == 0, done.output
+    assert "nothing was captured to judge it by (2 results)" in done.stderr
+    also_missed = _evaluate(tmp_path, [_span(1), _span(2, **ON_TOPIC)], "metrics: {thresholds: {coherence: 0.99}}")
+    assert also_missed.exit_code == 1
+    assert "failed: trace.coherence (threshold 0.99): the mean of 1 score is" in also_missed.stderr
+
+
+def test_a_judged_metric_without_a_judge_cannot_be_checked(tmp_path: Path) -> None:
+    done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], "metrics: {thresholds: {task_completion: 0.5}}")
+    assert done.exit_code == 1
+    assert "failed: trace.task_completion (threshold 0.5): cannot be checked: no judge is configured" in done.stderr
+
+
+def test_a_metric_that_was_not_asked_gates_nothing(tmp_path: Path) -> None:
+    config = "metrics: {thresholds: {task_completion: 0.5, coherence: 0.99}}"
+    done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], config, "--metrics", "response")
+    assert done.exit_code == 0, done.output
+    assert done.stderr.count("not checked: it was not asked") == 2
+
+
+def test_what_fails_by_a_default_threshold_fails_no_run(tmp_path: Path) -> None:
+    off_topic = _said("When does the library in Turin open?", "Medieval masons marked every block of stone they cut.")
+    done = _evaluate(tmp_path, [_span(1, **off_topic)], "{}", "--format", "json")
+    assert done.exit_code == 0, done.output
+    assert [each["success"] for each in map(json.loads, done.stdout.splitlines()) if each["metric"] == "coherence"] == [
+        False
+    ]
+
+
+def test_a_metric_that_applies_to_nothing_passes_and_says_what_it_needs(tmp_path: Path) -> None:
+    done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], "metrics: {thresholds: {tool_loop: 0.5}}")
+    assert done.exit_code == 0, done.output
+    assert "applies to nothing in the input (it needs tool calls)" in done.stderr

@@ -97,7 +97,7 @@ def test_a_run_that_broke_stands_above_the_others_and_says_so(tmp_path: Path) ->
     sessions, _, rest = done.stdout.partition("Traces, worst first")
     first_session = sessions.splitlines()[2].split()
     assert first_session[:4] == ["s2", "desk", "1", "0.00"]
-    assert "run failed: it ended with an error" in sessions.splitlines()[2]
+    assert "run failed: connection lost" in sessions.splitlines()[2]
     header, first, *others = rest.partition("Metrics")[0].strip().splitlines()
     assert header.split()[-1] == "run"
     assert first.startswith(f"{2:032x}"[:12])
@@ -107,7 +107,7 @@ def test_a_run_that_broke_stands_above_the_others_and_says_so(tmp_path: Path) ->
 
 def test_where_no_run_broke_nothing_is_said_of_it() -> None:
     summary = Summary()
-    summary.add(result(0, 0.0))
+    summary.add(result(0, 0.0, success=False))
     out = io.StringIO()
     print_summary(summary, console(file=out))
     assert "coherence: because" in out.getvalue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from pandaeval_collector.config import (
     check_metrics,
     effective,
     load,
+    resolve,
 )
+from pandaeval_collector.config._keys import keys
 from pandaeval_collector.settings import extra_signals
 
 _BAD = Path(__file__).parent / "bad_configs"
@@ -115,6 +118,16 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
     assert (otlp.metrics.endpoint, otlp.metrics.enabled) == ("backend:4317", False)
 
 
+def test_every_key_is_a_variable() -> None:
+    """Each takes its own default. Those of server.tls need each other: their section has none."""
+    leaves = [key for key in keys().values() if not key.section and key.path[:2] != ("server", "tls")]
+    assert len(leaves) > 80
+    for key in leaves:
+        resolved = resolve(None, {key.variable: json.dumps(key.default)})
+        assert resolved.origins[key.path].source == f"environment {key.variable}", key.name
+        assert resolved.config == Config(), key.name
+
+
 @pytest.mark.parametrize(
     ("name", "value", "key", "expected"),
     [
@@ -141,7 +154,7 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
         ("GATES__FAIL_ON_ERROR_SEVERITY", "null", "gates.fail_on_error_severity", None),
     ],
 )
-def test_every_key_is_a_variable(name: str, value: str, key: str, expected: object) -> None:
+def test_a_variable_is_read_as_the_file_would_be(name: str, value: str, key: str, expected: object) -> None:
     found: object = load(None, {f"PANDAEVAL_{name}": value})
     for part in key.split("."):
         found = getattr(found, part)

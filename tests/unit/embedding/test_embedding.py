@@ -87,8 +87,11 @@ class TestQuality:
     def test_copies_are_told_from_other_answers(self, quality: embedding_quality.Quality) -> None:
         assert embedding_quality.auroc(quality.copy, quality.different) >= 0.99
 
-    def test_the_bands_are_the_measured_ones(self, quality: embedding_quality.Quality) -> None:
-        assert quality.bands == BANDS
+    def test_the_bands_tell_the_answers_apart(self, quality: embedding_quality.Quality) -> None:
+        assert quality.bands.cut == pytest.approx(BANDS.cut, abs=0.03)
+        assert (quality.answer < BANDS.sure).mean() < 0.01
+        assert (quality.other < BANDS.off).mean() > 0.7
+        assert (quality.other >= BANDS.on).mean() < 0.02
 
     @pytest.mark.parametrize(
         ("right", "wrong", "share"),

@@ -34,6 +34,9 @@ TWO = turn(2, ["resp_2"], "resp_1")
 THREE = turn(3, ["resp_3"], "resp_2")
 
 
+TOLD = [turn(1, told=[11]), turn(2, told=[11, 12]), turn(3, told=[11, 12, 13])]
+
+
 async def say(line: RunningLine, *turns: MadeTrace) -> None:
     """Each is decided before the next one comes."""
     for each in turns:
@@ -94,6 +97,49 @@ class TestInOrder:
                 await line.restart()
             await line.settle()
             assert line.standing() == as_file([ONE, TWO, THREE])
+
+
+class TestByHistory:
+    @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (2, 1, 0)])
+    async def test_turns_that_hold_the_earlier_ones_are_one_session(
+        self, tmp_path: Path, order: tuple[int, ...]
+    ) -> None:
+        async with RunningLine(tmp_path) as line:
+            await say(line, *[TOLD[at] for at in order])
+            await line.settle()
+            [session] = {*places(line, *TOLD)}
+            assert str(session).startswith("history:")
+            of_file = as_file(TOLD)
+            assert {key: line.standing().get(key) for key in of_file} == of_file
+
+    @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+    async def test_what_two_left_is_gone_on_from_by_nobody(self, tmp_path: Path, order: tuple[int, ...]) -> None:
+        same = [turn(1, told=[11]), turn(2, told=[11]), turn(3, told=[11, 12])]
+        async with RunningLine(tmp_path) as line:
+            await say(line, *[same[at] for at in order])
+            assert places(line, *same) == [None] * 3
+
+    async def test_one_that_comes_later_takes_nothing_apart(self, tmp_path: Path) -> None:
+        again = [turn(4, told=[11]), turn(5, told=[11, 12]), turn(6, told=[11, 12, 15]), turn(7, told=[11, 12, 15, 16])]
+        async with RunningLine(tmp_path) as line:
+            await say(line, *TOLD, *again)
+            first, second = places(line, TOLD[0])[0], places(line, again[2])[0]
+            assert places(line, *TOLD, *again) == [first] * 3 + [None, None, second, second]
+            assert first != second
+
+    async def test_examples_in_a_prompt_are_nobodys(self, tmp_path: Path) -> None:
+        shown = [turn(1, told=[11, 12]), turn(2, told=[11, 13]), turn(3, told=[11, 14])]
+        async with RunningLine(tmp_path) as line:
+            await say(line, *shown)
+            assert places(line, *shown) == [None] * 3
+
+    def test_inspect_says_how_it_was_told(self) -> None:
+        with FileRun(None) as run:
+            for made in TOLD:
+                run.add(Request(False, made.request().SerializeToString()))
+            assert {trace.notes[-1] for trace in run.traces()} == {
+                "session told from the conversation that its traces hold as their history: no span names one"
+            }
 
 
 class TestOutOfOrder:

@@ -28,10 +28,16 @@ from pandaeval_collector.stats.tokens import content_tokens
 from pandaeval_otel.model import Trace, Trigger, Turn
 
 BANDS = Bands(off=0.1, cut=0.3, on=0.5)
+ASKED = "Which museums in Bergen open for families on Sunday mornings?"
+ANSWERED = "Several galleries near the harbour welcome visitors at ten."
+AWAY = "Sourdough bread rises slowly because wild yeast needs warmth."
 VECTORS = {
     "question": np.array([1, 0], dtype=np.float32),
     "answer": np.array([0.6, 0.8], dtype=np.float32),
-    "away": np.array([-1, 0], dtype=np.float32),
+    ASKED: np.array([1, 0], dtype=np.float32),
+    ANSWERED: np.array([0.6, 0.8], dtype=np.float32),
+    AWAY: np.array([-1, 0], dtype=np.float32),
+    "🎉 🎉": np.zeros(2, dtype=np.float32),
     "…": np.zeros(2, dtype=np.float32),
 }
 TEXTS = Texts(VECTORS, (), "tiny", BANDS)
@@ -48,17 +54,17 @@ class TestCoherence:
         return COHERENCE.evaluate(subject, TraceContext(TEXTS, 0.3))
 
     def test_is_the_clamped_cosine(self) -> None:
-        found = self.ask(trace(Turn("question", "answer")))
+        found = self.ask(trace(Turn(ASKED, ANSWERED)))
         assert isinstance(found, Score)
         assert found.value == pytest.approx(0.6, abs=1e-7)
         assert found.metadata["coherence_gap"] == pytest.approx(0.4, abs=1e-7)
         assert found.metadata["calibrated"] == 1.0
-        away = self.ask(trace(Turn("question", "away")))
+        away = self.ask(trace(Turn(ASKED, AWAY)))
         assert isinstance(away, Score)
         assert away.value == 0.0
 
     def test_of_several_turns_is_the_mean(self) -> None:
-        found = self.ask(trace(Turn("question", "answer"), Turn("question", "away")))
+        found = self.ask(trace(Turn(ASKED, ANSWERED), Turn(ASKED, AWAY)))
         assert isinstance(found, Score)
         assert found.value == pytest.approx(0.3, abs=1e-7)
 
@@ -66,12 +72,12 @@ class TestCoherence:
         ("turn", "facts", "why"),
         [
             (Turn(None, None), {}, "no_content"),
-            (Turn("question", None), {}, "no_content"),
-            (Turn("question", ""), {}, "no_content"),
-            (Turn("question", "<|im_end|>"), {}, "no_content"),
-            (Turn("question", "…"), {}, "no_content"),
+            (Turn(ASKED, None), {}, "no_content"),
+            (Turn(ASKED, ""), {}, "no_content"),
+            (Turn(ASKED, "<|im_end|>"), {}, "no_content"),
+            (Turn(ASKED, "…"), {}, "no_content"),
             (Turn(None, "answer", media_only=True), {}, "no_content"),
-            (Turn("question", "answer"), {"trigger": Trigger.SPAN_LIMIT, "complete": False}, "incomplete_trace"),
+            (Turn(ASKED, ANSWERED), {"trigger": Trigger.SPAN_LIMIT, "complete": False}, "incomplete_trace"),
         ],
     )
     def test_without_evidence_there_is_no_score(self, turn: Turn, facts: dict[str, object], why: str) -> None:
@@ -82,9 +88,9 @@ class TestCoherence:
     @pytest.mark.parametrize(
         ("turn", "facts"),
         [
-            (Turn("question", None), {"ends_in_tool_call": True}),
-            (Turn("question", ""), {"error": "boom"}),
-            (Turn("question", None), {"error": "boom"}),
+            (Turn(ASKED, None), {"ends_in_tool_call": True}),
+            (Turn(ASKED, ""), {"error": "boom"}),
+            (Turn(ASKED, None), {"error": "boom"}),
         ],
     )
     def test_a_run_without_an_answer_is_none_of_its_business(self, turn: Turn, facts: dict[str, object]) -> None:
@@ -96,7 +102,7 @@ class TestCoherence:
         assert found.metadata["note"]
 
     def test_closed_by_idleness_without_a_root_is_scored(self) -> None:
-        assert isinstance(self.ask(trace(Turn("question", "answer"), trigger=Trigger.IDLE, complete=False)), Score)
+        assert isinstance(self.ask(trace(Turn(ASKED, ANSWERED), trigger=Trigger.IDLE, complete=False)), Score)
 
     def test_the_threshold_is_the_embedders_cut_or_the_sources(self) -> None:
         assert COHERENCE.threshold_for(BANDS) == 0.3
@@ -127,6 +133,22 @@ class TestLoopDetection:
         found = self.ask(trace(Turn("question", answer)), self.before("answer"))
         assert isinstance(found, Unscored)
         assert found.why == "no_content"
+
+    def test_what_has_neither_words_nor_known_signs_is_not_compared_and_not_taken_for_the_first(self) -> None:
+        texts = Texts({"👍": np.zeros(2, np.float32)}, (), "test", None)
+        found = LOOP.evaluate(trace(Turn("question", "👍")), TraceContext(texts, 0.5))
+        assert isinstance(found, Unscored)
+        assert (found.why, found.reason) == ("no_content", "the answer has no words or signs that can be compared")
+
+    def test_the_reason_says_what_was_found_in_words(self) -> None:
+        again = self.ask(trace(Turn("question", "answer")), self.before("answer", 6))
+        other = self.ask(trace(Turn("question", "answer")), self.before("question", 4))
+        assert isinstance(again, Score)
+        assert isinstance(other, Score)
+        assert again.reason.startswith("says again what the answer of trace 7 of the session said (cosine 1.00")
+        assert other.reason.startswith(
+            "does not repeat earlier answers; closest is the answer of trace 5 of the session"
+        )
 
     def test_a_run_that_failed_has_no_answer(self) -> None:
         assert self.ask(trace(Turn("question", None), error="boom"), self.before("answer")) is None

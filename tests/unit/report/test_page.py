@@ -148,6 +148,18 @@ def test_the_cure_fits_what_is_missing(fields: dict[str, object], told: str) -> 
     assert told in entry["cure"]
 
 
+def test_what_a_metric_reads_besides_question_and_answer_is_told_apart() -> None:
+    made, silent, nothing = _trace(1), _trace(2, answer="…"), Unscored(Why.NO_CONTENT, "results were not captured")
+    results = [
+        result(made, "grounding", nothing),
+        result(made, "coherence", nothing, kind="embedding"),
+        result(silent, "grounding", nothing),
+    ]
+    cures = {tuple(each["metrics"]): each["cure"] for each in report([made, silent], results).index["unscored"]}
+    assert "such as arguments and results of calls" in cures[("trace.grounding",)]
+    assert "holds no words" in cures[("trace.coherence", "trace.grounding")]
+
+
 @pytest.mark.parametrize("why", list(Why))
 def test_every_why_has_a_cure(why: Why) -> None:
     made = _trace(1)

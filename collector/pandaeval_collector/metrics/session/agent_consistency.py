@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from pandaeval_collector.metric import Metric, SessionContext, SessionView
-from pandaeval_collector.metrics.session._signals import coverage, session_signals, was_drawn
+from pandaeval_collector.metrics.session._signals import KINDS, coverage, session_signals, was_drawn
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.stats import agent_consistency, agent_reliability
 from pandaeval_collector.stats.bands import consistency_band, session_profile
@@ -72,4 +72,5 @@ METRIC = Metric(
     needs="session id; confidence (judged)",
     evaluate=_evaluate,
     unscored=(Why.INSUFFICIENT_EVIDENCE,),
+    signals=KINDS,
 )

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.metric import Metric, SessionContext, SessionView
-from pandaeval_collector.metrics.session._signals import coverage, is_judged, rests_on, session_signals
+from pandaeval_collector.metrics.session._signals import KINDS, coverage, is_judged, rests_on, session_signals
 from pandaeval_collector.result import TOLERANCE
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.stats import agent_reliability
@@ -105,4 +105,5 @@ METRIC = Metric(
     needs="session id; any of coherence, loop_detection, confidence, tool_correctness",
     evaluate=_evaluate,
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    signals=(*KINDS, "response", "grounding", "tool_loop"),
 )

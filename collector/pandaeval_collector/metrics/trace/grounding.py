@@ -9,10 +9,13 @@ identifier or amount that is not, or one such contradiction, fails whatever the 
 
 It does not judge whether a grounded value is the right one, nor anything that is said without such values. An agent
 with neither tools nor documents has nothing to be grounded in: no result. Where results or the conversation before were
-not captured, values that are not found there say nothing: they are not counted (`coverage` tells how many were).
+not captured, values that are not found there say nothing: they are not counted (`coverage` tells how many were). So it
+is with an identifier that a tool took and named in its result, where the spans hold no conversation before: it exists,
+and many frameworks keep what was said earlier to themselves.
 
 Held against runs of known outcome (`tests/bench/labelled.py`): of 38 instrumentations' captures of a run with a made-up
-sailing and price all failed, of 37 of a booking other than the one that the answer claims 36, of 49 of a good run none.
+sailing and price all failed, of 37 of a booking other than the one that the answer claims 36, of 49 of a good run and
+of 48 of a conversation none.
 Of 257 successful conversations of three tau sets none failed; AUROC there is 0.50 to 0.52: it finds made-up values, and
 few runs fail by them. Ours.
 """
@@ -76,7 +79,8 @@ def _label(found: Grounding) -> str:
 
 def _reason(found: Grounding) -> str:
     if not found.loose:
-        return f"{_many(found.total)} checked, all of them known or derived from what is known"
+        which = "all of them" if found.total > 1 else "which is"
+        return f"{_many(found.total)} checked, {which} known or derived from what is known"
     worst = found.loose[0]
     what = f"'{worst.claim.value.text}'" + (f" ({worst.claim.key})" if worst.claim.key else "")
     said = f"but {worst.instead}" if worst.instead else "stands in no result and was not said by the user"
@@ -92,7 +96,7 @@ METRIC = Metric(
     level="trace",
     name="grounding",
     kind="code",
-    version="1",
+    version="2",
     threshold=0.7,
     question="Do the specific values that the agent states stand in what it had?",
     needs="tools or documents, and an answer or calls with such values",

@@ -11,13 +11,12 @@ Source: PandaProbe, trace metrics, *Loop Detection*.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pandaeval_collector.embedding.plain import plain
 from pandaeval_collector.metric import EarlierOutput, Metric, TraceContext
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.stats import loop_detection
 from pandaeval_collector.stats.loops import DEFAULT_WINDOW as WINDOW
+from pandaeval_collector.stats.loops import OutputComparison
 from pandaeval_collector.stats.tokens import STOPWORDS_VERSION
 from pandaeval_collector.untrusted.silence import says_something
 from pandaeval_otel.model import Trace
@@ -43,10 +42,12 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     metadata: dict[str, object] = {"window_size": WINDOW, "max_hybrid": 0.0, "comparisons": []}
     if not says_something(trace.output):
         return Unscored(Why.NO_CONTENT, "the answer says nothing: there is nothing to compare")
+    text, texts = plain(trace.output), context.texts
+    if texts.lost is None and not texts.direction(text):
+        return Unscored(Why.NO_CONTENT, "the answer has no words or signs that can be compared")
     if not context.earlier:
-        return Assumed("there is no earlier answer in this session", metadata)
-    text = plain(trace.output)
-    here = context.texts.direction(text), context.texts.words(text)
+        return Assumed("no earlier answer of this agent in the session that this one could be compared with", metadata)
+    here = texts.direction(text), texts.words(text)
     found = loop_detection(here, context.earlier, window=WINDOW)
     metadata["max_hybrid"] = found.max_hybrid
     metadata["comparisons"] = [
@@ -60,26 +61,30 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         for comparison in found.comparisons
     ]
     worst = max(found.comparisons, key=lambda comparison: comparison.hybrid_score)
-    reason = (
-        f"closest earlier answer is that of trace {context.earlier[worst.index].index + 1} of the session: "
-        f"cosine {worst.cosine_similarity:.2f} × word overlap {worst.jaccard_similarity:.2f}"
-    )
-    if found.score < _UPDATE and (new := _new_values(here[1], context.earlier[-WINDOW:])):
+    if found.score < _UPDATE and (new := _new_values(here[1], context.earlier[worst.index])):
         metadata |= {"new_values": new, "session_signal": _UPDATE}
-    return Score(found.score, reason, metadata)
+    return Score(found.score, _reason(context, worst), metadata)
 
 
-def _new_values(words: frozenset[str], earlier: Sequence[EarlierOutput]) -> list[str]:
-    """What of an answer holds a digit and was in none of the earlier ones; a few of them."""
-    known = frozenset().union(*(output.tokens for output in earlier))
-    return sorted(word for word in words - known if any(sign.isdigit() for sign in word))[:_LISTED]
+def _reason(context: TraceContext, worst: OutputComparison) -> str:
+    """What was found in words; the numbers that it rests on in parentheses."""
+    which = f"the answer of trace {context.earlier[worst.index].index + 1} of the session"
+    numbers = f"cosine {worst.cosine_similarity:.2f} × word overlap {worst.jaccard_similarity:.2f}"
+    if 1.0 - worst.hybrid_score < context.threshold:
+        return f"says again what {which} said ({numbers})"
+    return f"does not repeat earlier answers; closest is {which} ({numbers})"
+
+
+def _new_values(words: frozenset[str], closest: EarlierOutput) -> list[str]:
+    """What of an answer holds a digit and was not in the earlier one that it is closest to; a few of them."""
+    return sorted(word for word in words - closest.tokens if any(sign.isdigit() for sign in word))[:_LISTED]
 
 
 METRIC = Metric(
     level="trace",
     name="loop_detection",
     kind="embedding",
-    version="2",
+    version="3",
     threshold=0.5,
     question="Does the agent say again what it said earlier in the session?",
     needs="answer text, session id",

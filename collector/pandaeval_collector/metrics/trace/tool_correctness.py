@@ -70,7 +70,7 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
     if trace.tool_calls:
         return None
     if not trace.tools:
-        return Assumed("no tool was called and none was there to be called", _metadata(trace, user_input(trace)))
+        return Assumed("no tool was called, and no definition of one was seen", _metadata(trace, user_input(trace)))
     if not answered(trace) and trace.error is None:
         return Unscored(Why.NO_CONTENT, "no tool was called, and no answer was captured that could do without")
     return None

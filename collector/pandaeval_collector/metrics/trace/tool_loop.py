@@ -6,6 +6,9 @@ the rules). A cycle of three rounds or more fails whatever the ratio. Of a code 
 it wrote counts. It does not judge whether the tools were the right ones, and polling, pagination, batches, retries with
 back-off and checks after a repair step are no loops.
 
+Where each model call is a trace of its own, the one that ends the run is looked at: its history holds all calls. A run
+that does not end is reported once, when it has wasted 8 calls.
+
 Ours; PandaProbe's loop detection looks across traces only.
 """
 
@@ -16,6 +19,7 @@ from typing import Any
 
 from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.rules.tool_loop import LoopCycle, ToolLoop, tool_loop
+from pandaeval_collector.rules.tool_loop_steps import running_away
 from pandaeval_collector.score import Finding, Score
 from pandaeval_otel.model import Trace
 
@@ -23,8 +27,8 @@ _MAX_CYCLES, _MAX_SPANS = 20, 100
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
-    found = tool_loop(trace)
-    if not found.calls and not found.cycles:
+    found = running_away(trace) if trace.is_step else tool_loop(trace)
+    if found is None or (not found.calls and not found.cycles):
         return None
     metadata = {
         "calls": found.calls,
@@ -55,7 +59,7 @@ def _described(cycle: LoopCycle) -> dict[str, Any]:
 
 def _reason(found: ToolLoop) -> str:
     if not found.cycles:
-        return f"{found.calls} tool call{'s' if found.calls > 1 else ''}, none repeated in vain"
+        return "1 tool call" if found.calls == 1 else f"{found.calls} tool calls, none repeated in vain"
     worst = max(found.cycles, key=lambda cycle: cycle.wasted_calls)
     what = " → ".join(worst.tools) or " ⇄ ".join(worst.agents)
     return f"{what} {worst.rounds} times over; {found.wasted_calls} of {found.calls} tool calls brought nothing new"
@@ -65,9 +69,10 @@ METRIC = Metric(
     level="trace",
     name="tool_loop",
     kind="code",
-    version="2",
+    version="3",
     threshold=0.5,
     question="Is the agent going round in circles inside one trace?",
     needs="tool calls",
     evaluate=_evaluate,
+    of_steps=True,
 )

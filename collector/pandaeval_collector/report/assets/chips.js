@@ -1,20 +1,22 @@
 // Scores as people see them: a mark, a number and a name, never a colour alone.
 
-const MARK = { fail: "✗", pass: "✓", assumed: "≈", unscored: "∅" };
+const MARK = { fail: "✗", pass: "✓", said: "·", assumed: "≈", unscored: "∅" };
 
 function standing(result) {
   if (result.outcome !== "scored") return result.outcome;
-  return result.success === false ? "fail" : "pass";
+  if (result.success === false) return "fail";
+  return result.says ? "said" : "pass"; // what few signals say is no praise
 }
 
 function value(result) {
   if (result.outcome === "unscored") return result.why.replaceAll("_", " ");
-  return result.outcome === "assumed" ? "assumed" : score(result.score);
+  if (result.outcome === "assumed") return "assumed";
+  return result.says ? (result.success === false ? `${score(result.score)} ${result.says}` : result.says) : score(result.score);
 }
 
 function chip(result, named) {
   const state = standing(result);
-  const label = result.label && !["pass", "fail", "assumed"].includes(result.label) ? ` ${result.label}` : "";
+  const label = result.label && !result.says && !["pass", "fail", "assumed"].includes(result.label) ? ` ${result.label.replaceAll("_", " ")}` : "";
   const text = `${metricName(result.metric)}: ${value(result)}${label} (${state})`;
   return el("span", { class: `chip ${state}`, title: result.reason ? `${text}: ${result.reason}` : text },
     el("span", { class: "mark", "aria-hidden": "true" }, MARK[state]),
@@ -24,7 +26,7 @@ function chip(result, named) {
 
 // What asks for attention first.
 function byUrgency(a, b) {
-  const order = { fail: 0, unscored: 1, pass: 2, assumed: 3 };
+  const order = { fail: 0, unscored: 1, said: 2, pass: 2, assumed: 3 };
   return order[standing(a)] - order[standing(b)];
 }
 

@@ -9,6 +9,7 @@ function overview() {
   return [
     el("h1", {}, headline(units)),
     el("p", { class: "lead" }, about()),
+    index.unasked ? el("p", { class: "lead unasked" }, index.unasked) : null,
     el("div", { class: "cards three" }, failures(), certainty(), unscored()),
     el("h2", {}, "Worst first"),
     list, more,
@@ -25,7 +26,7 @@ function headline(units) {
   const what = sessions && units.length === sessions ? "session" : sessions ? "session or single trace" : "trace";
   const plural = what === "session or single trace" ? "sessions and single traces" : `${what}s`;
   if (units.every((unit) => unitState(unit) === "none")) return "Nothing could be scored";
-  if (!bad) return `No failing score in ${many(units.length, what, plural)}`;
+  if (!bad) return `${index.judged ? "No failing score" : "No problem found"} in ${many(units.length, what, plural)}`;
   return `${number(bad)} of ${many(units.length, what, plural)} need${bad === 1 ? "s" : ""} a look`;
 }
 
@@ -38,6 +39,7 @@ function about() {
   const parts = [`${many(traces.length, "agent trace")}`, sessions.length && many(sessions.length, "session"), many(agents, "agent"), `${when} UTC`];
   return [parts.filter(Boolean).join(" · "),
     from.without_agents ? ` · ${many(from.without_agents, "trace")} without an agent left out` : "",
+    from.where ? el("span", { class: "where" }, ` · only ${from.where}: ${many(from.left_out, "agent trace")} left out`) : "",
     from.unreadable ? el("details", { class: "warning" }, el("summary", {}, `${many(from.unreadable, "part")} of the input could not be read`),
       el("ul", {}, from.problems.map((problem) => el("li", {}, problem)))) : ""];
 }
@@ -142,6 +144,17 @@ function exchange(trace) {
   return el("span", { class: "muted exchange" }, el("bdi", {}, quote(trace.in)), " → ", el("bdi", {}, quote(trace.out)));
 }
 
+// The session's score that is said in words.
+function inWords(unit) {
+  return unit.session.results.find((result) => result.says);
+}
+
+// What is said of a unit in which nothing failed: not what happened to have the lowest score.
+function calm(unit, lowest) {
+  const said = unit.session && inWords(unit);
+  return said ? said.spelled : `nothing failed (lowest: ${metricName(lowest.metric)})`;
+}
+
 // A session, or a trace that belongs to none, in the list.
 function unitRow(unit) {
   const worst = worstOf(unit);
@@ -151,7 +164,8 @@ function unitRow(unit) {
   const agents = [...new Set(unit.rows.map((row) => row.agent).filter(Boolean))];
   const told = worst && worst.row && worst.result.success === false && !(broken && broken.out === undefined);
   const said = broken && !told ? [el("b", {}, "run failed"), `: ${broken.error}`]
-    : worst ? [el("b", {}, metricName(worst.result.metric)), `: ${worst.result.reason || ""}`] : "nothing scored";
+    : state === "bad" && worst ? [el("b", {}, metricName(worst.result.metric)), `: ${worst.result.reason || ""}`]
+      : worst ? el("span", { class: "muted" }, calm(unit, worst.result)) : "nothing scored";
   const asked = broken && !told ? broken : worst && worst.row;
   return el("a", { class: `row unit ${state}`, href: unit.href },
     el("span", { class: "head" },
@@ -159,5 +173,5 @@ function unitRow(unit) {
       el("span", { class: "muted" }, agents.slice(0, 3).join(", "))),
     el("span", { class: "says" }, el("span", { class: "said" }, said), asked ? exchange(asked) : null),
     el("span", { class: "traces" }, strip(unit.rows), el("span", { class: "muted" }, many(unit.rows.length, "trace"))),
-    el("span", { class: "verdict" }, broken && !told ? crashed(broken) : worst ? chip(worst.result, false) : el("span", { class: "chip unscored" }, "no score")));
+    el("span", { class: "verdict" }, broken && !told ? crashed(broken) : state === "quiet" ? chip(inWords(unit), false) : worst ? chip(worst.result, false) : el("span", { class: "chip unscored" }, "no score")));
 }

@@ -7,6 +7,7 @@ function resultItem(result, full, onSpans) {
     el("div", { class: "head" }, chip(result, false), el("h3", {}, metricName(result.metric)),
       full.metadata && full.metadata.band ? el("span", { class: "tag" }, String(full.metadata.band).replaceAll("_", " ")) : null,
       full.older && full.older.length ? revised(full) : null, el("span", { class: "muted question" }, known.question)),
+    result.spelled ? el("p", { class: "reason" }, el("b", {}, result.spelled)) : null,
     full.reason ? el("p", { class: "reason", dir: "auto" }, full.reason) : null,
     comparisons(result, full),
     el("div", { class: "foot" },

@@ -29,7 +29,7 @@ function judge(unit, results) {
   const scored = results.filter((result) => result.signal !== undefined);
   const order = (a, b) => (a.success !== false) - (b.success !== false) || a.signal - b.signal;
   unit.worst = scored.sort(order)[0] || null;
-  unit.state = unit.failed.length || unit.error !== undefined ? "bad" : unit.worst ? "good" : "none";
+  unit.state = unit.failed.length || unit.error !== undefined ? "bad" : unit.worst ? (unit.worst.says ? "quiet" : "good") : "none";
 }
 
 async function details(trace) {
@@ -61,6 +61,7 @@ function unitOf([kind, at]) {
 
 function unitState(unit) {
   if (unit.rows.some((row) => row.state === "bad") || (unit.session && unit.session.state === "bad")) return "bad";
+  if (unit.session && unit.session.results.some((result) => result.says)) return "quiet";
   return unit.rows.some((row) => row.state === "good") ? "good" : "none";
 }
 

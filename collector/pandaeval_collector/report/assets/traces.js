@@ -1,16 +1,11 @@
 // All traces, filtered and sorted.
 
 const SORTS = {
-  worst: ["worst first", (a, b) => (a.state !== "bad") - (b.state !== "bad") || rank(a) - rank(b)],
+  worst: ["worst first", (a, b) => a.rank - b.rank],
   time: ["by time", (a, b) => a.at - b.at],
   slow: ["slowest first", (a, b) => b.us - a.us],
   tokens: ["most tokens first", (a, b) => sum(b.tokens) - sum(a.tokens)],
 };
-
-function rank(trace) {
-  if (trace.error !== undefined) return 0;
-  return trace.worst ? trace.worst.signal : 2;
-}
 
 function sum(values) {
   return values.reduce((a, b) => a + b, 0);

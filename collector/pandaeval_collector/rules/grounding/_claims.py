@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pandaeval_collector.rules._failures import failed
 from pandaeval_collector.rules._verbs import Nature, nature
 from pandaeval_collector.rules._volatile import ARGUMENT_KEYS
 from pandaeval_collector.rules.grounding._fold import fold, squeezed
 from pandaeval_collector.rules.grounding._scan import addresses, names, scan, without, without_code
-from pandaeval_collector.rules.grounding._sources import moment
+from pandaeval_collector.rules.grounding._sources import leaves, moment
 from pandaeval_collector.rules.grounding._value import AMOUNT, IDENTIFIER, NUMBER, Value
 from pandaeval_otel.model import ToolCall, Trace
 
@@ -37,13 +38,15 @@ _PLACEHOLDER = re.compile(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}")
 @dataclass(slots=True)
 class Claim:
     """A value that an answer (``key`` is ``""``) or the argument ``key`` of a call states, and by when it had to be
-    known (:func:`~._sources.moment`). ``around``: the text about it."""
+    known (:func:`~._sources.moment`). ``around``: the text about it. ``accepted``: a tool took the identifier and names
+    it in its result: it exists, so that somebody told the agent."""
 
     value: Value
     at: int
     span_id: str
     around: str
     key: str = ""
+    accepted: bool = False
 
 
 def answers(trace: Trace) -> list[tuple[str, int, str]]:
@@ -71,7 +74,14 @@ def in_calls(trace: Trace) -> Iterator[Claim]:
         for key, item in _arguments(call.arguments):
             for value in _of_argument(key, item):
                 if specific(value):
-                    yield Claim(value, moment(call.start_ns), call.span_id, f"{call.name}({key}={item})", key)
+                    around, accepted = f"{call.name}({key}={item})", _accepted(value, call)
+                    yield Claim(value, moment(call.start_ns), call.span_id, around, key, accepted)
+
+
+def _accepted(value: Value, call: ToolCall) -> bool:
+    if value.kind != IDENTIFIER or not call.has_result or failed(call):
+        return False
+    return any(value.key in squeezed(fold(text)) for text in leaves(call.result, []))
 
 
 def changing(trace: Trace) -> list[ToolCall]:

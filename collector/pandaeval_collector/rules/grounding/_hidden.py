@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from pandaeval_otel.model import Kind, Span, Trace
+from collections.abc import Sequence
+
+from pandaeval_otel.model import Kind, Message, Span, Trace
+from pandaeval_otel.normal.history import is_history
+from pandaeval_otel.normal.speech import is_user_turn
+
+BEFORE = "the conversation before was not captured"
 
 
 def hidden(trace: Trace) -> str | None:
@@ -17,10 +23,29 @@ def hidden(trace: Trace) -> str | None:
         return "messages were captured in part"
     if (trace.input is None and not trace.turns) or any(turn.user is None for turn in trace.turns):
         return "the user's words were not captured"
+    if trace.continues and not is_history(trace.continues) and not shows_history(trace):
+        return BEFORE
     goes_on = trace.session_id is not None or bool(trace.continues)
     if not goes_on or not models or _whole(models):
         return None
-    return "the conversation before was not captured"
+    return BEFORE
+
+
+def shows_history(trace: Trace) -> bool:
+    """Whether the spans hold a conversation before the last message of a user. Where they do, it is whole; where they
+    do not, there may have been one all the same: many frameworks keep it to themselves."""
+    if len(trace.turns) > 1:
+        return True
+    return any(_answered_before(span.input) for span in trace.spans if span.input and span.kind is not Kind.TOOL)
+
+
+def _answered_before(messages: Sequence[Message]) -> bool:
+    answered = False
+    for message in messages:
+        if answered and is_user_turn(message):
+            return True
+        answered = answered or message.role == "assistant"
+    return False
 
 
 def _whole(models: list[Span]) -> bool:

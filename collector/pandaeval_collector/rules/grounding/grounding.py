@@ -13,7 +13,7 @@ from pandaeval_collector.rules.grounding._derive import (
     from_own,
     from_times,
 )
-from pandaeval_collector.rules.grounding._hidden import hidden
+from pandaeval_collector.rules.grounding._hidden import BEFORE, hidden, shows_history
 from pandaeval_collector.rules.grounding._known import Known
 from pandaeval_collector.rules.grounding._sources import moment, sources
 from pandaeval_collector.rules.grounding._value import (
@@ -97,8 +97,11 @@ def grounding(trace: Trace) -> Grounding | None:
             _settle(found, settled, claim)
         else:
             pending.append(claim)
+    missing = found.hidden
+    unsure = any(claim.accepted for claim in pending) and not shows_history(trace)
     for claim in _still_loose(found, settled, pending, known):
-        if found.hidden is not None:
+        if missing is not None or (unsure and claim.accepted):
+            found.hidden = missing or BEFORE
             found.open += 1
         else:
             _count(found, claim.value.kind)

@@ -1,0 +1,63 @@
+"""The configured thresholds against a run: which are missed, and which could not be measured and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pandaeval_collector.cli._gates import Gate, gates
+
+if TYPE_CHECKING:
+    from pandaeval_collector.cli._summary import Summary
+    from pandaeval_collector.config import Config
+
+
+def checked(config: Config, summary: Summary) -> list[Gate]:
+    """What became of every threshold in ``metrics.thresholds``; defaults are none."""
+    from pandaeval_collector.settings import scoring
+
+    thresholds = scoring(config).thresholds
+    return gates(
+        thresholds,
+        config.gates.max_unscored,
+        summary.outcomes,
+        summary.values(),
+        lambda key: _silent(config, summary, key),
+    )
+
+
+def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:
+    """A sentence for each metric that was ``asked`` for by name and gave no result at all: why there is none."""
+    from pandaeval_collector.config import MetricNames
+    from pandaeval_collector.metric import registry
+
+    names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
+    given = {key for key, _, _ in summary.outcomes}
+    for key in (key for name in asked for key in names.select(name) if key not in given):
+        yield f"{key} has no result: {_silent(config, summary, key)[1].removeprefix('passes unmeasured: ')}"
+
+
+def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
+    """Whether a metric that gave no result at all passes, and why there is none."""
+    from pandaeval_collector.metric import registry
+    from pandaeval_collector.settings import scoring
+
+    metric, settings = registry(config.metrics.modules)[key], scoring(config)
+    if settings.enabled is not None and key not in settings.enabled:
+        return True, "not checked: it was not asked (--metrics, metrics.enabled)"
+    if metric.kind == "llm" and settings.judge is None:
+        return False, "cannot be checked: no judge is configured; name one with --model, or take the threshold out"
+    if not summary.agents_traces:
+        return True, "passes unmeasured: the input has no agent traces"
+    if (metric.level == "session" or metric.needs_session) and not summary.has_sessions:
+        return True, (
+            "passes unmeasured: no trace of the input has a session id; have the application set "
+            "gen_ai.conversation.id (or session.id) on its spans"
+        )
+    only = "; judge.only leaves traces out" if metric.kind == "llm" and _is_limited(config) else ""
+    return True, f"passes unmeasured: it applies to nothing in the input (it needs {metric.needs}){only}"
+
+
+def _is_limited(config: Config) -> bool:
+    only = config.judge.only
+    return bool(only.agents or only.services or only.attributes)

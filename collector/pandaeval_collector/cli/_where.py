@@ -1,0 +1,142 @@
+"""``--where``: which traces a command looks at, as ``agent=desk,status=error,time=2026-01-01..2026-01-31``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from pandaeval_collector.errors import UserError
+
+if TYPE_CHECKING:
+    from pandaeval_otel.model import Trace
+
+HELP = (
+    "Only traces like these are scored, judged and shown: agent=NAME,service=NAME,status=error|ok,time=FROM..TO. "
+    "Different keys must all hold; of a key that is given twice, one must. time is that of the start, RFC 3339 or a "
+    "day, UTC unless it says otherwise; either end may be left out."
+)
+_KEYS = ("agent", "service", "status", "time")
+_NEXT = re.compile(r",(?=\s*[a-z_]+\s*=)")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_EVER = (0, 1 << 63)
+_MOST_NAMES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The traces whose agent, service and status are among the given ones (empty: any) and that started in one of
+    ``times``: Unix nanoseconds, from the first up to, and without, the second. ``text``: as it was written."""
+
+    text: str
+    agents: frozenset[str] = frozenset()
+    services: frozenset[str] = frozenset()
+    statuses: frozenset[str] = frozenset()
+    times: tuple[tuple[int, int], ...] = ()
+
+    def __call__(self, trace: Trace) -> bool:
+        """Whether the trace is one of them. ``agent`` is the outermost one."""
+        pairs = ((self.agents, trace.agent), (self.services, trace.service), (self.statuses, trace.status))
+        if any(wanted and held not in wanted for wanted, held in pairs):
+            return False
+        return not self.times or any(first <= trace.start_ns < end for first, end in self.times)
+
+
+def parse_where(written: Iterable[str]) -> Where | None:
+    """Reads the option, each time that it was given; ``None`` if it was not. Raises ``UserError`` for what it does not
+    understand. A comma stands between conditions only where ``key=`` follows, so names may hold commas."""
+    found: dict[str, list[str]] = {}
+    texts = [text.strip() for text in written]
+    for condition in (part for text in texts for part in _NEXT.split(text)):
+        key, value = _condition(condition)
+        found.setdefault(key, []).append(value)
+    if not found:
+        return None
+    return Where(
+        ", ".join(texts),
+        frozenset(found.get("agent", ())),
+        frozenset(found.get("service", ())),
+        frozenset(map(_status, found.get("status", ()))),
+        tuple(map(_span, found.get("time", ()))),
+    )
+
+
+class Chooser:
+    """Chooses traces, and remembers what it saw, for what is to be said of it."""
+
+    def __init__(self, where: Where) -> None:
+        self.where = where
+        self.chosen = self.left_out = 0
+        self._agents: set[str] = set()
+        self._services: set[str] = set()
+
+    def __call__(self, trace: Trace) -> bool:
+        """Whether the trace is one of those that are wanted."""
+        for names, name in ((self._agents, trace.agent), (self._services, trace.service)):
+            if len(names) < _MOST_NAMES:
+                names.add(name)
+        fits = self.where(trace)
+        self.chosen, self.left_out = self.chosen + fits, self.left_out + (not fits)
+        return fits
+
+    def told(self) -> str:
+        """What was left out; where that is all, which names there are."""
+        lead = f"--where {self.where.text}: "
+        if self.chosen or not self.left_out:
+            return f"{lead}{self.left_out} of {self.chosen + self.left_out} agent traces were left out"
+        agents, services = (", ".join(sorted(names)[:10]) for names in (self._agents, self._services))
+        return f"{lead}no trace of the input is like that (agents: {agents}; services: {services})"
+
+
+def _condition(text: str) -> tuple[str, str]:
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not equals:
+        raise _wrong(text, f"write KEY=VALUE, where KEY is one of {', '.join(_KEYS)}")
+    if key not in _KEYS:
+        raise _wrong(text, f"there is no key {key!r}; {_meant(key)}")
+    if not value:
+        raise _wrong(text, "a value is missing")
+    return key, value
+
+
+def _meant(key: str) -> str:
+    from pandaeval_collector.config import closest
+
+    meant = closest(key, _KEYS)
+    return f"did you mean {meant}?" if meant else f"there are {', '.join(_KEYS)}"
+
+
+def _status(value: str) -> str:
+    if value not in ("error", "ok"):
+        raise _wrong(f"status={value}", "write error or ok")
+    return value
+
+
+def _span(value: str) -> tuple[int, int]:
+    first, dots, last = (part.strip() for part in value.partition(".."))
+    if not dots:
+        raise _wrong(
+            f"time={value}", "write FROM..TO, as in 2026-01-31T08:00..2026-01-31T12:00; either may be left out"
+        )
+    span = _moment(first, False) if first else _EVER[0], _moment(last, True) if last else _EVER[1]
+    if span[0] >= span[1]:
+        raise _wrong(f"time={value}", "FROM is not before TO")
+    return span
+
+
+def _moment(text: str, is_end: bool) -> int:
+    """Unix nanoseconds. A day without a time is its beginning, or as an end all of it."""
+    try:
+        moment = datetime.fromisoformat(text)
+        if is_end and _DAY.fullmatch(text):
+            moment += timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise _wrong(f"time: {text}", "is no time; write RFC 3339, as in 2026-01-31T08:00:00Z, or a day") from None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1_000_000) * 1000
+
+
+def _wrong(text: str, cure: str) -> UserError:
+    return UserError(f"--where {text}: {cure}")

@@ -1,0 +1,172 @@
+"""``--where``: the traces that are scored, judged and shown, and the sentences for what is written wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from pandaeval_collector.cli._where import Chooser, Where, parse_where
+from pandaeval_collector.errors import UserError
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.receivers.files import Request
+from pandaeval_collector.result import Result
+from support.embedder import WordEmbedder
+from support.judged import trace
+from support.made_traces import Composer
+
+from pandaeval_otel.model import Trace
+
+
+def _started(at: str) -> Trace:
+    made = trace(service="shop")
+    start = int(datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp()) * 10**9
+    return replace(made, spans=tuple(replace(span, start_ns=start, end_ns=start) for span in made.spans))
+
+
+RUN = replace(_started("2026-03-10T12:00:00"), agent="helper")
+
+
+def _parsed(*written: str) -> Where:
+    found = parse_where(written)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("written", "fits"),
+    [
+        (("agent=helper",), True),
+        (("agent=other",), False),
+        (("agent=other,agent=helper",), True),
+        (("agent=other", "agent=helper"), True),
+        (("agent=helper,service=shop",), True),
+        (("agent=helper, service=desk",), False),
+        (("status=ok",), True),
+        (("status=error",), False),
+        (("time=2026-03-10..2026-03-10",), True),
+        (("time=2026-03-09..2026-03-09",), False),
+        (("time=..2026-03-10",), True),
+        (("time=2026-03-11..",), False),
+        (("time=2026-03-10T12:00:00Z..2026-03-10T12:00:01Z",), True),
+        (("time=2026-03-10T11:00:00Z..2026-03-10T12:00:00Z",), False),
+        (("time=2026-03-10T13:00:00+01:00..2026-03-10T13:00:01+01:00",), True),
+        (("time=2026-03-01..2026-03-02,time=2026-03-10..",), True),
+    ],
+)
+def test_which_traces_fit(written: tuple[str, ...], fits: bool) -> None:
+    assert _parsed(*written)(RUN) is fits
+
+
+def test_names_may_hold_commas_and_equal_signs() -> None:
+    assert _parsed("agent=Desk, second floor")(replace(RUN, agent="Desk, second floor"))
+    assert _parsed("agent=a=b,status=ok")(replace(RUN, agent="a=b"))
+
+
+def test_a_run_that_failed_has_status_error() -> None:
+    assert _parsed("status=error")(replace(RUN, error="boom"))
+
+
+def test_without_the_option_there_is_nothing_to_check() -> None:
+    assert parse_where(()) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("agnet=helper", "there is no key 'agnet'; did you mean agent?"),
+        ("colour=red", "there are agent, service, status, time"),
+        ("helper", "write KEY=VALUE, where KEY is one of agent, service, status, time"),
+        ("agent=", "a value is missing"),
+        ("", "write KEY=VALUE"),
+        ("agent=helper,status=failed", "--where status=failed: write error or ok"),
+        ("time=2026-03-10", "write FROM..TO"),
+        ("time=yesterday..", "yesterday: is no time"),
+        ("time=..9999-12-31", "is no time"),
+        ("time=2026-03-11..2026-03-10", "FROM is not before TO"),
+    ],
+)
+def test_what_is_written_wrong_is_told_with_the_cure(written: str, says: str) -> None:
+    with pytest.raises(UserError) as error:
+        parse_where((written,))
+    assert says in str(error.value)
+    assert str(error.value).startswith("--where ")
+
+
+def test_where_nothing_fits_it_says_what_there_is() -> None:
+    chooser = Chooser(_parsed("agent=hepler"))
+    assert not chooser(RUN)
+    assert chooser.told() == (
+        "--where agent=hepler: no trace of the input is like that (agents: helper; services: shop)"
+    )
+    mixed = Chooser(_parsed("agent=helper"))
+    assert [mixed(RUN), mixed(replace(RUN, agent="other"))] == [True, False]
+    assert mixed.told() == "--where agent=helper: 1 of 2 agent traces were left out"
+
+
+# -- a run -----------------------------------------------------------------------------------------------------------
+
+
+def _results(where: Where | None) -> tuple[list[Result], FileRun]:
+    composer = Composer(11)
+    with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings()), where=where) as run:
+        for _ in range(60):
+            run.add(Request(False, composer.trace().request().SerializeToString()))
+        return list(run.results()), run
+
+
+def test_only_those_traces_are_scored_and_their_results_are_what_they_are_among_all() -> None:
+    everything, _ = _results(None)
+    services = {result.unit.service for result in everything}
+    assert len(services) > 1
+    for service in services:
+        some, run = _results(_parsed(f"service={service}"))
+        wanted = {result.id for result in everything if result.unit.service == service and result.unit.level == "trace"}
+        assert {result.id for result in some if result.unit.level == "trace"} == wanted
+        assert run.left_out == {result.unit.trace_id for result in everything if result.unit.level == "trace"} - {
+            result.unit.trace_id for result in some
+        }
+
+
+def test_a_session_is_scored_by_those_of_its_traces_that_fit() -> None:
+    everything, _ = _results(None)
+    of_session = {
+        r.unit.id: r.finding.metadata["total_traces_in_session"] for r in everything if r.unit.level == "session"
+    }
+    parted = 0
+    for service in {result.unit.service for result in everything}:
+        some, _ = _results(_parsed(f"service={service}"))
+        in_session: dict[str, set[str]] = {}
+        for result in some:
+            if result.unit.level == "trace" and result.unit.session_id:
+                in_session.setdefault(result.unit.session_id, set()).add(result.unit.trace_id)
+        found = {r.unit.id: r.finding.metadata["total_traces_in_session"] for r in some if r.unit.level == "session"}
+        assert found == {id_: len(traces) for id_, traces in in_session.items()}
+        parted += sum(count < of_session[id_] for id_, count in found.items())
+    assert parted, "no session had traces that fit and others that do not"
+
+
+def test_no_judge_is_asked_about_what_is_left_out() -> None:
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m")))
+    composer, told = Composer(11), []
+    with FileRun(evaluator, where=_parsed("service=shop")) as run:
+        for _ in range(20):
+            run.add(Request(False, composer.trace().request().SerializeToString()))
+        results = [*run.results(told.append)]
+    asked = {job.trace_id.hex() for decision in told for job in decision.changes.jobs}
+    assert asked
+    assert run.left_out
+    assert not run.left_out & (asked | {result.unit.trace_id for result in results})
+
+
+def test_what_is_left_out_counts_as_no_trace_without_an_agent() -> None:
+    composer, told = Composer(11), []
+    with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings()), where=_parsed("service=shop")) as run:
+        for _ in range(20):
+            run.add(Request(False, composer.trace().request().SerializeToString()))
+        for _ in run.results(told.append):
+            pass
+    assert sum(decision.not_genai for decision in told) == 0
+    assert sum(len(decision.traces) + decision.left_out for decision in told) == 20
+    assert 0 < sum(decision.left_out for decision in told) < 20
