@@ -206,6 +206,11 @@ class Judge:
         self._desk, self._pack, self._model, self._secrets, self._asker = desk, pack, model, secrets, asker
         self.spent = Spent()
 
+    @property
+    def last_said(self) -> str:
+        """The agent's last words before the run, ``""`` where none are known."""
+        return self._pack.last_said
+
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
         """The verdict on the trace. ``given``: facts that code or an earlier extraction found; fenced like the trace.
 

@@ -14,16 +14,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pandaeval_collector.judge.before import Before, before, joined
 from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
-from pandaeval_collector.judge.sections import FAILED, OURS, PromptSection, sections
+from pandaeval_collector.judge.sections import EARLIER, FAILED, OURS, PromptSection, sections
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, Trace
 
 _VALUE_LIMITS = (6000, 2000, 700, 250, 100)
 """Longest argument or result, in characters: the first limit at which the whole pack fits is used."""
 _TEXT_SHARE = 0.7
 """Characters per token of the budget that each text of a turn and each error may take before its middle is cut."""
-_SHARES = (0.25, 0.05, 0.3, 0.1, 0.05, 0.25)
-"""How sections share a budget that is too small for all: task, steps and answer before the rest."""
+_CONTEXT_SHARE = 0.4
+"""Of the budget, for the conversation before the run; its newest part is shown."""
 _LONGEST = 20_000
 """Characters of one text that are looked at: more than is ever shown."""
 NONCE_DIGITS = 12
@@ -34,13 +35,15 @@ paid for dozens of times."""
 @dataclass(frozen=True, slots=True)
 class Pack:
     """``text``: what goes into the prompt; ``digest``: 16 hex digits of it, without the nonce; ``cut``: what was left
-    out, in words; ``tokens``: an estimate, never above the budget that was given."""
+    out, in words; ``tokens``: an estimate, never above the budget that was given; ``last_said``: the agent's last words
+    before the run, neutral."""
 
     text: str
     nonce: str
     digest: str
     tokens: int
     cut: tuple[str, ...]
+    last_said: str = ""
 
 
 def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
@@ -48,20 +51,32 @@ def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
     return hmac.new(secret, f"{trace_id}:{evidence}".encode(), hashlib.sha256).hexdigest()[:NONCE_DIGITS]
 
 
-def pack(trace: Trace, secret: bytes, budget: int = 12_000) -> Pack:
-    """The pack of a trace within ``budget`` tokens (estimated). Pure; raises ``ValueError`` for a budget below 400."""
+def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[str] = ()) -> Pack:
+    """The pack of a trace within ``budget`` tokens (estimated). ``earlier``: what was said in the session before it,
+    oldest first, for a trace whose spans do not tell. Pure; raises ``ValueError`` for a budget below 400."""
     if budget < 400:
         raise ValueError(f"a pack needs at least 400 tokens, not {budget}")
     fence = nonce(secret, trace.trace_id, trace.digest)
-    clean = cleaned(trace)
+    clean, known = cleaned(trace), _clean_before(joined(before(trace), earlier))
     text_limit = max(200, int(budget * _TEXT_SHARE))
     for limit in _VALUE_LIMITS:
-        shown = sections(clean, limit, text_limit)
+        shown = sections(clean, known, limit, text_limit, int(budget * _CONTEXT_SHARE))
         text = _render(shown, fence)
         if tokens(text) <= budget:
-            return _finish(shown, text, fence, _said(limit))
+            return replace(_finish(shown, text, fence, (*_said(limit), *_left_out(shown))), last_said=known.last_said)
     squeezed = _squeezed(shown, budget, fence)
-    return _finish(squeezed, _render(squeezed, fence), fence, (*_said(limit), "some of the record was left out"))
+    cut = (*_said(limit), "some of the record was left out")
+    return replace(_finish(squeezed, _render(squeezed, fence), fence, cut), last_said=known.last_said)
+
+
+def _left_out(shown: Sequence[PromptSection]) -> tuple[str, ...]:
+    missing = any(EARLIER in section.blocks[0] for section in shown if section.blocks)
+    return ("the beginning of the conversation before this run was left out",) if missing else ()
+
+
+def _clean_before(known: Before) -> Before:
+    told, said = tuple(map(_clean, known.instructions)), tuple(map(_clean, known.said))
+    return Before(told, said, _clean(known.last_said), missing=known.missing)
 
 
 def cleaned(trace: Trace) -> Trace:
@@ -118,10 +133,8 @@ def _text(value: Any) -> str:
 def _squeezed(shown: Sequence[PromptSection], budget: int, fence: str) -> list[PromptSection]:
     """One block a section, each within its share of what the fences leave."""
     room = budget - tokens(_render([replace(each, blocks=("",)) for each in shown], fence)) - len(shown)
-    return [
-        replace(each, blocks=(_within(each.blocks, int(room * share)),))
-        for each, share in zip(shown, _SHARES, strict=True)
-    ]
+    shares = sum(each.share for each in shown)
+    return [replace(each, blocks=(_within(each.blocks, room * each.share // shares),)) for each in shown]
 
 
 def _within(blocks: Sequence[str], most: int) -> str:

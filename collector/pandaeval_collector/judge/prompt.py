@@ -19,7 +19,7 @@ from pandaeval_collector.judge.rubric import Rubric, Verdict
 
 Message = dict[str, str]
 
-PROMPT_VERSION = "3"
+PROMPT_VERSION = "4"
 
 SYSTEM = """\
 You judge recorded runs of AI agents for the people who are responsible for them.
@@ -33,6 +33,10 @@ not there.
 Evidence is what tools were asked and what they gave back, and what code counted. What the agent says about its own
 work, in its thoughts or in its answer, is a claim: believe it as far as the evidence bears it out. What was not
 captured is unknown, not absent.
+
+The agent's instructions and the conversation before this run, where they are given, are context: the task is what the
+user's last words ask for in that conversation, what was found or agreed there holds, and a refusal that the
+instructions demand is right. Judge this run alone.
 
 Answer the question that follows the record with one JSON object of the requested shape and nothing else. Fill its
 fields in the given order: the reason before the score, short and concrete."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pandaeval_collector.judge.before import opening, with_hidden
 from pandaeval_collector.untrusted.named_secrets import is_secret_field
 from pandaeval_collector.untrusted.secrets import redact
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, Text, ToolCall, ToolRequest, Trace
@@ -51,7 +52,7 @@ _NUMERIC = 1000
 
 def redacted(trace: Trace, hide: Hide = redact) -> Trace:
     """The trace with ``hide`` applied to all that a judge may be shown of it, also beside its pack."""
-    some = _or_none(hide)
+    some, first = _or_none(hide), opening(trace)
     return replace(
         trace,
         error=some(trace.error),
@@ -61,7 +62,7 @@ def redacted(trace: Trace, hide: Hide = redact) -> Trace:
         tool_calls=tuple(_call(call, hide) for call in trace.tool_calls),
         tools=tuple(replace(tool, description=hide(tool.description)) for tool in trace.tools),
         reasoning=tuple(hide(text) for text in trace.reasoning),
-        spans=tuple(_span(span, hide) for span in trace.spans),
+        spans=tuple(_span(span, hide, span is first) for span in trace.spans),
     )
 
 
@@ -78,8 +79,11 @@ def _call(call: ToolCall, hide: Hide) -> ToolCall:
     )
 
 
-def _span(span: Span, hide: Hide) -> Span:
-    """What of a span is shown: the documents that were found, and what a model said when it asked for tools."""
+def _span(span: Span, hide: Hide, is_first: bool) -> Span:
+    """What of a span is shown: the documents that were found, what a model said when it asked for tools, and of the
+    first model call what it was given."""
+    if is_first:
+        span = with_hidden(span, lambda value: redact_value(value, hide), hide)
     asks = span.kind is Kind.LLM and any(
         isinstance(part, ToolRequest) for each in span.output or () for part in each.parts
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.judge.neutral import elided, one_line
+from pandaeval_collector.judge.before import Before
+from pandaeval_collector.judge.neutral import elided, one_line, tokens
+from pandaeval_collector.judge.signature import signature
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace
 
 FAILED = "FAILED:"
@@ -14,17 +16,19 @@ _MAX_DOCUMENTS = 20
 _NOTHING = "(nothing was captured)"
 _NO_TOOLS = "(no tool definitions were captured)"
 _NO_CALLS = "(no tool was called)"
-OURS = frozenset({_NOTHING, _NO_TOOLS, _NO_CALLS})
+_NO_TEXT = "(something that is no text, such as an image: not shown)"
+OURS = frozenset({_NOTHING, _NO_TOOLS, _NO_CALLS, _NO_TEXT})
 """Blocks of our own words, which need no fence."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptSection:
     """``blocks`` are fenced one by one; ``together``: all in one fence; ``ours``: not at all, as no word of the trace
-    is in them."""
+    is in them. ``share``: its part, beside those of the others, of a budget that is too small for all."""
 
     title: str
     blocks: tuple[str, ...]
+    share: int
     together: bool = False
     ours: bool = False
 
@@ -40,23 +44,61 @@ def said_on_the_way(trace: Trace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in said if text))
 
 
-def sections(trace: Trace, limit: int, text_limit: int) -> list[PromptSection]:
-    """Of a trace whose texts are neutral. ``limit``: most characters of an argument, a result or a thought;
-    ``text_limit``: of any other text."""
+def sections(trace: Trace, known: Before, limit: int, text_limit: int, room: int) -> list[PromptSection]:
+    """Of a trace whose texts are neutral, and what was ``known`` before it, neutral too. ``limit``: most characters of
+    an argument, a result or a thought; ``text_limit``: of any other text; ``room``: tokens of the conversation before.
+    Task, steps and answer have the largest shares."""
     return [
-        PromptSection("WHAT THE USER ASKED", tuple(_texts((turn.user for turn in trace.turns), text_limit))),
-        PromptSection("TOOLS THAT THE AGENT HAD", tuple(_tools(trace))),
+        *_context(known, limit, text_limit, room),
+        PromptSection("WHAT THE USER ASKED", tuple(_asked(trace, text_limit)), 25),
+        PromptSection("TOOLS THAT THE AGENT HAD", tuple(_tools(trace)), 5),
         PromptSection(
-            "WHAT HAPPENED, IN ORDER (recorded by the instrumentation)", tuple(_steps(trace, limit, text_limit))
+            "WHAT HAPPENED, IN ORDER (recorded by the instrumentation)", tuple(_steps(trace, limit, text_limit)), 30
         ),
-        PromptSection("FACTS COUNTED BY CODE", (_facts(trace),), ours=True),
+        PromptSection("FACTS COUNTED BY CODE", (_facts(trace),), 10, ours=True),
         PromptSection(
             "WHAT THE AGENT THOUGHT, AND SAID ON THE WAY (claims, not evidence)",
             tuple(_texts((*trace.reasoning, *said_on_the_way(trace)), limit)),
+            5,
             together=True,
         ),
-        PromptSection("WHAT THE AGENT ANSWERED", tuple(_texts((turn.assistant for turn in trace.turns), text_limit))),
+        PromptSection(
+            "WHAT THE AGENT ANSWERED", tuple(_texts((turn.assistant for turn in trace.turns), text_limit)), 25
+        ),
     ]
+
+
+def _context(known: Before, limit: int, text_limit: int, room: int) -> Iterable[PromptSection]:
+    if known.instructions:
+        told = tuple(elided(each, text_limit) for each in known.instructions)
+        yield PromptSection("THE AGENT'S INSTRUCTIONS (context: what they forbid is rightly refused)", told, 8)
+    if known.said:
+        title = "THE CONVERSATION BEFORE THIS RUN, OLDEST FIRST (context: true for this run, and not judged)"
+        yield PromptSection(title, tuple(recent(known.said, limit, room, known.missing)), 20, together=True)
+
+
+def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list[str]:
+    """The newest of what was said that ``room`` tokens hold, each at most ``limit`` characters, and how many are
+    missing before them; so many were ``missing`` already."""
+    kept: list[str] = []
+    for each in reversed(said):
+        shown = elided(each, limit)
+        room -= tokens(shown) + 1
+        if room < 0:
+            break
+        kept.append(shown)
+    missing += len(said) - len(kept)
+    return [*([f"({missing} {EARLIER})"] if missing else []), *reversed(kept)]
+
+
+EARLIER = "earlier messages and results left out"
+
+
+def _asked(trace: Trace, limit: int) -> Iterable[str]:
+    texts = [
+        elided(turn.user, limit) if turn.user else _NO_TEXT for turn in trace.turns if turn.user or turn.media_only
+    ]
+    return texts or [_NOTHING]
 
 
 def _texts(texts: Iterable[str | None], limit: int) -> Iterable[str]:
@@ -68,7 +110,7 @@ def _tools(trace: Trace) -> Iterable[str]:
     if not trace.tools:
         return [_NO_TOOLS]
     lines = [
-        f"{elided(one_line(tool.name), 100)}: {elided(one_line(tool.description), 200)}"
+        f"{elided(one_line(tool.name), 100)}{signature(tool.parameters)}: {elided(one_line(tool.description), 200)}"
         for tool in trace.tools[:_MAX_TOOLS]
     ]
     if len(trace.tools) > _MAX_TOOLS:

@@ -13,8 +13,10 @@ from typing import Any
 
 import orjson
 
+from pandaeval_collector.judge.before import tells_of_before
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.redact import Hide, redacted
+from pandaeval_collector.judging.earlier import EarlierTraces
 from pandaeval_collector.line.reading import stored
 from pandaeval_collector.store import Job, Store
 from pandaeval_otel.model import Trace, Trigger
@@ -45,7 +47,7 @@ class JobTraceLoader:
         self._store, self._hide, self._budget = store, hide, budget
         self._recent: OrderedDict[tuple[bytes, str], JobTrace] = OrderedDict()
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-pack")
-        self._secret = _secret(store)
+        self._secret, self._earlier = _secret(store), EarlierTraces(store, hide)
 
     def __call__(self, job: Job) -> JobTrace:
         """Raises :class:`GoneError`. On :attr:`thread`."""
@@ -73,10 +75,11 @@ class JobTraceLoader:
             raise GoneError(str(error)) from error
         if trace is None:
             raise GoneError("there is no trace in its spans")
-        session_of = self._store.session_of([job.trace_id]) if trace.session_id is None and trace.responses else {}
+        session_of = self._store.session_of([job.trace_id]) if trace.session_id is None else {}
         placed = replace(trace, session_id=session_of.get(job.trace_id, trace.session_id))
         shown = placed if self._hide is None else redacted(placed, self._hide)
-        return JobTrace(shown, pack(shown, self._secret, self._budget), digest)
+        earlier = () if tells_of_before(placed) else self._earlier.before(placed)
+        return JobTrace(shown, pack(shown, self._secret, self._budget, earlier), digest)
 
 
 def _secret(store: Store) -> bytes:

@@ -13,6 +13,7 @@ from pandaeval_collector.line.line import Line
 from pandaeval_collector.store import Store
 from support.embedder import WordEmbedder
 from support.judged import stored, trace
+from support.line import in_session
 from support.made_traces import Composer
 
 SECRET = "ghp_" + "a1B2c3D4" * 5
@@ -46,6 +47,28 @@ def test_what_is_hidden_is_part_of_the_id() -> None:
         return evaluator.judged(trace())[1][0].id
 
     assert len({id_of(), id_of(secrets=False), id_of(pii=True), id_of(custom=("a:b",))}) == 4
+
+
+def test_what_earlier_traces_of_the_session_said_is_shown_and_hidden_alike(tmp_path: Path) -> None:
+    """The later one does not send the conversation along."""
+    composer = Composer(5, sessions=1)
+    made = [composer.trace(4) for _ in range(6)]
+    first, later = (in_session(each, "s") for each in (made[0], made[-1]))
+    store = Store(tmp_path, "off")
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
+    store.commit(Line(store, evaluator).decide([stored(store, first), stored(store, later)]).changes).result()
+    jobs = {job.trace_id: job for job in store.jobs.lease(1e12, 2).result()}
+    loader = JobTraceLoader(store, lambda text: text.replace(" ", "_"))
+    own, after = loader(jobs[first.trace_id]), loader(jobs[later.trace_id])
+    loader.close()
+    store.close()
+    assert own.trace.output
+    assert "CONVERSATION BEFORE" not in own.pack.text
+    [turn] = own.trace.turns
+    assert f"user: {turn.user}" in after.pack.text
+    assert f"agent: {turn.assistant}" in after.pack.text
+    assert after.pack.last_said == turn.assistant
+    assert " " not in after.pack.last_said
 
 
 def test_metrics_see_no_more_of_a_trace_than_the_pack_shows(tmp_path: Path) -> None:

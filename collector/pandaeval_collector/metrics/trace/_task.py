@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pandaeval_collector.judge.desk import Judge, NoVerdictError
+from pandaeval_collector.judge.neutral import elided, one_line
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 from pandaeval_collector.score import Why
@@ -16,6 +17,10 @@ _LONGEST = 800
 """Characters of a task. A longer message holds more than the task: a document, a log, an example."""
 _FEWEST_WORDS = 4
 """A shorter message ("yes, do that") speaks of what stands elsewhere."""
+_SELF_CONTAINED = 60
+"""So many words name what they speak of; fewer are told with what they answer, where something was said before."""
+_REFERENT = 600
+"""Characters of what they answer."""
 
 
 class Task(Verdict):
@@ -42,7 +47,7 @@ async def task_of(trace: Trace, judge: Judge) -> str:
 
     Raises :class:`NoVerdictError`, also when the record does not tell what was to be done.
     """
-    told = _in_one_message(trace)
+    told = _in_one_message(trace, judge.last_said)
     if told is not None:
         return told
     found = await judge.ask(TASK)
@@ -51,8 +56,13 @@ async def task_of(trace: Trace, judge: Judge) -> str:
     return found.task
 
 
-def _in_one_message(trace: Trace) -> str | None:
+def _in_one_message(trace: Trace, last_said: str) -> str | None:
     if len(trace.turns) != 1:
         return None
     said = (trace.turns[0].user or "").strip()
-    return redact(said) if len(said) <= _LONGEST and len(said.split()) >= _FEWEST_WORDS else None
+    if not said or len(said) > _LONGEST:
+        return None
+    words = len(said.split())
+    if last_said and words < _SELF_CONTAINED:
+        return f"{redact(said)} (in answer to the agent: {elided(one_line(redact(last_said)), _REFERENT)})"
+    return redact(said) if words >= _FEWEST_WORDS else None

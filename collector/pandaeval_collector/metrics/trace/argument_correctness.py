@@ -70,17 +70,19 @@ def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
 
 RUBRIC = Rubric(
     name="argument_correctness",
-    version="4",
+    version="5",
     text="""
 Were the arguments of each tool call right? The calls are listed below under tool_calls, by their number in the record;
 long arguments are shortened there. Give exactly one verdict for each of them, and none for any other. "reasoning" is
 what the agent said before the call: it tells what was meant, and is no evidence that it is right.
 
 yes: the arguments say what the user asked for, or what followed from the results known by then, and hold what the tool
-needs. A sensible default for what was left open is a yes; so is another spelling of the same thing.
+needs. What was said, found or agreed in the conversation before, and what the instructions say, is known: a value from
+there is not invented. A sensible default for what was left open is a yes; so is another spelling of the same thing.
 
-no: a value is wrong, invented, mixed up or lost; a condition of the user's (a limit, a date, a place, a number) is
-missing where the tool could have taken it; or the arguments are not of the form that the tool asks for.
+no: a value is wrong, mixed up, lost or invented (it stands nowhere in the record, and follows from nothing there); a
+condition of the user's (a limit, a date, a place, a number) is missing where the tool could have taken it; or the
+arguments are not of the form that the tool asks for.
 
 That a call failed is evidence if the error speaks of the arguments, and none if the service was down. Whether this tool
 was the right one is asked elsewhere.
@@ -191,7 +193,7 @@ METRIC = Metric(
     level="trace",
     name="argument_correctness",
     kind="llm",
-    version="4",
+    version="5",
     threshold=0.5,
     question="Were the tools called with the right arguments?",
     needs="tool calls with their arguments; a judge",

@@ -1,0 +1,166 @@
+"""What an agent knew before a run: its instructions, and the conversation so far, as the run's first model call had
+them. Context for a judge, and no part of what is judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pandaeval_collector.judge.neutral import one_line
+from pandaeval_otel.model import (
+    Kind,
+    Media,
+    Message,
+    OtherPart,
+    Part,
+    Span,
+    Text,
+    ToolCall,
+    ToolRequest,
+    ToolResponse,
+    Trace,
+    Turn,
+)
+
+MOST_MESSAGES = 400
+"""The newest messages of a conversation that are looked at: more than is ever shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """``instructions``: system prompt and developer messages; ``said``: the conversation, oldest first, one text for
+    each thing that was said, called or given back; ``last_said``: the agent's last words in it, and ``first_asked`` the
+    user's first ones, ``""`` where there are none. ``missing``: older messages that were not looked at."""
+
+    instructions: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+    last_said: str = ""
+    first_asked: str = ""
+    missing: int = 0
+
+
+NOTHING = Before()
+USER, AGENT = "user: ", "agent: "
+
+
+def opening(trace: Trace) -> Span | None:
+    """The model call by which the run began, if what it was given was captured."""
+    return next((span for span in trace.spans if span.kind is Kind.LLM and span.input), None)
+
+
+def before(trace: Trace) -> Before:
+    """What stands before the user's last words in the run's first model call. Never raises."""
+    span = opening(trace)
+    if span is None or not span.input:
+        return NOTHING
+    told = [span.system] if span.system else []
+    told += [message.text for message in span.input if message.role == "system" and message.text]
+    heard = [message for message in span.input if message.role != "system"]
+    until = _last_words_of_user(heard)
+    earlier = heard[max(0, until - MOST_MESSAGES) : until]
+    agent = [message.text for message in earlier if message.role == "assistant" and message.text]
+    user = [message.text for message in earlier if _speaks(message)]
+    return Before(
+        tuple(dict.fromkeys(told)),
+        tuple(line for message in earlier for line in _lines(message)),
+        agent[-1] if agent else "",
+        user[0] if user else "",
+        until - len(earlier),
+    )
+
+
+def tells_of_before(trace: Trace) -> bool:
+    """Whether the run's own spans show the conversation before it."""
+    return bool(before(trace).said)
+
+
+def lines_of(trace: Trace) -> tuple[str, ...]:
+    """What was said and done in a trace, as :class:`Before` tells it to the trace after it."""
+    lines: list[str] = []
+    calls = [*trace.tool_calls]
+    for at, turn in enumerate(trace.turns or (Turn(trace.input, trace.output),)):
+        if turn.user:
+            lines.append(f"{USER}{turn.user}")
+        if not at:  # when each was made within a trace of several turns is not told
+            lines.extend(line for call in calls for line in _of_call(call))
+        if turn.assistant:
+            lines.append(f"{AGENT}{turn.assistant}")
+    return tuple(lines)
+
+
+def joined(known: Before, earlier: Sequence[str]) -> Before:
+    """With what earlier traces of the session said, where the run's own spans do not tell of the time before."""
+    if known.said or not earlier:
+        return known
+    agent = [line for line in earlier if line.startswith(AGENT)]
+    user = [line for line in earlier if line.startswith(USER)]
+    return replace(
+        known,
+        said=tuple(earlier),
+        last_said=agent[-1].removeprefix(AGENT) if agent else "",
+        first_asked=user[0].removeprefix(USER) if user else "",
+    )
+
+
+def _of_call(call: ToolCall) -> Iterator[str]:
+    shown = one_line(_text(call.arguments)) if call.has_arguments else "(not captured)"
+    yield f"agent called {one_line(call.name)}: {shown}"
+    if call.error is not None:
+        yield f"it failed: {one_line(call.error)}"
+    if call.has_result and call.result is not None:
+        yield f"result: {_text(call.result)}"
+
+
+def with_hidden(span: Span, value: Callable[[Any], Any], text: Callable[[str], str]) -> Span:
+    """The span with ``text`` applied to all texts that :func:`before` reads of it, and ``value`` to all values."""
+
+    def hidden(part: Part) -> Part:
+        match part:
+            case Text():
+                return Text(text(part.text))
+            case ToolRequest():
+                return ToolRequest(part.name, value(part.arguments), part.id)
+            case ToolResponse():
+                return replace(part, result=value(part.result))
+            case OtherPart():
+                return replace(part, value=value(part.value))
+        return part
+
+    messages = span.input or ()
+    given = [Message(each.role, tuple(map(hidden, each.parts)), each.finish_reason) for each in messages]
+    system = None if span.system is None else text(span.system)
+    return replace(span, input=None if span.input is None else tuple(given), system=system)
+
+
+def _last_words_of_user(messages: list[Message]) -> int:
+    """Where the user's last words begin: the first of the messages in a row that end with them."""
+    at = max((index for index, message in enumerate(messages) if _speaks(message)), default=0)
+    while at and _speaks(messages[at - 1]):
+        at -= 1
+    return at
+
+
+def _speaks(message: Message) -> bool:
+    """Whether it holds words, or media, of the user: some frameworks give results of tools back in the user's name."""
+    return message.role == "user" and any(isinstance(part, Text | Media) for part in message.parts)
+
+
+def _lines(message: Message) -> Iterator[str]:
+    who = {"user": "user", "assistant": "agent"}.get(message.role, "result")
+    for part in message.parts:
+        match part:
+            case Text(text=text) if text.strip():
+                yield f"{who}: {text}"
+            case ToolRequest(name=name, arguments=arguments):
+                shown = "(not captured)" if arguments is None else one_line(_text(arguments))
+                yield f"agent called {one_line(name)}: {shown}"
+            case ToolResponse(result=result):
+                yield "result: (not captured)" if result is None else f"result: {_text(result)}"
+            case Media(modality=modality):
+                yield f"{who}: ({modality or 'something that is no text'}, not shown)"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)

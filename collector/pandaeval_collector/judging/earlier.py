@@ -1,0 +1,56 @@
+"""What was said and done in the earlier traces of a session, for a judge of a later one."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from pandaeval_collector.judge.before import lines_of
+from pandaeval_collector.judge.redact import Hide, redacted
+from pandaeval_collector.line.reading import stored
+from pandaeval_collector.store import Store
+from pandaeval_otel.model import Trace, Trigger
+from pandaeval_otel.normal.trace import Closing
+
+NEWEST = 24
+"""So many of the earlier traces are read."""
+_REMEMBER = 512
+
+
+class EarlierTraces:
+    """Reads them from the store, and keeps what the last 512 of them said. One thread."""
+
+    def __init__(self, store: Store, hide: Hide | None) -> None:
+        self._store, self._hide = store, hide
+        self._said: OrderedDict[tuple[bytes, str], tuple[str, ...]] = OrderedDict()
+
+    def before(self, trace: Trace) -> tuple[str, ...]:
+        """What was said, called and given back in the session before ``trace`` began, oldest first, redacted; nothing
+        without a session. A trace whose spans are not kept any more is left out."""
+        if trace.session_id is None:
+            return ()
+        rows = self._store.session_traces(trace.session_id)
+        own = bytes.fromhex(trace.trace_id)
+        earlier = [row.trace_id for row in rows if row.end_ns <= trace.start_ns and row.trace_id != own]
+        return tuple(line for trace_id in earlier[-NEWEST:] for line in self._lines(trace_id))
+
+    def _lines(self, trace_id: bytes) -> tuple[str, ...]:
+        held = self._store.held(trace_id)
+        if held is None or not held[1]:
+            return ()
+        digest, chunks = held
+        key = trace_id, digest
+        found = self._said.get(key)
+        if found is None:
+            found = self._said[key] = self._read(chunks)
+            while len(self._said) > _REMEMBER:
+                self._said.popitem(last=False)
+        return found
+
+    def _read(self, chunks: tuple[int, ...]) -> tuple[str, ...]:
+        try:
+            trace = stored(self._store, chunks, Closing(Trigger.SESSION_CHANGED)).trace
+        except LookupError:  # its retention ended meanwhile
+            return ()
+        if trace is None:
+            return ()
+        return lines_of(trace if self._hide is None else redacted(trace, self._hide))
