@@ -13,7 +13,7 @@ class Table:
     def __init__(self, rows: NDArray[np.int8], scales: NDArray[np.float32]) -> None:
         self._rows, self._scales = rows, scales
         self._places: dict[int, int] = {}
-        self.used = np.empty(rows.shape, np.float32)  # memory that was never written to takes none
+        self.used: NDArray[np.float32] = np.empty(rows.shape, np.float32)  # memory that was never written to takes none
 
     def place(self, number: int) -> int:
         """Where the row of piece ``number`` is in ``used``, put there when it is asked for the first time."""
