@@ -73,7 +73,9 @@ def _lacks(pair: Pair, context: TraceContext) -> str:
 
 
 def _counts(pair: Pair, cosine: float, context: TraceContext) -> bool:
-    if cosine >= context.threshold - _TOLERANCE:
+    """Whether a pair can be told. What is on topic by this embedder's own measure can, also below a stricter threshold
+    of the user's."""
+    if cosine >= min(context.threshold, _threshold(context.texts.bands)) - _TOLERANCE:
         return True
     return could_be_off(pair.asked, pair.answered, unlike=_is_sure(cosine, context))
 
