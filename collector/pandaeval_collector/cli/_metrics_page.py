@@ -60,8 +60,12 @@ scripted scenario each (captures; good: the happy one).
 - `response`, `grounding`, `tool_loop` find what they name, and rarely anything else: a run that they fail is worth a
   look; one that they pass may still be wrong.
 - On task success itself all of them are weak evidence, and so is a session's score without a judge: most runs that
-  fail do so by wrong decisions that are well-formed and well-founded.
-- `coherence` and `loop_detection` see topics and words, not outcomes.
+  fail do so by wrong decisions that are well-formed and well-founded. No score here tells success better than the
+  length of a conversation does, and among conversations of like length none is surely better than chance.
+- `coherence` and `loop_detection` see topics and words, not outcomes. In the captures' `multi_turn` a scripted model
+  gives one answer to every question: both are right to fail it.
+- The runs of bfcl end with the call that was asked for, and nobody answers it: `response` calls that `dangling_tool_call`.
+  Those of otel-captures are instrumentations' own tests, whose stand-in models say anything, numbers at random too.
 """
 
 
