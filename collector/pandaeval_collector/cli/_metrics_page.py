@@ -64,7 +64,8 @@ scripted scenario each (captures; good: the happy one).
   length of a conversation does, and among conversations of like length none is surely better than chance.
 - `coherence` and `loop_detection` see topics and words, not outcomes. In the captures' `multi_turn` a scripted model
   gives one answer to every question: both are right to fail it.
-- The runs of bfcl end with the call that was asked for, and nobody answers it: `response` calls that `dangling_tool_call`.
+- The runs of bfcl end with the call that was asked for, and nobody answers it: to `response` that is a
+  `dangling_tool_call`.
   Those of otel-captures are instrumentations' own tests, whose stand-in models say anything, numbers at random too.
 """
 
