@@ -84,7 +84,7 @@ class TestEveryDoor:
         tracing.shutdown()
         assert telemetry["traces", "acknowledged", ""] == 1
         assert telemetry.balance() == telemetry.of("spans", "dropped") == 0
-        found = wait_for_result(trace_id, "coherence", 60, endpoint=endpoint, **connection)
+        found = wait_for_result(trace_id, "response", 60, endpoint=endpoint, **connection)
         assert found["trace_id"] == trace_id
         credentials = _credentials(connection)
         with grpc.secure_channel(f"localhost:{collector.grpc_port}", credentials) as channel:

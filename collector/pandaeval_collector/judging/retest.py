@@ -44,6 +44,10 @@ class _Again(Judge):
         self._before, self._anew, self._name = before, anew, name
         self.spent = anew.spent
 
+    @property
+    def last_said(self) -> str:
+        return self._before.last_said
+
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
         return await (self._anew if rubric.name == self._name else self._before).ask(rubric, given)
 

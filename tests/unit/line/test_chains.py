@@ -237,8 +237,9 @@ class TestCosts:
     ) -> None:
         asked = watch(monkeypatch)
         composer = Composer(3)
+        named = [made for made in (composer.trace() for _ in range(12)) if made.session is not None]
         async with RunningLine(tmp_path) as line:
-            await say(line, *(composer.trace() for _ in range(5)), turn(1, ["chatcmpl-1"]), turn(2, ["msg_1"]))
+            await say(line, *named, turn(1, ["chatcmpl-1"]), turn(2, ["msg_1"]))
         assert asked == []
         assert rows(tmp_path, "SELECT count(*) FROM responses") == 0
         assert rows(tmp_path, "SELECT count(*) FROM members WHERE session = 0") == 0
