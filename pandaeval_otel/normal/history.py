@@ -55,11 +55,12 @@ def conversations(
     ``""`` for what was not captured, or could be anybody's.
 
     ``models``: its model calls in order of start; ``roots`` are read where there are none. ``whose``: service, agent
-    and user, by which equal conversations differ.
+    and user, by which equal conversations differ; and they do by the instrumentation that recorded them.
     """
     speakers = [span for span in models if span.input] or [span for span in roots if span.input]
     if not speakers:
         return (), ""
+    whose = (*whose, speakers[0].scope)
     before = next((told for span in speakers[:_CALLS] if (told := _exchanges(span.input or ())[:-1])), [])
     found: dict[str, None] = {}
     if all(turn.user is not None and turn.assistant for turn in turns):
