@@ -83,7 +83,7 @@ def _from_repr(text: str) -> Any:
 
 def _of_list(found: list[Any]) -> tuple[Any, bool] | None:
     """One message in a list, or blocks of text."""
-    if len(found) == 1 and type(found[0]) is dict and _ANSWERS & found[0].keys():
+    if len(found) == 1 and type(found[0]) is dict and not _ANSWERS.isdisjoint(found[0]):
         return _of_object(found[0])
     return (_text_of(found), False) if _is_text(found) else None
 
@@ -111,7 +111,11 @@ def _of_message(found: dict[str, Any]) -> tuple[Any, bool] | None:
     inner = found.get("kwargs") if "lc" in found or len(found) == 1 else None
     if inner is None and found.get("type") == "tool":
         inner = found.get("data")
-    if type(inner) is dict and "content" in inner and ("lc" in found or _ANSWERS & inner.keys() or "data" in found):
+    if (
+        type(inner) is dict
+        and "content" in inner
+        and ("lc" in found or not _ANSWERS.isdisjoint(inner) or "data" in found)
+    ):
         return inner["content"], inner.get("status") in _FAILED
     update = found.get("update")
     messages = update.get("messages") if type(update) is dict else None

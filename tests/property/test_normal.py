@@ -158,7 +158,7 @@ def graphs(draw: st.DrawFn) -> list[Span]:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(graphs(), st.randoms(use_true_random=False))
 def test_any_tree_makes_one_trace(spans: list[Span], random: Any) -> None:
     trace = trace_of(spans, "digest", Closing())
@@ -170,7 +170,7 @@ def test_any_tree_makes_one_trace(spans: list[Span], random: Any) -> None:
     assert trace.input == (trace.turns[0].user if trace.turns else None)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(graphs())
 def test_every_tool_span_that_is_a_call_stands_once(spans: list[Span]) -> None:
     trace = trace_of(spans, "digest", Closing())
@@ -223,7 +223,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(STEPS, TOLD)
 def test_calls_are_read_once_and_in_order_wherever_they_stand(steps: list[list[tuple[str, int]]], told: Told) -> None:
     trace = played(steps, told)
