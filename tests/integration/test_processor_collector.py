@@ -220,7 +220,13 @@ class TestResults:
             await asyncio.to_thread(tracing.shutdown)
 
 
-@pytest.mark.parametrize("point", ["before_decide:1", "after_decision_commit:1", "after_decide:2"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("before_decide:1", "after_decide:2")),
+        "after_decision_commit:1",
+    ],
+)
 def test_kill_9_forgets_no_word_of_the_application(point: str, tmp_path: Path, telemetry: Recording) -> None:
     """That a trace is complete and a session over: killed before the trace is decided, before the session is, and
     before the session's result is stored. No waiting would close them within this test."""

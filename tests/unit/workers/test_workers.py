@@ -68,7 +68,10 @@ async def compared(folder: Path, settings: EvaluatorSettings, play: Play) -> dic
 
 
 class TestTheSameAsWithout:
-    @pytest.mark.parametrize("settings", [EvaluatorSettings(), JUDGED], ids=["plain", "judged"])
+    @pytest.mark.parametrize(
+        "settings",
+        [pytest.param(EvaluatorSettings(), id="plain", marks=pytest.mark.slow), pytest.param(JUDGED, id="judged")],
+    )
     async def test_a_stream_with_late_spans_and_moves(self, tmp_path: Path, settings: EvaluatorSettings) -> None:
         traces = made(300)
         traces[::9] = [in_session(each, "elsewhere", each.spans[-1:]) for each in traces[::9]]
