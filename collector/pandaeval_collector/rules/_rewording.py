@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,13 +42,30 @@ class _Request:
 
 @dataclass(slots=True)
 class _Subject:
-    """What was asked for in several ways: under one signature, with all that was answered so far."""
+    """What was asked for in several ways: under one signature, with all that was answered so far. ``unread``: results
+    that nothing was compared with yet, as most never are."""
 
     signature: str
     turn: int
     requests: list[_Request]
+    unread: list[Any]
     known: set[str] = field(default_factory=set)
     empty: bool = True
+
+    def is_read(self) -> bool:
+        """Reads what is unread; false, then and for good, if there is too much to say what it says."""
+        for result in self.unread:
+            said = pieces(result)
+            if said is None:
+                return False
+            self.take(said)
+        self.unread = []
+        return True
+
+    def take(self, said: tuple[str, ...]) -> None:
+        """Another answer."""
+        self.known.update(said)
+        self.empty = self.empty and is_empty(said)
 
 
 def mark_rewordings(steps: Sequence[Step]) -> None:
@@ -75,34 +92,30 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, str], list[_Sub
     call = step.call
     if not (call.has_arguments and call.has_result) or failed(call) or not free_text(call.arguments):
         return
-    said = pieces(call.result)
-    if said is None:
-        return
-    request, empty = _request(call.arguments), is_empty(said)
+    request, said = _request(call.arguments), None
     found = subjects.setdefault((signature.rpartition("\0")[0], _fixed(call)), [])
     for subject in found:
-        if subject.turn != step.turn or not _alike(request, subject, empty and subject.empty):
+        if subject.turn != step.turn or not _alike(request, subject, _ALIKE) or not subject.is_read():
+            continue
+        said = pieces(call.result) if said is None else said
+        if said is None:
+            return
+        if subject.empty and is_empty(said) and not _alike(request, subject, _ALIKE_UNANSWERED):
             continue
         if unseen_share(said, subject.known) <= UNSEEN:
             step.stale = signature != subject.signature
             step.signature = subject.signature
         else:  # it went on from there: what follows is compared with all that is known now
             subject.signature = signature
-        _remember(subject, request, said, empty)
+        subject.take(said)
+        subject.requests.append(request)
+        if len(subject.requests) > _COMPARED:
+            del subject.requests[1]
         return
-    found.append(_Subject(signature, step.turn, [request], set(said), empty))
+    found.append(_Subject(signature, step.turn, [request], [call.result]))
 
 
-def _remember(subject: _Subject, request: _Request, said: Iterable[str], empty: bool) -> None:
-    subject.known.update(said)
-    subject.empty = subject.empty and empty
-    subject.requests.append(request)
-    if len(subject.requests) > _COMPARED:
-        del subject.requests[1]
-
-
-def _alike(request: _Request, subject: _Subject, unanswered: bool) -> bool:
-    least = _ALIKE_UNANSWERED if unanswered else _ALIKE
+def _alike(request: _Request, subject: _Subject, least: float) -> bool:
     for other in subject.requests:
         shorter = min(len(request.words), len(other.words))
         if not (request.names <= other.words and other.names <= request.words):
