@@ -7,6 +7,7 @@ counts as saying more than it does.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from pandaeval_collector.stats.tokens import content_tokens
 
@@ -78,14 +79,22 @@ _TALK_OF_AGENTS = re.compile(f"{_OF_BOTH}|{_OF_AGENTS}", re.IGNORECASE)
 
 def names_a_subject(message: str) -> bool:
     """Whether a user's message says by itself what it is about: "yes, do it", thanks, an id or a name do not."""
-    if len(message) > PLAINLY:
-        return True
+    return len(message) > PLAINLY or _names(message)
+
+
+@lru_cache(maxsize=1024)  # each is asked for twice: before texts are embedded, and after
+def _names(message: str) -> bool:
     return len(topic_words(asked(message))) >= (1 if message.endswith(_QUESTION_MARKS) else FEWEST)
 
 
 def says_a_subject(answer: str) -> bool:
     """Whether an answer says what it is about: "yes", "done" and a bare number do not."""
-    return len(answer) > PLAINLY or bool(topic_words(answer))
+    return len(answer) > PLAINLY or _says(answer)
+
+
+@lru_cache(maxsize=1024)
+def _says(answer: str) -> bool:
+    return bool(topic_words(answer))
 
 
 def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
