@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pandaeval_collector.embedding._english import English
 from pandaeval_collector.embedding._error import EmbedderError
 from pandaeval_collector.embedding._protocol import Bands, Embedder, Known
+from pandaeval_collector.embedding._table import Table
 from pandaeval_collector.embedding._unit import unit_rows
 from pandaeval_collector.embedding._wordpiece import WordPiece
 
@@ -27,25 +28,14 @@ BANDS = Bands(off=0.08, cut=0.22, on=0.26, sure=0.06)
 
 
 class _Model:
-    """Token rows as int8 with one float32 scale each; about 9 MB. ``used``: those that texts had so far, 1 KiB each, as
-    they are added up; the pieces of words are their places there."""
+    """What the file holds, about 9 MB; the pieces of words are their places in the table."""
 
     def __init__(self, path: Path) -> None:
         with np.load(path, allow_pickle=False) as archive:
             vocabulary = archive["vocabulary"].tobytes().decode("utf-8").split("\n")
-            self._rows: NDArray[np.int8] = archive["rows"]
-            self._scales: NDArray[np.float32] = archive["scales"]
-        self._places: dict[int, int] = {}
-        self.used = np.empty(self._rows.shape, np.float32)  # memory that was never written to takes none
+            self.table = Table(archive["rows"], archive["scales"])
         numbers = {piece: number for number, piece in enumerate(vocabulary)}
-        self.pieces, self.english = WordPiece(numbers, self._place), English(numbers)
-
-    def _place(self, number: int) -> int:
-        place = self._places.get(number)
-        if place is None:
-            place = self._places[number] = len(self._places)
-            np.multiply(self._rows[number].astype(np.float32), self._scales[number], out=self.used[place])
-        return place
+        self.pieces, self.english = WordPiece(numbers, self.table.place), English(numbers)
 
 
 class EmbeddedEmbedder:
@@ -63,11 +53,9 @@ class EmbeddedEmbedder:
         Text without letters or digits, or in a script that the model does not know, gives a row of zeros.
         """
         model = self._model
-        sums = np.empty((len(texts), model.used.shape[1]), np.float32)
+        sums = np.empty((len(texts), model.table.used.shape[1]), np.float32)
         for total, text in zip(sums, texts, strict=True):
-            rows = model.used.take(model.pieces.numbers(text[:LONGEST_TEXT]), axis=0)
-            # Adds whole rows one after the other, so the order of additions is that of the words.
-            np.add.reduce(rows, axis=0, out=total)
+            model.table.add(model.pieces.numbers(text[:LONGEST_TEXT]), total)
         return unit_rows(sums)
 
     def known(self, text: str) -> Known:
