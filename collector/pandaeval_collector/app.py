@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from starlette.routing import BaseRoute
+
+from pandaeval_collector.api import Lookouts
+from pandaeval_collector.api.work import Work
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.delivery.outlets import Outlets, instance_id
@@ -23,6 +27,7 @@ from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.judging import Agreement, Canaries, Retest, Runner, open_caller, read_canaries
 from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
+from pandaeval_collector.metric import registry
 from pandaeval_collector.pipeline.accounting import publish
 from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.pipeline.guard import Guard
@@ -114,7 +119,8 @@ class Collector:
         await self._start_pipeline(pipeline, store)
         await self._start_judge(store, line, scorer, pipeline)
         self._ready["pipeline"] = True
-        grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts)
+        shown = self._open_lookouts(store, scorer)
+        grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
 
@@ -221,6 +227,23 @@ class Collector:
             self.telemetry.gauge(
                 "pandaeval.judge.budget.spent", lambda: store.spending.spent(store.spending.today(time.time()))
             )
+
+    def _open_lookouts(self, store: Store, scorer: Evaluator) -> list[BaseRoute]:
+        """What people and programs look at scores by, on the HTTP listener."""
+        config = self._config
+        lookouts = Lookouts(
+            Path(config.store.path),
+            Work(
+                jobs=store.jobs.counts,
+                spent=lambda: store.spending.spent(store.spending.today(time.time())),
+                judge=config.judge.model,
+                daily_usd=config.judge.daily_usd,
+                metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),
+            ),
+            config.server.allowed_hosts if self._token is None else None,
+        )
+        self._parts.callback(lookouts.close)
+        return lookouts.routes
 
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
+
+from starlette.routing import BaseRoute
 
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.pipeline import Pipeline
@@ -38,11 +41,17 @@ class Doors:
             check_bind(address, self._tls, self._token, self._insecure_bind)
 
     async def open(
-        self, pipeline: Pipeline, watching: Watching, grpc: Address, http: Address, parts: AsyncExitStack
+        self,
+        pipeline: Pipeline,
+        watching: Watching,
+        grpc: Address,
+        http: Address,
+        parts: AsyncExitStack,
+        routes: Sequence[BaseRoute] = (),
     ) -> tuple[Address, Address]:
-        """Starts both listeners in front of ``pipeline`` and has ``parts`` stop them. Returns their addresses (gRPC,
-        HTTP) with real port numbers."""
-        http_server = self._http(pipeline, http)
+        """Starts both listeners in front of ``pipeline`` and has ``parts`` stop them. ``routes``: what HTTP answers
+        beside OTLP. Returns their addresses (gRPC, HTTP) with real port numbers."""
+        http_server = self._http(pipeline, http, routes)
         http_address = await http_server.start()
         parts.push_async_callback(http_server.stop)
         grpc_server = self._grpc(pipeline, watching, grpc)
@@ -72,13 +81,14 @@ class Doors:
             telemetry=self._telemetry,
         )
 
-    def _http(self, pipeline: Pipeline, address: Address) -> HttpServer:
+    def _http(self, pipeline: Pipeline, address: Address, routes: Sequence[BaseRoute]) -> HttpServer:
         app = otlp_http_app(
             pipeline,
             self._admission,
             max_request_bytes=self._max_bytes,
             max_request_items=self._max_items,
             token=self._token,
+            routes=routes,
             telemetry=self._telemetry,
         )
         return HttpServer(app, address, setting="server.http", tls=self._tls)

@@ -23,7 +23,7 @@ def spans(
     """Write what is stored of a trace as length-delimited OTLP, for inspect and evaluate."""
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.errors import UserError
-    from pandaeval_collector.store.chunk_reader import stored_spans
+    from pandaeval_collector.store.kept import stored_spans
 
     try:
         trace_id = bytes.fromhex(trace)
@@ -36,8 +36,8 @@ def spans(
         raise UserError(f"there is no store to be read in {folder} (store.path or PANDAEVAL_DATA): {error}") from error
     if not found:
         raise UserError(
-            f"no spans of {trace} in {folder}: those of a scored trace are kept for late.window, those of one that was "
-            "set aside for store.retention"
+            f"no spans of {trace} in {folder}: those of an agent's trace are kept for store.retention, as far as "
+            "store.keep_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
         )
     written = b"".join(len(data).to_bytes(4, "big") + data for data in found)
     if output is None:

@@ -41,6 +41,11 @@ class Server(Section):
     token_env: EnvName | None = Field(
         default=None, description="Name of the environment variable with the bearer token that senders must present."
     )
+    allowed_hosts: tuple[str, ...] = Field(
+        default=(),
+        description="Names under which the API may be asked without a token, beside localhost and IP addresses: "
+        "pages of others must not reach it under a name of theirs.",
+    )
     max_request_bytes: Size = Field(
         default=16 << 20, description="Largest request that is accepted, in bytes after decompression."
     )
@@ -107,6 +112,15 @@ class Store(Section):
     retention: Duration = Field(
         default=604800.0,
         description="How long results and the ids of scored traces are kept; less where max_bytes would not do.",
+    )
+    keep_content: bool = Field(
+        default=True,
+        description="Keep the spans of agents' traces, compressed, after late.window: to be looked at and to be scored "
+        "again. false: only results are kept.",
+    )
+    keep_bytes: Size = Field(
+        default=2 << 30,
+        description="Disk space that kept spans may take, at most a quarter of max_bytes; the oldest go first.",
     )
     on_shutdown: Literal["persist", "forward", "decide"] = Field(
         default="persist",

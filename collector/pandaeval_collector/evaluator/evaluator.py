@@ -59,6 +59,10 @@ class Evaluator:
         self._calibrated = {m.name: m for m in metrics if m.level == "trace" and m.calibrated is not None}
         self._only_failures = {m.name for m in metrics if m.level == "trace" and m.signals_failures_only}
 
+    def threshold(self, metric: Metric[Any, Any]) -> float:
+        """From which on a result of a metric passes."""
+        return self._preparation.of(metric).threshold
+
     def embed(self, traces: Iterable[Trace]) -> Texts:
         """The vectors of all texts that the enabled metrics want of these traces. If the embedder fails for a single
         trace, asking for a vector of its texts raises, so that only the results that need it are

@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from pandaeval_collector.judge.before import lines_of
 from pandaeval_collector.judge.redact import Hide, redacted
-from pandaeval_collector.line.reading import stored
+from pandaeval_collector.line.reading import rebuilt
 from pandaeval_collector.store import Store
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.trace import Closing
@@ -35,22 +35,18 @@ class EarlierTraces:
 
     def _lines(self, trace_id: bytes) -> tuple[str, ...]:
         held = self._store.held(trace_id)
-        if held is None or not held[1]:
+        if held is None:
             return ()
-        digest, chunks = held
-        key = trace_id, digest
+        key = trace_id, held[0]
         found = self._said.get(key)
         if found is None:
-            found = self._said[key] = self._read(chunks)
+            found = self._said[key] = self._read(trace_id)
             while len(self._said) > _REMEMBER:
                 self._said.popitem(last=False)
         return found
 
-    def _read(self, chunks: tuple[int, ...]) -> tuple[str, ...]:
-        try:
-            trace = stored(self._store, chunks, Closing(Trigger.SESSION_CHANGED)).trace
-        except LookupError:  # its retention ended meanwhile
-            return ()
-        if trace is None:
+    def _read(self, trace_id: bytes) -> tuple[str, ...]:
+        trace = rebuilt(self._store.contents(trace_id), Closing(Trigger.SESSION_CHANGED)).trace
+        if trace is None:  # its spans are not kept any more
             return ()
         return lines_of(trace if self._hide is None else redacted(trace, self._hide))

@@ -17,7 +17,7 @@ from pandaeval_collector.judge.before import tells_of_before
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.redact import Hide, redacted
 from pandaeval_collector.judging.earlier import EarlierTraces
-from pandaeval_collector.line.reading import stored
+from pandaeval_collector.line.reading import rebuilt
 from pandaeval_collector.store import Job, Store
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.trace import Closing
@@ -52,13 +52,13 @@ class JobTraceLoader:
     def __call__(self, job: Job) -> JobTrace:
         """Raises :class:`GoneError`. On :attr:`thread`."""
         held = self._store.held(job.trace_id)
-        if held is None or not held[1]:
-            raise GoneError("its spans are not kept any more")
-        digest, chunks = held
+        if held is None:
+            raise GoneError("it is not kept any more")
+        digest = held[0]
         key = job.trace_id, digest
         found = self._recent.get(key)
         if found is None:
-            found = self._recent[key] = self._load(job, chunks, digest)
+            found = self._recent[key] = self._load(job, digest)
             while len(self._recent) > _REMEMBER:
                 self._recent.popitem(last=False)
         return found
@@ -66,15 +66,12 @@ class JobTraceLoader:
     def close(self) -> None:
         self.thread.shutdown()
 
-    def _load(self, job: Job, chunks: tuple[int, ...], digest: str) -> JobTrace:
+    def _load(self, job: Job, digest: str) -> JobTrace:
         about: dict[str, Any] = orjson.loads(job.body)
         closing = Closing(Trigger(about["trigger"]), about["revision"], about["late_spans"])
-        try:
-            trace = stored(self._store, chunks, closing).trace
-        except LookupError as error:
-            raise GoneError(str(error)) from error
+        trace = rebuilt(self._store.contents(job.trace_id), closing).trace
         if trace is None:
-            raise GoneError("there is no trace in its spans")
+            raise GoneError("its spans are not kept any more")
         session_of = self._store.session_of([job.trace_id]) if trace.session_id is None else {}
         placed = replace(trace, session_id=session_of.get(job.trace_id, trace.session_id))
         shown = placed if self._hide is None else redacted(placed, self._hide)

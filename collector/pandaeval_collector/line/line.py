@@ -17,7 +17,7 @@ from pandaeval_collector.line.members import speak
 from pandaeval_collector.line.sessions import Sessions
 from pandaeval_collector.line.understanding import Run, Understanding, Understood
 from pandaeval_collector.result import Result
-from pandaeval_collector.score import Why
+from pandaeval_collector.score import Score, Why
 from pandaeval_collector.store import JobEnd, ResultRow, Store, TraceRow, WriteSet
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace, Trigger
@@ -88,6 +88,7 @@ class Line:
         with self._store.snapshot():
             decision.runs, places = self._sessions.place(decision.runs)
             changes.jobs = [job for run in decision.runs for job in run.jobs]
+            changes.listed = [run.listed for run in decision.runs if run.listed is not None]
             speak([run.member for run in decision.runs if run.member.facts.embedder is not None])
             results = [*self._sessions.file(decision.runs, places, changes)]
             for each, one in zip(due, understood, strict=True):
@@ -168,7 +169,16 @@ class Line:
                 counted.add(result.id)
             has_counted = result.id in counted or result.outcome == "scored"
             decision.changes.results.append(
-                ResultRow(numbered.id, result.unit.id, key, revision, numbered.to_json(), has_counted)
+                ResultRow(
+                    numbered.id,
+                    result.unit.id,
+                    key,
+                    revision,
+                    numbered.to_json(),
+                    has_counted,
+                    success=result.success,
+                    signal=_signal(result),
+                )
             )
         self._emitter.add(decision.results, counted, decision.changes)
 
@@ -178,3 +188,9 @@ def _row(due: DueTrace, understood: Understood) -> TraceRow:
     failed = understood.failed is not None
     digest, final = ("", True) if failed else (understood.digest, due.capped)
     return TraceRow(due.trace_id, due.revision, final, digest, due.known, due.chunks, due.size)
+
+
+def _signal(result: Result) -> float | None:
+    """What a scored result says to lists, 0..1: as sessions see it."""
+    finding = result.finding
+    return float(finding.metadata.get("calibrated", finding.value)) if isinstance(finding, Score) else None

@@ -15,12 +15,13 @@ import orjson
 
 from pandaeval_collector.evaluator import Evaluator, trace_unit
 from pandaeval_collector.line.hints import Lacking, lacking
+from pandaeval_collector.line.listing import listed
 from pandaeval_collector.line.members import Lost, Member, new_member
 from pandaeval_collector.line.reading import Chunks, Part, closing_of, parts_of, rebuilt
 from pandaeval_collector.metric import Texts
 from pandaeval_collector.result import Result, Unit
 from pandaeval_collector.runtime import failpoints
-from pandaeval_collector.store import JobRow
+from pandaeval_collector.store import JobRow, ListedRow
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.history import is_history
@@ -58,6 +59,7 @@ class Run:
     trace: Trace | None = None
     is_judged: bool = False
     suspicious: bool = False
+    listed: ListedRow | None = None
 
 
 def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
@@ -187,7 +189,13 @@ class Understanding:
     def _run(self, trace: Trace, is_judged: bool, texts: Texts) -> Run:
         results = self._evaluator.trace(trace, texts)
         run = Run(
-            trace_unit(trace), new_member(trace, texts), results, lacking(trace), lost=Lost.of(texts.lost), trace=trace
+            trace_unit(trace),
+            new_member(trace, texts),
+            results,
+            lacking(trace),
+            lost=Lost.of(texts.lost),
+            trace=trace,
+            listed=listed(trace),
         )
         if is_judged and not trace.is_step:
             self._ask(trace, run)

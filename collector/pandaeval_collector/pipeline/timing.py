@@ -16,6 +16,8 @@ class Timing:
     session_max_age: float = 86_400.0
     late_window: float = 600.0
     retention: float = 604_800.0
+    keep_bytes: int = 0
+    """What spans may take that are kept, compressed, after the late window."""
     upkeep: float = 30.0
     """Seconds between two rounds of forgetting."""
     judge_wait: float = 0.0

@@ -1,4 +1,5 @@
-"""Deletes old rows of a running collector: raw spans after the late window, everything else after the retention.
+"""Deletes old rows of a running collector: raw spans after the late window, everything else after the retention. The
+spans of agents' traces stay readable for longer, compressed.
 
 That may take a while (a day of results, when the retention is made shorter). Nothing waits for it: it runs beside the
 decisions, in short steps, and pauses after each step for as long as the step took, so that requests can be committed in
@@ -20,13 +21,18 @@ _log = logging.getLogger(__name__)
 
 _FORGET = 500
 """Rows of a kind that go in one step. Senders wait while it lasts: some 40 ms where pages are given back, too."""
+_KEEP = 100
+"""Traces that are compressed in one step."""
+_MOST_KEPT = 0.25
+"""The part of the disk budget that kept spans take at most, whatever ``keep_bytes`` says."""
 _CROWDED, _FULL = 0.7, 0.9
 """Parts of the disk budget between which the retention goes down to nothing but the late window."""
 
 
 class Upkeep:
     """Deletes old rows of one store and keeps it within its disk budget; times in seconds. ``keep``: traces whose spans
-    are still needed. One event loop."""
+    are still needed; ``keep_bytes``: how much the spans of older traces may take, 0: they are deleted. One event
+    loop."""
 
     def __init__(
         self,
@@ -35,8 +41,9 @@ class Upkeep:
         retention: float,
         telemetry: Telemetry,
         keep: Callable[[], Collection[bytes]],
+        keep_bytes: int = 0,
     ) -> None:
-        self._store, self._telemetry, self._keep = store, telemetry, keep
+        self._store, self._telemetry, self._keep, self._keep_bytes = store, telemetry, keep, keep_bytes
         self._late_window, self._retention = late_window, retention
         self._round: asyncio.Task[None] | None = None
         self._stopping = False
@@ -60,12 +67,29 @@ class Upkeep:
     async def run(self) -> None:
         """Runs one round. Rows that cannot be deleted just now are deleted in a later round."""
         try:
+            while self._keep_bytes and await self._compress() and not self._stopping:
+                pass
+            while await self._forget_kept() == _FORGET and not self._stopping:
+                pass
             while await self._forget() == _FORGET and not self._stopping:
                 pass
             await asyncio.to_thread(self._store.checkpoint)
         except Exception as error:  # noqa: BLE001 - the next round finds the same, and may get on
             _log.error("the store could not be tidied up (%s)", error, exc_info=not isinstance(error, sqlite3.Error))
             self._telemetry.add("pandaeval.store.errors", "upkeep")
+
+    async def _compress(self) -> int:
+        began = time.monotonic()
+        now = self._store.clock.calendar()
+        done = await asyncio.to_thread(self._store.keep, self._late_window, now, self._keep(), _KEEP)
+        if not self._stopping:
+            await asyncio.sleep(time.monotonic() - began)
+        return done
+
+    async def _forget_kept(self) -> int:
+        most = min(self._keep_bytes, int(_MOST_KEPT * self._store.max_bytes))
+        work = self._store.forget_kept(self._kept_for(), most, self._store.clock.calendar(), limit=_FORGET)
+        return await asyncio.wrap_future(work)
 
     async def _forget(self) -> int:
         began = time.monotonic()

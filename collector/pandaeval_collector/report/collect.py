@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+from pandaeval_collector.line.listing import shown_facts
 from pandaeval_collector.report.cures import no_content_cure
 from pandaeval_collector.report.detail import detail
 from pandaeval_collector.report.index import About, index, ranked
@@ -14,15 +15,12 @@ from pandaeval_collector.report.page import write_page
 from pandaeval_collector.report.results import ShownResult, shown
 from pandaeval_collector.report.rows import ReportSession, ReportTrace
 from pandaeval_collector.report.spool import Spool
-from pandaeval_collector.report.text import excerpt
 from pandaeval_collector.result import Result
-from pandaeval_collector.rules.plain_error import plain_error
 from pandaeval_otel.model import Trace
 
 MAX_DETAILED = 10_000
 """Of more traces than these, only the worst are shown span by span; scores and reasons are shown of all."""
 _ALL_TEXTS, _MOST_OF_ONE, _LEAST_OF_ONE = 40_000_000, 200_000, 3_000
-_EXCERPT = 160
 
 
 @dataclass(slots=True)
@@ -46,7 +44,7 @@ class Report:
         """Takes traces in, in their final form."""
         room = max(_LEAST_OF_ONE, min(_MOST_OF_ONE, _ALL_TEXTS // max(1, self.expected)))
         for trace in traces:
-            row = ReportTrace(_facts(trace), no_content_cure(trace), self._spool.put(detail(trace, room)))
+            row = ReportTrace(shown_facts(trace), no_content_cure(trace), self._spool.put(detail(trace, room)))
             for early in self._early.pop(trace.trace_id, ()):
                 row.add(early)
             self._rows[trace.trace_id] = row
@@ -84,26 +82,3 @@ class Report:
 
     def _session(self, session_id: str) -> ReportSession:
         return self._sessions.setdefault(session_id, ReportSession(session_id))
-
-
-def _facts(trace: Trace) -> dict[str, Any]:
-    """What lists show of a trace. ``at``: start, Unix milliseconds; ``us``: duration in microseconds."""
-    facts = {
-        "id": trace.trace_id,
-        "session": trace.session_id,
-        "agent": excerpt(trace.agent, 80),
-        "service": excerpt(trace.service, 80),
-        "user": excerpt(trace.user_id, 80),
-        "at": trace.start_ns // 1_000_000,
-        "us": max(0, trace.end_ns - trace.start_ns) // 1000,
-        "error": excerpt(trace.error and plain_error(trace.error), _EXCERPT),
-        "in": excerpt(trace.input, _EXCERPT),
-        "out": excerpt(trace.output, _EXCERPT),
-        "spans": len(trace.spans),
-        "llm": trace.llm_calls,
-        "tools": len(trace.tool_calls),
-        "tokens": [trace.usage.input, trace.usage.output],
-    }
-    if not trace.complete:
-        facts["incomplete"] = True
-    return {key: held for key, held in facts.items() if held is not None}

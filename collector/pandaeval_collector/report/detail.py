@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pandaeval_collector.report.inspection import in_order
-from pandaeval_collector.report.text import TextPool, clean, excerpt, written
+from pandaeval_collector.report.text import TextPool, written
+from pandaeval_collector.untrusted.excerpt import clean, excerpt
 from pandaeval_otel.model import (
     Captured,
     Kind,

@@ -12,9 +12,9 @@ from pandaeval_collector.report.cures import cure
 from pandaeval_collector.report.ranking import rank
 from pandaeval_collector.report.results import ShownResult
 from pandaeval_collector.report.rows import ReportSession, ReportTrace
-from pandaeval_collector.report.text import excerpt
 from pandaeval_collector.report.unasked import is_judged, unasked
 from pandaeval_collector.report.verdicts import INLINE, inline_signals, is_inline, spelled_out, verdict
+from pandaeval_collector.untrusted.excerpt import excerpt
 
 _MAX_REASONS = 3
 

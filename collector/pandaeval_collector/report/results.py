@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pandaeval_collector.report.text import clean, excerpt, pruned
+from pandaeval_collector.report.text import pruned
 from pandaeval_collector.result import Result
 from pandaeval_collector.score import Score
+from pandaeval_collector.untrusted.excerpt import clean, excerpt
 
 _SHORT_REASON, _LONG_REASON, _MAX_SPANS, _MAX_SIGNALS = 240, 4000, 200, 2000
 _SHOWN_ELSEWHERE = ("threshold", "success", "inclusion_probability", "per_trace_signals")

@@ -8,23 +8,14 @@ from typing import Any
 
 import orjson
 
-from pandaeval_collector.untrusted.printable import HIDING
+from pandaeval_collector.untrusted.excerpt import UNSAFE_CLASS, clean, excerpt
 
-# Control characters, characters that reorder or hide text (bidi marks, zero-width ones, tags), and lone surrogates,
-# which no file can hold. Line ends and tabs stay.
-_CLASS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{HIDING}]"
-_UNSAFE = re.compile(_CLASS)
-_UNSAFE_JSON = re.compile(rf"\\\\|\\(?:[bfr]|u00(?:[01][0-9a-f]|7f))|{_CLASS}")
+_UNSAFE_JSON = re.compile(rf"\\\\|\\(?:[bfr]|u00(?:[01][0-9a-f]|7f))|{UNSAFE_CLASS}")
 _DEEPEST = 6
 _LONGEST_LIST = 100
 
 Cut = str | dict[str, Any]
 """A text as the page gets it: whole, or ``{"h": its beginning, "t": its end, "n": characters of the whole}``."""
-
-
-def clean(text: str) -> str:
-    """``text`` with what is unsafe to show written out (``\\u202e``)."""
-    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)
 
 
 def clean_json(document: bytes) -> bytes:
@@ -45,14 +36,6 @@ def cut(text: str, room: int) -> Cut:
         return clean(text)
     tail = room // 3
     return {"h": clean(text[: room - tail]), "t": clean(text[len(text) - tail :]) if tail else "", "n": len(text)}
-
-
-def excerpt(text: str | None, room: int) -> str | None:
-    """The beginning of a text, on one line."""
-    if text is None:
-        return None
-    line = " ".join(text[: 2 * room].split())
-    return clean(line if len(line) <= room and len(text) <= 2 * room else f"{line[: room - 1]}…")
 
 
 def written(value: Any) -> str:

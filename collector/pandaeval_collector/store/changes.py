@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import orjson
 
-from pandaeval_collector.store import jobs, numbers, tally
+from pandaeval_collector.store import jobs, listed, numbers, tally
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.clock import Times
 from pandaeval_collector.store.outbox_batches import OutboxBatch
@@ -25,7 +25,7 @@ def apply(
     now = times.calendar
     known = numbers.of_traces(connection, perhaps_known)
     traces = _apply_traces(connection, changes.traces, known, now)
-    _apply_sessions(connection, changes, traces, now)
+    of_trace, of_session = _apply_sessions(connection, changes, traces, now)
     judged = _numbers(connection, [job.trace_id for job in changes.jobs], traces, now)
     redecided = {trace.trace_id for trace in changes.traces if trace.revision > 1}
     jobs.add(connection, changes.jobs, judged, redecided, times.running, traces.keys() - known.keys(), now)
@@ -33,7 +33,10 @@ def apply(
     insert(connection, "labels", changes.labels, verb="INSERT OR IGNORE")
     _put_out(connection, changes.outbox, times.running)
     tally.add(connection, changes.series, times.wall)
-    return _insert_results(connection, changes.results, traces, traces.keys() - known.keys(), now)
+    first_time = traces.keys() - known.keys()
+    results = _insert_results(connection, changes.results, traces, first_time, now)
+    listed.add(connection, changes.listed, of_trace, of_session, results, first_time)
+    return [row for row, _ in results]
 
 
 def _apply_traces(
@@ -61,7 +64,10 @@ def _decision(t: TraceRow, now: float) -> tuple[object, ...]:
     return t.revision, t.final, t.digest, pack_ids(t.known), orjson.dumps(list(t.chunks)), t.size, now
 
 
-def _apply_sessions(connection: sqlite3.Connection, changes: WriteSet, traces: Mapping[bytes, int], now: float) -> None:
+def _apply_sessions(
+    connection: sqlite3.Connection, changes: WriteSet, traces: Mapping[bytes, int], now: float
+) -> tuple[Mapping[bytes, int], dict[bytes, int]]:
+    """Returns the numbers of traces and those of the sessions that they are filed under, by trace id."""
     moved = numbers.of_traces(connection, changes.moved)
     connection.executemany("DELETE FROM members WHERE no = ?", [(number,) for number in moved.values()])
     # When an open session was touched is of no account: a page of the table is not written for it.
@@ -76,13 +82,14 @@ def _apply_sessions(connection: sqlite3.Connection, changes: WriteSet, traces: M
     rows = changes.session_traces
     of_trace = _numbers(connection, [row.trace_id for row in rows], traces, now)
     of_session = numbers.of_sessions(connection, {row.session_id for row in rows if row.session_id})
+    filed = {row.trace_id: of_session[row.session_id] if row.session_id else 0 for row in rows}
     insert(
         connection,
         "members",
         [
             (
                 of_trace[m.trace_id],
-                of_session[m.session_id] if m.session_id else 0,
+                filed[m.trace_id],
                 m.trace_id,
                 m.start_ns,
                 m.end_ns,
@@ -99,6 +106,8 @@ def _apply_sessions(connection: sqlite3.Connection, changes: WriteSet, traces: M
         [(no >> BLOCK_BITS, r.continued, r.digest, no) for r in changes.responses if (no := of_trace[r.trace_id])],
         verb="INSERT OR IGNORE",
     )
+    listed.move(connection, {of_trace[id_]: no for id_, no in filed.items() if id_ not in traces})
+    return of_trace, filed
 
 
 def _insert_results(
@@ -107,9 +116,9 @@ def _insert_results(
     traces: Mapping[bytes, int],
     first_time: Collection[bytes],
     now: float,
-) -> list[ResultRow]:
-    """Inserts the results that are new and returns them with their numbers. ``traces``: numbers of the traces that the
-    decision is about; the store has no results of ``first_time``."""
+) -> list[tuple[ResultRow, int]]:
+    """Inserts the results that are new and returns them, numbered, with the numbers of what they are about. ``traces``:
+    numbers of the traces that the decision is about; the store has no results of ``first_time``."""
     about = _about(connection, results, traces, now)
     fresh_units = {trace_id.hex() for trace_id in first_time}
     known = _known_results(connection, {no for row, no in about if row.unit not in fresh_units})
@@ -121,10 +130,13 @@ def _insert_results(
         row.seq = seq
     insert(
         connection,
-        "results (seq, id, unit, metric, about, revision, counted, created_at, body)",
-        [(r.seq, r.id, r.unit, r.metric, no, r.revision, r.counted, now, r.body) for r, no in fresh.values()],
+        "results (seq, id, unit, metric, about, revision, counted, created_at, body, success, signal)",
+        [
+            (r.seq, r.id, r.unit, r.metric, no, r.revision, r.counted, now, r.body, r.success, r.signal)
+            for r, no in fresh.values()
+        ],
     )
-    return [row for row, _ in fresh.values()]
+    return [*fresh.values()]
 
 
 def _about(

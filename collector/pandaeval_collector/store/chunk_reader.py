@@ -12,6 +12,9 @@ from pandaeval_collector.store.compression import unpack
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.damage import note_damage
 
+Part = tuple[bool, bytes]
+"""A request as it came: whether it holds logs, and its bytes."""
+
 
 def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
     """``(is_logs, data)`` by chunk id. Raises ``LookupError`` when one of the chunks was deleted, so that no caller
@@ -23,20 +26,6 @@ def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int
     if len(found) < len(set(ids)):
         raise LookupError(f"{len(set(ids)) - len(found)} of {len(set(ids))} chunks are gone")
     return found
-
-
-def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
-    """The requests that the data directory ``path`` holds of a trace, oldest first; also while a collector has it open.
-    Raises ``FileNotFoundError``."""
-    file = path / FILE_NAME
-    if not file.is_file():
-        raise FileNotFoundError(str(file))
-    reader = connect(file, "off", read_only=True)
-    try:
-        rows = reader.execute("SELECT packed, data FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,)).fetchall()
-    finally:
-        reader.close()
-    return [unpack(packed, data) for packed, data in rows]
 
 
 class ChunkReader:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import orjson
 
-from pandaeval_collector.store import jobs, spending, verdicts
+from pandaeval_collector.store import jobs, listed, spending, verdicts
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.responses import BLOCK_BITS
 
@@ -60,6 +60,7 @@ def forget(
     expired = [connection.execute(statement, (old, limit)).rowcount for statement in _EXPIRE]
     expired.append(_forget_responses(connection, limit))
     expired.append(_forget_results(connection, old, limit))
+    expired.append(listed.forget(connection, limit))
     jobs.forget(connection, old)
     verdicts.forget(connection, old)
     spending.forget(connection)

@@ -49,7 +49,7 @@ class TraceRow:
 
 @dataclass(slots=True)
 class ResultRow:
-    """A result as it is kept: ``body`` is its JSON object."""
+    """A result as it is kept: ``body`` is its JSON object. ``signal``: 0..1, what a scored one says to lists."""
 
     id: str
     unit: str
@@ -58,6 +58,23 @@ class ResultRow:
     body: bytes
     counted: bool = False
     seq: int = 0
+    success: bool | None = None
+    signal: float | None = None
+
+
+@dataclass(slots=True)
+class ListedRow:
+    """What lists show of a decided trace. ``at_ms``: start, Unix milliseconds; ``broken``: the run itself failed;
+    ``facts``: all that is shown, a JSON object."""
+
+    trace_id: bytes
+    at_ms: int
+    agent: str
+    service: str
+    environment: str
+    user: str
+    broken: bool
+    facts: bytes
 
 
 @dataclass(slots=True)
@@ -176,6 +193,7 @@ class WriteSet:
     labels: list[tuple[str, str]] = field(default_factory=list)
     jobs: list[JobRow] = field(default_factory=list)
     ended: list[JobEnd] = field(default_factory=list)
+    listed: list[ListedRow] = field(default_factory=list)
 
 
 def pack_ids(ids: frozenset[bytes]) -> bytes:

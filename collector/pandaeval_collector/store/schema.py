@@ -272,6 +272,32 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX jobs_by_trace ON jobs (trace, state);
     CREATE INDEX jobs_by_id ON jobs (no >> 12, id);
     """,
+    """
+    -- By which people find agents' traces (under their numbers) and sessions (theirs below zero, once they have results
+    -- of their own) again, worst first. `session`: number of the session, 0 for none; `at`: start, Unix milliseconds.
+    CREATE TABLE listed (
+        no INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        agent TEXT NOT NULL DEFAULT '',
+        service TEXT NOT NULL DEFAULT '',
+        environment TEXT NOT NULL DEFAULT '',
+        user TEXT NOT NULL DEFAULT '',
+        broken INTEGER NOT NULL DEFAULT 0,
+        badness REAL NOT NULL,
+        failures INTEGER NOT NULL,
+        facts BLOB NOT NULL DEFAULT x''
+    );
+    CREATE INDEX listed_by_badness ON listed (badness, no);
+    CREATE INDEX listed_by_session ON listed (session, badness, no) WHERE session > 0;
+    CREATE INDEX listed_by_time ON listed (at, no);
+    ALTER TABLE results ADD COLUMN success INTEGER;
+    ALTER TABLE results ADD COLUMN signal REAL;
+
+    -- The spans of agents' traces after the late window, each trace compressed as a whole.
+    CREATE TABLE kept (no INTEGER PRIMARY KEY, kept_at REAL NOT NULL, size INTEGER NOT NULL, data BLOB NOT NULL);
+    CREATE INDEX kept_sizes ON kept (size);
+    """,
 )
 
 

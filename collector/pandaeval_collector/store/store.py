@@ -20,13 +20,14 @@ from pandaeval_collector.store.decisions import DecisionTables
 from pandaeval_collector.store.directory import Directory
 from pandaeval_collector.store.forgetting import forget
 from pandaeval_collector.store.jobs import Jobs
+from pandaeval_collector.store.kept import KeptTables
 from pandaeval_collector.store.outgoing import OutboxTables
 from pandaeval_collector.store.sessions import SessionTables
 from pandaeval_collector.store.spending import Spending
 from pandaeval_collector.store.verdicts import Verdicts
 
 
-class Store(ChunkTables, DecisionTables, SessionTables, OutboxTables):
+class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables):
     """One data directory. ``durability``: ``full`` survives power cuts, ``normal`` process crashes (the last commits
     may be lost at a power cut), ``off`` nothing (for temporary stores)."""
 

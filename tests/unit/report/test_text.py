@@ -8,7 +8,8 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pandaeval_collector.report.text import TextPool, clean, clean_json, cut, excerpt, pruned, written
+from pandaeval_collector.report.text import TextPool, clean_json, cut, pruned, written
+from pandaeval_collector.untrusted.excerpt import clean, excerpt
 
 any_text = st.text(st.characters(codec=None, categories=None))
 any_value = st.recursive(

@@ -1,0 +1,90 @@
+"""Operations that list and show: traces, sessions, results."""
+
+from __future__ import annotations
+
+import re
+
+from fastapi import APIRouter, Request, Response
+
+from pandaeval_collector.api.cursors import cursor_of, position_of
+from pandaeval_collector.api.filters import CursorText, Filters, Limit
+from pandaeval_collector.api.problems import ProblemError
+from pandaeval_collector.api.reading import Reads
+from pandaeval_collector.api.rows import session_fields, session_row, trace_fields, trace_row
+from pandaeval_collector.api.shapes import (
+    Order,
+    Results,
+    SessionDetail,
+    Sessions,
+    TraceDetail,
+    Traces,
+)
+from pandaeval_collector.api.understood import understood
+
+_TRACE_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def lists(reads: Reads) -> APIRouter:
+    """The operations."""
+    router = APIRouter()
+    finder = reads.finder
+
+    @router.get("/traces", response_model=Traces, summary="Agents' traces, worst or newest first")
+    async def traces(
+        request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 50, order: Order = "worst"
+    ) -> Response:
+        after = position_of(cursor)
+
+        def read() -> Traces:
+            page = finder.traces(wanted, worst_first=order == "worst", after=after, limit=limit)
+            return Traces(items=[trace_row(row) for row in page.rows], next=cursor_of(page.next))
+
+        return await reads.answer(request, read)
+
+    @router.get("/traces/{trace_id}", response_model=TraceDetail, summary="A trace with all that was understood")
+    async def trace(request: Request, trace_id: str) -> Response:
+        if not _TRACE_ID.fullmatch(trace_id):
+            raise ProblemError(400, "the id of a trace has 32 hex digits, in lower case")
+        id_ = bytes.fromhex(trace_id)
+
+        def read() -> TraceDetail:
+            row = finder.trace(id_)
+            if row is None:
+                raise ProblemError(404, "no scored trace of an agent has this id; it may still be open, or too old")
+            told, detail = understood(finder.contents(id_))
+            return TraceDetail(**trace_fields(row), understood=told, detail=detail)
+
+        return await reads.answer(request, read)
+
+    @router.get("/sessions", response_model=Sessions, summary="Sessions and traces without one, worst first")
+    async def sessions(request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 50) -> Response:
+        after = position_of(cursor)
+
+        def read() -> Sessions:
+            page = finder.sessions(wanted, after=after, limit=limit)
+            return Sessions(items=[session_row(row) for row in page.rows], next=cursor_of(page.next))
+
+        return await reads.answer(request, read)
+
+    @router.get("/sessions/{session_id:path}", response_model=SessionDetail, summary="A session with its traces")
+    async def session(request: Request, session_id: str) -> Response:
+        def read() -> SessionDetail:
+            found = finder.session(session_id)
+            if found is None:
+                raise ProblemError(404, "no session with a scored trace has this id")
+            row, members = found
+            return SessionDetail(**session_fields(row), members=[trace_row(each) for each in members])
+
+        return await reads.answer(request, read)
+
+    @router.get("/results", response_model=Results, summary="Results, newest first, with all revisions")
+    async def results(request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 100) -> Response:
+        after = position_of(cursor)
+
+        def read() -> Results:
+            page = finder.results(wanted, before=None if after is None else after[1], limit=limit)
+            return Results(items=list(page.rows), next=cursor_of(page.next))
+
+        return await reads.answer(request, read)
+
+    return router

@@ -1,0 +1,132 @@
+"""What the API answers, as pydantic models: its OpenAPI document is made of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+Milliseconds = Annotated[int, Field(description="Unix time in milliseconds.")]
+Result = Annotated[
+    dict[str, Any],
+    Field(description="A result as `pandaeval evaluate --format json` writes it: id, metric, score, reason, …"),
+]
+Cursor = Annotated[str | None, Field(description="Give it back as `cursor` for the next page; null after the last.")]
+
+
+class TraceRow(BaseModel):
+    """A trace in a list. ``failed``: a result failed, or the run itself did; ``worst``: its lowest signal, 0..1, null
+    where nothing is scored; ``results``: the newest of each metric."""
+
+    trace_id: str
+    session_id: str | None
+    agent: str
+    service: str
+    environment: str | None = None
+    user: str | None = None
+    started_at: Milliseconds
+    duration_us: int
+    error: str | None
+    input: str | None
+    output: str | None
+    spans: int
+    llm_calls: int
+    tool_calls: int
+    complete: bool
+    failed: bool
+    failures: int
+    worst: float | None
+    results: list[Result]
+
+
+class SessionRow(BaseModel):
+    """A session in a list, or a trace that belongs to none (``session_id`` is null then). ``worst``: the trace that is
+    worst in it; ``results``: the session's own."""
+
+    session_id: str | None
+    traces: int
+    failed_traces: int
+    first_at: Milliseconds
+    last_at: Milliseconds
+    failed: bool
+    worst: TraceRow | None
+    results: list[Result]
+
+
+class Traces(BaseModel):
+    """A page of traces."""
+
+    items: list[TraceRow]
+    next: Cursor
+
+
+class Sessions(BaseModel):
+    """A page of sessions."""
+
+    items: list[SessionRow]
+    next: Cursor
+
+
+class Results(BaseModel):
+    """A page of results, newest first."""
+
+    items: list[Result]
+    next: Cursor
+
+
+class SessionDetail(SessionRow):
+    """A session with its traces by start, at most 2,000."""
+
+    members: list[TraceRow]
+
+
+class TraceDetail(TraceRow):
+    """A trace with everything that was understood. ``understood``: what `pandaeval inspect` tells of it, ``detail``:
+    rows of its waterfall with positions in ``texts``; both null where its spans are not kept any more."""
+
+    understood: dict[str, Any] | None
+    detail: dict[str, Any] | None
+
+
+class Rate(BaseModel):
+    """Results of one metric about one agent, since the store began. ``passed`` and ``failed``: of those with a
+    threshold; ``unscored``: by reason."""
+
+    metric: str
+    level: str
+    agent: str
+    service: str
+    environment: str
+    scored: int
+    assumed: int
+    passed: int
+    failed: int
+    unscored: dict[str, int]
+
+
+class Overview(BaseModel):
+    """Rates by metric and agent, names to choose from, and what is under way."""
+
+    rates: list[Rate]
+    agents: list[str]
+    services: list[str]
+    environments: list[str]
+    judge: str | None
+    jobs: dict[str, int]
+    spent_usd: float
+    daily_usd: float | None
+
+
+class Metric(BaseModel):
+    """A metric that this collector knows. ``threshold``: from which on a result passes."""
+
+    key: str
+    name: str
+    level: str
+    kind: str
+    question: str
+    needs: str
+    threshold: float
+
+
+Order = Literal["worst", "newest"]

@@ -1,0 +1,21 @@
+"""What a running collector tells the API of its own work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pandaeval_collector.metric import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """``jobs``: judge jobs by state; ``spent``: US dollars of today, ``daily_usd``: the most of them; ``judge``: the
+    model that is asked; ``metrics``: all that there are, each with its threshold."""
+
+    jobs: Callable[[], dict[str, int]]
+    spent: Callable[[], float]
+    judge: str | None = None
+    daily_usd: float | None = None
+    metrics: Sequence[tuple[Metric[Any, Any], float]] = ()

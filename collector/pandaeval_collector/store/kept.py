@@ -1,0 +1,169 @@
+"""The table of what stays readable after the late window: the spans of agents' traces, each compressed as a whole.
+
+Bytes of a trace: for each of its requests a flag (1: logs), the length as four bytes, and the request; all of it
+compressed."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import struct
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import zstandard
+
+from pandaeval_collector.store import numbers
+from pandaeval_collector.store.chunk_reader import Part, chunk_contents
+from pandaeval_collector.store.commits import keep_newest
+from pandaeval_collector.store.compression import unpack
+from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_collector.store.table_group import TableGroup
+
+_log = logging.getLogger(__name__)
+
+_HEAD = struct.Struct("<BI")
+_LEVEL = 3
+"""Spans of one trace are alike: at this level they take an eighth of their size, at twice the time of the fastest."""
+_READ_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    no: int
+    chunks: bytes
+    ids: tuple[int, ...]
+
+
+class KeptTables(TableGroup):
+    """Contents of decided traces."""
+
+    def contents(self, trace_id: bytes) -> list[Part]:
+        """What is stored of a decided trace, oldest first: empty where nothing is any more. Raises
+        ``zstandard.ZstdError`` where it is damaged."""
+        reader = self._reader()
+        no = numbers.of_traces(reader, [trace_id]).get(trace_id)
+        return [] if no is None else contents(reader, no)
+
+    def keep(self, late_window_s: float, now: float, wanted: Collection[bytes] = (), limit: int = 200) -> int:
+        """Compresses the contents of up to ``limit`` listed traces that were decided more than ``late_window_s``
+        seconds before ``now`` (of the store's calendar), and deletes them where they were; ``wanted`` and what has
+        judge jobs waits. Returns how many. Blocks; not on the writer's thread."""
+        due = self._due(now - late_window_s, wanted, limit)
+        packed: list[tuple[_Due, bytes]] = []
+        for each in due:
+            try:
+                packed.append((each, _packed(chunk_contents(self._reader(), each.ids))))
+            except (LookupError, zstandard.ZstdError) as error:  # what is damaged is deleted like all else that is old
+                _log.warning("the spans of a trace cannot be kept (%s)", error)
+        if packed:
+            self._writer.submit(lambda connection: _move(connection, packed, now)).result()
+        return len(packed)
+
+    def forget_kept(self, retention_s: float, max_bytes: int, now: float, limit: int = 500) -> Future[int]:
+        """Deletes kept contents older than ``retention_s`` seconds at ``now``, and the oldest ones while all together
+        take more than ``max_bytes``; at most ``limit``. The future holds how many."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            (held,) = connection.execute("SELECT total(size) FROM kept").fetchone()
+            oldest = connection.execute("SELECT no, kept_at, size FROM kept ORDER BY no LIMIT ?", (limit,))
+            old = []
+            for no, kept_at, size in oldest.fetchall():
+                if kept_at >= now - retention_s and held <= max_bytes:
+                    break
+                held -= size
+                old.append((no,))
+            connection.executemany("DELETE FROM kept WHERE no = ?", old)
+            return len(old)
+
+        return self._writer.submit(work)
+
+    def kept_bytes(self) -> int:
+        """What all kept contents take."""
+        return int(self._reader().execute("SELECT total(size) FROM kept").fetchone()[0])
+
+    def _due(self, before: float, wanted: Collection[bytes], limit: int) -> list[_Due]:
+        rows = self._reader().execute(
+            """SELECT traces.no, trace_id, chunks, size FROM traces JOIN listed ON listed.no = traces.no
+               WHERE decided_at < ? AND size > 0 AND digest != '' AND NOT EXISTS
+               (SELECT 1 FROM jobs WHERE jobs.trace = traces.no AND jobs.state IN ('due', 'leased'))
+               ORDER BY decided_at LIMIT ?""",
+            (before, limit),
+        )
+        due: list[_Due] = []
+        total = 0
+        for no, trace_id, chunks, size in rows.fetchall():
+            total += size
+            if due and total > _READ_BYTES:
+                break
+            if trace_id not in wanted:
+                due.append(_Due(no, chunks, tuple(orjson.loads(chunks))))
+        return due
+
+
+def contents(connection: sqlite3.Connection, no: int) -> list[Part]:
+    """What is stored of the trace of a number; see :meth:`KeptTables.contents`. For any process that reads the file."""
+    row = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
+    if row is not None:
+        return _unpacked(row[0])
+    row = connection.execute("SELECT chunks FROM traces WHERE no = ?", (no,)).fetchone()
+    ids = orjson.loads(row[0]) if row is not None else []
+    try:
+        found = chunk_contents(connection, ids)
+    except LookupError:  # they were moved or deleted between the two reads
+        row = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
+        return [] if row is None else _unpacked(row[0])
+    return [found[id_] for id_ in sorted(found)]
+
+
+def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
+    """The requests that the data directory ``path`` holds of a trace, oldest first, also while a collector has it open:
+    of an undecided trace, too. Raises ``FileNotFoundError``."""
+    file = path / FILE_NAME
+    if not file.is_file():
+        raise FileNotFoundError(str(file))
+    reader = connect(file, "off", read_only=True)
+    try:
+        rows = reader.execute("SELECT packed, data FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,)).fetchall()
+        no = numbers.of_traces(reader, [trace_id]).get(trace_id)
+        kept = contents(reader, no) if no is not None and not rows else []
+    finally:
+        reader.close()
+    return [unpack(packed, data) for packed, data in rows] or [data for _, data in kept]
+
+
+def _move(connection: sqlite3.Connection, packed: Sequence[tuple[_Due, bytes]], now: float) -> None:
+    """Puts contents into their new place, unless a late span has changed the trace meanwhile."""
+    keep_newest(connection)
+    for due, data in packed:
+        moved = connection.execute(
+            "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE no = ? AND chunks = ? AND size > 0",
+            (due.no, due.chunks),
+        ).rowcount
+        if moved:
+            connection.execute(
+                "INSERT OR REPLACE INTO kept (no, kept_at, size, data) VALUES (?, ?, ?, ?)",
+                (due.no, now, len(data), data),
+            )
+            connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in due.ids])
+
+
+def _packed(found: dict[int, Part]) -> bytes:
+    parts = (found[id_] for id_ in sorted(found))
+    whole = b"".join(_HEAD.pack(logs, len(data)) + data for logs, data in parts)
+    return zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(whole)
+
+
+def _unpacked(data: bytes) -> list[Part]:
+    whole = zstandard.ZstdDecompressor().decompress(data)
+    parts: list[Part] = []
+    at = 0
+    while at < len(whole):
+        logs, size = _HEAD.unpack_from(whole, at)
+        at += _HEAD.size
+        parts.append((bool(logs), whole[at : at + size]))
+        at += size
+    return parts

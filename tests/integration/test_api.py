@@ -1,0 +1,172 @@
+"""The HTTP API of a running collector: what it lists is what its results say, a page at a time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from support.collector import CollectorProcess
+from support.judged_files import send
+
+CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
+SCENARIOS = ("good_session", "wrong_tool", "loop", "gives_up", "hallucinates")
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    files = [file for name in SCENARIOS for file in sorted(CAPTURES.glob(f"*/{name}.otlp.jsonl"))[:3]]
+    settings = {"PANDAEVAL_LATE__WINDOW": "2s"}
+    with CollectorProcess(tmp_path_factory.mktemp("api"), settings) as running:
+        running.start()
+        send(running, files)
+        running.until(lambda: running.at_rest() and bool(running.results()), "at rest")
+        yield running
+
+
+def get(collector: CollectorProcess, path: str, **parameters: Any) -> Any:
+    answer = httpx.get(f"{collector.http}/api/v1{path}", params=parameters)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def pages(collector: CollectorProcess, path: str, **parameters: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while True:
+        page = get(collector, path, **parameters)
+        found += page["items"]
+        if page["next"] is None:
+            return found
+        parameters["cursor"] = page["next"]
+
+
+def test_traces_come_worst_first_with_their_newest_results(collector: CollectorProcess) -> None:
+    standing = collector.standing()
+    traces = pages(collector, "/traces", limit=7)
+    assert {trace["trace_id"] for trace in traces} == {id_ for id_, key in standing if key.startswith("trace.")}
+    assert len(traces) == len({trace["trace_id"] for trace in traces})
+    for trace in traces:
+        said = {f"{each['level']}.{each['metric']}": each["id"] for each in trace["results"]}
+        assert said == {key: each["id"] for (id_, key), each in standing.items() if id_ == trace["trace_id"]}
+        failed = trace["error"] is not None or any(each["success"] is False for each in trace["results"])
+        assert trace["failed"] is failed
+    order = [(not trace["failed"], 2.0 if trace["worst"] is None else trace["worst"]) for trace in traces]
+    assert order == sorted(order)
+    assert {trace["failed"] for trace in traces} == {True, False}
+
+
+def test_sessions_come_once_each_by_their_worst(collector: CollectorProcess) -> None:
+    traces = pages(collector, "/traces")
+    sessions = pages(collector, "/sessions", limit=3)
+    named = [session["session_id"] for session in sessions if session["session_id"]]
+    assert sorted(named) == sorted({trace["session_id"] for trace in traces if trace["session_id"]})
+    assert sum(session["session_id"] is None for session in sessions) == sum(not t["session_id"] for t in traces)
+    for id_ in named:
+        whole = get(collector, f"/sessions/{id_}")
+        of_it = [trace for trace in traces if trace["session_id"] == id_]
+        assert {each["trace_id"] for each in whole["members"]} == {each["trace_id"] for each in of_it}
+        assert whole["traces"] == len(of_it)
+        assert whole["worst"]["trace_id"] == of_it[0]["trace_id"]
+        assert {each["metric"] for each in whole["results"]} >= {"agent_reliability"}
+
+
+def test_filters_choose(collector: CollectorProcess) -> None:
+    traces = pages(collector, "/traces")
+    agent = traces[0]["agent"]
+    assert {each["trace_id"] for each in pages(collector, "/traces", agent=agent)} == {
+        each["trace_id"] for each in traces if each["agent"] == agent
+    }
+    assert {each["trace_id"] for each in pages(collector, "/traces", metric="trace.tool_loop", success=False)} == {
+        each["trace_id"]
+        for each in traces
+        if any(r["metric"] == "tool_loop" and r["success"] is False for r in each["results"])
+    }
+    assert [each["trace_id"] for each in pages(collector, "/traces", failed=True)] == [
+        each["trace_id"] for each in traces if each["failed"]
+    ]
+    newest = pages(collector, "/traces", order="newest", limit=4)
+    assert [each["started_at"] for each in newest] == sorted((each["started_at"] for each in traces), reverse=True)
+    middle = newest[len(newest) // 2]["started_at"]
+    since = pages(collector, "/traces", since=f"{middle / 1000:.3f}")
+    assert {each["trace_id"] for each in since} == {e["trace_id"] for e in traces if e["started_at"] >= middle}
+    assert pages(collector, "/traces", text="100% _nobody_ said this") == []
+    unscored = pages(collector, "/results", outcome="unscored", limit=50)
+    assert {each["outcome"] for each in unscored} <= {"unscored"}
+    assert len(pages(collector, "/results", limit=50)) == len(collector.results())
+
+
+def test_a_trace_is_told_while_its_spans_are_kept(collector: CollectorProcess) -> None:
+    traces = pages(collector, "/traces", limit=100)
+
+    def compressed() -> bool:
+        with collector.database() as database:
+            (kept,) = database.execute("SELECT count(*) FROM kept").fetchone()
+            return bool(kept == len(traces))
+
+    collector.until(compressed, "done with compressing what is older than the late window")
+    for trace in traces[:3]:
+        whole = get(collector, f"/traces/{trace['trace_id']}")
+        assert whole["understood"]["trace_id"] == trace["trace_id"]
+        assert len(whole["detail"]["spans"]) == whole["spans"] == trace["spans"]
+    id_ = traces[0]["trace_id"]
+    file = collector.folder / "spans.otlp"
+    command = ["-m", "pandaeval_collector.cli", "spans", id_, "--output", str(file)]
+    code = "import sys; from pandaeval_collector.cli import main; main()"
+    subprocess.run([sys.executable, "-c", code, *command[2:]], check=True, env=_environment(collector))
+    assert file.stat().st_size > 100
+
+
+def test_what_is_known_is_not_sent_again(collector: CollectorProcess) -> None:
+    url = f"{collector.http}/api/v1/traces"
+    first = httpx.get(url)
+    again = httpx.get(url, headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    other = httpx.get(url, params={"limit": 1}, headers={"if-none-match": first.headers["etag"]})
+    assert other.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/traces/00000000000000000000000000000000", 404),
+        ("/traces/nonsense", 400),
+        ("/traces?cursor=nonsense", 400),
+        ("/traces?limit=0", 422),
+        ("/traces?since=yesterday", 422),
+        ("/sessions/nobody's", 404),
+        ("/nothing", 404),
+    ],
+)
+def test_what_cannot_be_answered_says_why(collector: CollectorProcess, path: str, status: int) -> None:
+    answer = httpx.get(f"{collector.http}/api/v1{path}")
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["status"] == status
+    assert answer.json()["detail"]
+
+
+def test_a_page_of_others_learns_nothing(collector: CollectorProcess) -> None:
+    for host in ("evil.example", "evil.example:4328", "localhost.evil.example", "", "127.0.0.1.evil.example"):
+        answer = httpx.get(f"{collector.http}/api/v1/traces", headers={"host": host})
+        assert answer.status_code == 421, host
+    assert httpx.get(f"{collector.http}/api/v1/traces", headers={"host": "localhost:4328"}).status_code == 200
+
+
+def test_the_document_names_every_operation(collector: CollectorProcess) -> None:
+    document = get(collector, "/openapi.json")
+    assert {"/traces", "/traces/{trace_id}", "/sessions", "/results", "/overview", "/metrics"} <= set(document["paths"])
+    overview = get(collector, "/overview")
+    traces = pages(collector, "/traces")
+    loops = [rate for rate in overview["rates"] if rate["metric"] == "tool_loop"]
+    assert sum(rate["failed"] for rate in loops) == len(
+        [t for t in traces if any(r["metric"] == "tool_loop" and r["success"] is False for r in t["results"])]
+    )
+    assert {each["key"] for each in get(collector, "/metrics")} >= {"trace.tool_loop", "session.agent_reliability"}
+
+
+def _environment(collector: CollectorProcess) -> dict[str, str]:
+    return {"PYTHONPATH": ":".join(entry for entry in sys.path if entry), "PANDAEVAL_DATA": str(collector.data)}
