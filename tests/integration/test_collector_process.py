@@ -92,6 +92,7 @@ class TestStoppingAndStarting:
                 collector.launch()
         assert oracle.told.refused == []
 
+    @pytest.mark.slow
     def test_a_trace_that_was_decided_may_be_decided_again_after_a_restart(self, make: Make) -> None:
         [trace] = composed(1)
         collector = make().start()
@@ -117,6 +118,7 @@ class TestLateSpans:
         again = [each for each in collector.results() if each["revision"] == 2 and each["level"] == "trace"]
         assert {each["late_spans"] for each in again} == {1}
 
+    @pytest.mark.slow
     def test_they_are_only_counted_if_so_configured(self, make: Make) -> None:
         [trace] = composed(1)
         collector = make({"PANDAEVAL_LATE__POLICY": "count"}).start()
@@ -140,7 +142,10 @@ class TestFailingToStart:
         assert "Traceback" not in second.log()
         assert first.ready()
 
-    @pytest.mark.parametrize("key", ["SERVER__GRPC", "SERVER__HTTP", "SERVER__HEALTH"])
+    @pytest.mark.parametrize(
+        "key",
+        ["SERVER__GRPC", *(pytest.param(f"SERVER__{name}", marks=pytest.mark.slow) for name in ("HTTP", "HEALTH"))],
+    )
     def test_a_port_in_use(self, make: Make, key: str) -> None:
         collector = make()
         taken = collector.settings[f"PANDAEVAL_{key}"]
@@ -175,6 +180,7 @@ class TestFailingToStart:
         assert len(list(collector.data.glob("pandaeval.db.damaged-*"))) >= 1
         assert send(collector, traces[0]).acknowledged
 
+    @pytest.mark.slow
     def test_a_large_store_whose_open_traces_cannot_be_read_is_put_aside(self, make: Make) -> None:
         """One that is not looked through at the start: the damage shows when the open traces are read."""
         collector = make(SLOW).start()
@@ -214,6 +220,7 @@ class TestEnoughIsEnough:
         scored = {each["trace_id"] for each in collector.results() if each["metric"] == "coherence"}
         assert scored == {trace.trace_id.hex() for trace in traces}
 
+    @pytest.mark.slow
     def test_a_huge_trace_does_not_hold_up_the_others(self, make: Make) -> None:
         collector = make({"PANDAEVAL_CLOSE__MAX_SPANS": "10000"}).start()
         huge = Composer(9).trace(50_000)

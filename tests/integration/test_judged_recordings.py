@@ -54,6 +54,7 @@ def test_real_runs_are_judged_from_files(drawn: list[Path], monkeypatch: pytest.
 
 
 @needs_real_runs
+@pytest.mark.slow
 def test_a_running_collector_judges_real_runs_as_files_are(
     drawn: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

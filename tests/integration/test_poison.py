@@ -87,6 +87,7 @@ def test_a_span_of_twelve_million_events_in_the_store_is_decided(tmp_path: Path)
         assert collector.counts()["traces", "failed", "TooMuchError"] == 0
 
 
+@pytest.mark.slow
 def test_a_request_of_many_events_over_http_harms_nobody(tmp_path: Path) -> None:
     """Whether it is taken or refused."""
     with CollectorProcess(tmp_path).start() as collector:
@@ -103,7 +104,7 @@ def test_a_request_of_many_events_over_http_harms_nobody(tmp_path: Path) -> None
         collector.until(lambda: collector.at_rest() and scored(collector, neighbour), "at rest", 120)
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_trace_that_ends_every_process_ends_the_collector_once_at_most(tmp_path: Path, workers: int) -> None:
     """The first one dies over it where there are no others; then others die in its place, and it is set aside."""
     deadly, *neighbours = composed(6)
@@ -133,6 +134,7 @@ def test_a_trace_that_ends_every_process_ends_the_collector_once_at_most(tmp_pat
         assert collector.stop() == 0
 
 
+@pytest.mark.slow
 def test_an_operator_who_kills_again_and_again_sets_nothing_aside(tmp_path: Path) -> None:
     """Each time while the same trace is under way, before the other process has understood it."""
     [trace] = composed(1)

@@ -197,6 +197,7 @@ class TestResults:
     def test_an_unknown_session(self, running: CollectorProcess) -> None:
         assert not _session(running, "nobody's").found
 
+    @pytest.mark.slow
     async def test_a_watcher_outlives_the_collector(self, tmp_path: Path, telemetry: Recording) -> None:
         with CollectorProcess(tmp_path) as collector:
             await asyncio.to_thread(collector.start)
@@ -308,6 +309,7 @@ class Application:
 
 
 class TestTrouble:
+    @pytest.mark.slow
     def test_a_collector_that_is_killed_again_and_again(self, tmp_path: Path) -> None:
         """Of three kinds of applications at once: every trace whose submission was acknowledged is scored, every other
         one is counted as dropped."""

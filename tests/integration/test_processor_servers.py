@@ -155,6 +155,7 @@ def test_every_trace_of_every_worker_arrives(command: Sequence[str], tmp_path: P
         assert scored(collector.results()) == made
 
 
+@pytest.mark.slow
 def test_greenlets_have_sessions_of_their_own_and_none_is_held_up(tmp_path: Path) -> None:
     """Not by a collector that stands still either, for which a submission waits longer than any request does."""
     command = (*GEVENT, "--workers", "1", "--bind")

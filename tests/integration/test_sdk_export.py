@@ -39,7 +39,7 @@ def oldest() -> Path:
     return python
 
 
-@pytest.mark.parametrize("protocol", ["grpc", "http"])
+@pytest.mark.parametrize("protocol", ["grpc", pytest.param("http", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "python", [pytest.param(newest, id="newest"), pytest.param(oldest, id=OLDEST, marks=pytest.mark.slow)]
 )

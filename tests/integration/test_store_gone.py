@@ -33,8 +33,8 @@ def readiness(collector: CollectorProcess) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "take",
     [
-        pytest.param(shutil.rmtree, id="directory"),
-        pytest.param(lambda data: (data / "pandaeval.db").unlink(), id="file"),
+        pytest.param(shutil.rmtree, id="directory", marks=pytest.mark.slow),
+        pytest.param(lambda data: (data / "pandaeval.db").unlink(), id="file", marks=pytest.mark.slow),
         pytest.param(lambda data: (data / "pandaeval.db-wal").unlink(), id="log"),
     ],
 )

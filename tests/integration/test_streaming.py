@@ -144,6 +144,7 @@ def more(first: int, number: int) -> WriteSet:
 
 
 class TestScrape:
+    @pytest.mark.slow
     async def test_ten_at_once_get_the_same_and_decisions_go_on_beside_them(self, full: Callable[[], Store]) -> None:
         store = full()
         scrape = Scrape(Telemetry(), ZeroFirst(store, "scrape", 0.0))

@@ -169,6 +169,8 @@ def _mine(pki: Path) -> Path:
     return pki / "mine"
 
 
+SLOW_MISTAKES = ("no client certificate", "a client certificate of another authority", "TLS to one in the clear")
+"""Variants of the others: slow tests."""
 MISTAKES = {
     "an unknown authority": Mistake(
         "PANDAEVAL_CERTIFICATE", lambda pki: serving(pki / "good"), lambda pki: trusting(_mine(pki))
@@ -199,7 +201,13 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        pytest.param(each, id=name, marks=pytest.mark.slow if name in SLOW_MISTAKES else ())
+        for name, each in MISTAKES.items()
+    ],
+)
 def test_a_mistake_is_named_once_and_costs_nothing(
     mistake: Mistake, tmp_path: Path, pki: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -259,7 +267,9 @@ SINK_MISTAKES = {
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
-@pytest.mark.parametrize("mistake", SINK_MISTAKES)
+@pytest.mark.parametrize(
+    "mistake", [pytest.param(each, marks=pytest.mark.slow if each == "a wrong token" else ()) for each in SINK_MISTAKES]
+)
 async def test_results_reach_a_sink_with_tls(
     mistake: str, protocol: str, tmp_path: Path, pki: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

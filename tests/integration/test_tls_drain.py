@@ -36,7 +36,7 @@ PEERS = {
 }
 
 
-SLOW = ("an unknown authority", "in the clear")
+SLOW = ("an unknown authority", "in the clear", "a file that is gone", "a wrong token")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in PEERS])

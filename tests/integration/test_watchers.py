@@ -100,6 +100,7 @@ async def test_one_too_many_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch
         second.cancel()
 
 
+@pytest.mark.slow
 async def test_a_watcher_that_does_not_read_holds_up_nobody_and_is_not_read_ahead_for() -> None:
     source = Results(ROWS)
     async with (

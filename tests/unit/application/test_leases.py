@@ -113,7 +113,7 @@ def failures(application: Application, run: Callable[[], Any], watched: list[Any
     return failed
 
 
-@pytest.mark.parametrize("last", [False, True], ids=["shared", "last"])
+@pytest.mark.parametrize("last", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["shared", "last"])
 def test_a_fork_at_any_line_of_a_shutdown(last: bool) -> None:
     application = Application()
     application.play()

@@ -165,6 +165,7 @@ class TestWhatDies:
             assert line.telemetry.total("pandaeval.traces", "failed") == 0
             assert line.telemetry.total("pandaeval.traces", "decided") == 2
 
+    @pytest.mark.slow
     async def test_a_trace_that_kills_every_process_is_given_up(self, tmp_path: Path) -> None:
         """And no other, whichever was given to a process together with it."""
         traces = made(20)
@@ -184,6 +185,7 @@ class TestWhatDies:
             await line.restart()
             assert not line.pipeline.open_traces
 
+    @pytest.mark.slow
     async def test_a_trace_over_which_a_process_hangs_is_given_up(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
