@@ -109,18 +109,13 @@ class Finder:
     ) -> Page:
         """Agents' traces, worst first or newest first, as :class:`Listed` with their results. Raises
         :class:`TooSlowError`."""
-        key, direction = ("badness", "ASC") if worst_first else ("at", "DESC")
         where, values = conditions(wanted)
         where.append("no > 0")
-        if after is not None:
-            where.append(f"({key}, no) {'>' if worst_first else '<'} (?, ?)")
-            values += after
         with self._reading() as reader:
-            rows = reader.execute(
-                f"""SELECT no, session, badness, failures, facts, {key} FROM listed AS l WHERE {" AND ".join(where)}
-                    ORDER BY {key} {direction}, no {direction} LIMIT ?""",  # noqa: S608
-                (*values, limit + 1),
-            ).fetchall()
+            if worst_first:
+                rows = _worst_first(reader, where, values, after, limit + 1)
+            else:
+                rows = _newest_first(reader, where, values, after, limit + 1)
             shown = self._listed(reader, [row[:5] for row in rows[:limit]])
         return Page(shown, _next(rows, limit))
 
@@ -133,15 +128,8 @@ class Finder:
         others += ["o.session = l.session", "(o.badness, o.no) < (l.badness, l.no)"]
         where.append(f"(session = 0 OR NOT EXISTS (SELECT 1 FROM listed AS o WHERE {' AND '.join(others)}))")  # noqa: S608
         values += more
-        if after is not None:
-            where.append("(badness, no) > (?, ?)")
-            values += after
         with self._reading() as reader:
-            rows = reader.execute(
-                f"""SELECT no, session, badness, failures, facts, badness FROM listed AS l
-                    WHERE {" AND ".join(where)} ORDER BY badness, no LIMIT ?""",  # noqa: S608
-                (*values, limit + 1),
-            ).fetchall()
+            rows = _worst_first(reader, where, values, after, limit + 1)
             shown = [self._session(reader, row) for row in rows[:limit]]
         return Page(shown, _next(rows, limit))
 
@@ -286,6 +274,42 @@ class Finder:
             self._listed(reader, [tuple(worst[:5])])[0] if worst else None,
             _results_about(reader, [-session]).get(-session, {}),
         )
+
+
+Row = tuple[Any, ...]
+"""Number, session, badness, failures, facts, and the value that the list is ordered by."""
+
+
+def _worst_first(
+    reader: sqlite3.Connection, where: Sequence[str], values: Sequence[Any], after: Position | None, limit: int
+) -> list[Row]:
+    """What failed comes by its index, and what did not by a scan, where the page reaches so far."""
+    rows: list[Row] = []
+    if after is None or after[0] < NOT_FAILED:
+        rows += _by_badness(reader, [*where, f"badness < {NOT_FAILED:g}"], values, after, limit)
+    if len(rows) < limit:
+        rows += _by_badness(reader, [*where, f"badness >= {NOT_FAILED:g}"], values, after, limit - len(rows))
+    return rows
+
+
+def _by_badness(
+    reader: sqlite3.Connection, where: list[str], values: Sequence[Any], after: Position | None, limit: int
+) -> list[Row]:
+    if after is not None:
+        where.append("(badness, no) > (?, ?)")
+    query = f"""SELECT no, session, badness, failures, facts, badness FROM listed AS l
+                WHERE {" AND ".join(where)} ORDER BY badness, no LIMIT ?"""  # noqa: S608
+    return reader.execute(query, (*values, *(after or ()), limit)).fetchall()
+
+
+def _newest_first(
+    reader: sqlite3.Connection, where: list[str], values: Sequence[Any], after: Position | None, limit: int
+) -> list[Row]:
+    if after is not None:
+        where.append("(at, no) < (?, ?)")
+    query = f"""SELECT no, session, badness, failures, facts, at FROM listed AS l
+                WHERE {" AND ".join(where)} ORDER BY at DESC, no DESC LIMIT ?"""  # noqa: S608
+    return reader.execute(query, (*values, *(after or ()), limit)).fetchall()
 
 
 def _next(rows: Sequence[Sequence[Any]], limit: int) -> Position | None:

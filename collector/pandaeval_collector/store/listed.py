@@ -32,6 +32,7 @@ class Standing:
             failures += success is False
             if signal is not None and signal < worst:
                 worst = signal
+        worst = round(worst, 2)  # of few different values an index is written at few places
         return cls(worst if failures else NOT_FAILED + worst, failures)
 
 

@@ -288,7 +288,8 @@ MIGRATIONS: tuple[str, ...] = (
         failures INTEGER NOT NULL,
         facts BLOB NOT NULL DEFAULT x''
     );
-    CREATE INDEX listed_by_badness ON listed (badness, no);
+    -- Only of what failed: an index of all would be written all over at each commit.
+    CREATE INDEX listed_failures ON listed (badness, no) WHERE badness < 10;
     CREATE INDEX listed_by_session ON listed (session, badness, no) WHERE session > 0;
     CREATE INDEX listed_by_time ON listed (at, no);
     ALTER TABLE results ADD COLUMN success INTEGER;

@@ -53,7 +53,7 @@ def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
     if wanted.failed is not None:
         demand("{t}.badness < ?" if wanted.failed else "{t}.badness >= ?", NOT_FAILED)
     if wanted.text is not None:
-        demand("{t}.facts LIKE ? ESCAPE '\\'", f"%{_escaped(wanted.text)}%")
+        demand("CAST({t}.facts AS TEXT) LIKE ? ESCAPE '\\'", f"%{_escaped(wanted.text)}%")
     results, more = result_conditions(wanted, "r")
     if results:
         newest = "r.seq = (SELECT max(seq) FROM results AS n WHERE n.about = r.about AND n.metric = r.metric)"

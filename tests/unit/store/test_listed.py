@@ -1,0 +1,215 @@
+"""Lists of the store: traces and sessions worst first, as their newest results have it, and what stays readable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.store import Chunk, ListedRow, ResultRow, SessionTraceRow, Store, TraceRow, WriteSet
+from pandaeval_collector.store.finding import Finder, TooSlowError
+from pandaeval_collector.store.wanted import Wanted
+
+WINDOW, RETENTION = 600.0, 86_400.0
+
+
+def trace_id(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path, "off")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def finder(store: Store, tmp_path: Path) -> Iterator[Finder]:
+    opened = Finder(tmp_path)
+    yield opened
+    opened.close()
+
+
+def result(number: int, metric: str, success: bool | None, signal: float | None, revision: int = 1) -> ResultRow:
+    body = b'{"metric": "%s", "outcome": "scored", "label": "l%d"}' % (metric.encode(), revision)
+    id_ = f"{number} {metric} {revision}"
+    return ResultRow(id_, trace_id(number).hex(), f"trace.{metric}", revision, body, success=success, signal=signal)
+
+
+def decide(
+    store: Store, number: int, *results: ResultRow, session: str = "", broken: bool = False, data: bytes = b"spans"
+) -> None:
+    id_ = trace_id(number)
+    chunk = Chunk(store.next_chunk_id(), id_, False, 1, number, data)
+    store.append([chunk]).result(10)
+    facts = b'{"id": "%s", "at": %d, "in": "100%% of _%d_"}' % (id_.hex().encode(), number, number)
+    changes = WriteSet(
+        traces=[TraceRow(id_, 1, False, "digest", frozenset({id_[:8]}), [chunk.id], len(data))],
+        results=list(results),
+        listed=[ListedRow(id_, number, f"agent {number % 2}", "svc", "", "", broken, facts)],
+    )
+    if session:
+        changes.touched.add(session)
+        changes.session_traces.append(SessionTraceRow(id_, session, number, number + 1, b"{}"))
+    store.commit(changes).result(10)
+
+
+def order(finder: Finder, wanted: Wanted | None = None, **how: object) -> list[int]:
+    page = finder.traces(wanted or Wanted(), **how)  # type: ignore[arg-type]
+    return [int(row.facts["id"], 16) for row in page.rows]
+
+
+def test_what_failed_comes_first_then_what_is_lowest(store: Store, finder: Finder) -> None:
+    decide(store, 1, result(1, "a", True, 0.9))
+    decide(store, 2, result(2, "a", False, 0.4), result(2, "b", True, 0.95))
+    decide(store, 3, result(3, "a", None, None))
+    decide(store, 4, result(4, "a", True, 0.55))
+    decide(store, 5, result(5, "a", True, 1.0), broken=True)
+    decide(store, 6, result(6, "a", False, 0.1))
+    assert order(finder) == [5, 6, 2, 4, 1, 3]
+    assert order(finder, worst_first=False) == [6, 5, 4, 3, 2, 1]
+
+
+def test_pages_are_one_list(store: Store, finder: Finder) -> None:
+    for number in range(1, 12):
+        decide(store, number, result(number, "a", number % 3 > 0, number % 4 / 4))
+    for worst_first in (True, False):
+        found, after = [], None
+        while True:
+            page = finder.traces(Wanted(), worst_first=worst_first, after=after, limit=2)
+            found += [int(row.facts["id"], 16) for row in page.rows]
+            after = page.next
+            if after is None:
+                break
+        assert found == order(finder, worst_first=worst_first, limit=100)
+        assert sorted(found) == list(range(1, 12))
+
+
+def test_a_newer_result_stands_for_an_older_one(store: Store, finder: Finder) -> None:
+    decide(store, 1, result(1, "a", False, 0.2))
+    decide(store, 2, result(2, "a", True, 0.8))
+    assert order(finder) == [1, 2]
+    store.commit(WriteSet(results=[result(1, "a", True, 0.9, revision=2)])).result(10)
+    store.commit(WriteSet(results=[result(2, "b", False, 0.3)])).result(10)
+    assert order(finder) == [2, 1]
+    assert order(finder, Wanted(metric="trace.a", label="l2")) == [1]
+    assert order(finder, Wanted(metric="trace.a", label="l1")) == [2]
+    assert [row.failures for row in finder.traces(Wanted()).rows] == [1, 0]
+
+
+def test_a_session_stands_where_its_worst_trace_or_its_own_result_does(store: Store, finder: Finder) -> None:
+    decide(store, 1, result(1, "a", True, 0.9), session="fine")
+    decide(store, 2, result(2, "a", False, 0.4), session="bad")
+    decide(store, 3, result(3, "a", True, 0.6), session="bad")
+    decide(store, 4, result(4, "a", True, 0.7))
+    decide(store, 5, result(5, "a", True, 0.95), session="own")
+    whole = ResultRow("own", "own", "session.s", 1, b'{"metric": "s"}', success=False, signal=0.1)
+    store.commit(WriteSet(results=[whole])).result(10)
+    rows = finder.sessions(Wanted()).rows
+    assert [row.id for row in rows] == ["own", "bad", None, "fine"]
+    assert [row.traces for row in rows] == [1, 2, 1, 1]
+    assert [row.failed for row in rows] == [True, True, False, False]
+    assert [*rows[0].results] == ["session.s"]
+    assert [int(row.worst.facts["id"], 16) for row in rows if row.worst] == [5, 2, 4, 1]
+    found = finder.session("bad")
+    assert found is not None
+    assert [int(row.facts["id"], 16) for row in found[1]] == [2, 3]
+    assert finder.session("nobody") is None
+    assert [row.id for row in finder.sessions(Wanted(agent="agent 1")).rows] == ["bad", "fine", "own"]
+
+
+def test_a_trace_that_moves_is_listed_under_its_new_session(store: Store, finder: Finder) -> None:
+    decide(store, 1, result(1, "a", True, 0.9), session="first")
+    row = SessionTraceRow(trace_id(1), "second", 1, 2, b"{}")
+    store.commit(WriteSet(moved=[trace_id(1)], touched={"second"}, session_traces=[row])).result(10)
+    assert [row.id for row in finder.sessions(Wanted()).rows] == ["second"]
+
+
+def test_filters(store: Store, finder: Finder) -> None:
+    for number in range(1, 7):
+        decide(store, number, result(number, "a", number > 3, number / 10), session="s" if number < 3 else "")
+    assert order(finder, Wanted(agent="agent 1")) == [1, 3, 5]
+    assert order(finder, Wanted(since_ms=2, until_ms=5)) == [2, 3, 4]
+    assert order(finder, Wanted(failed=False)) == [4, 5, 6]
+    assert order(finder, Wanted(session="s")) == [1, 2]
+    assert order(finder, Wanted(session="other")) == []
+    assert order(finder, Wanted(text="100% of _3")) == [3]
+    assert order(finder, Wanted(text="%")) == [1, 2, 3, 4, 5, 6]
+    assert order(finder, Wanted(text="__")) == []
+    assert order(finder, Wanted(metric="trace.a", success=True)) == [4, 5, 6]
+    assert len(finder.results(Wanted(success=False)).rows) == 3
+    assert len(finder.results(Wanted(agent="agent 0"), limit=2).rows) == 2
+
+
+def test_a_question_that_takes_too_long_is_given_up(store: Store, tmp_path: Path) -> None:
+    ids = [trace_id(number) for number in range(1, 4000)]
+    listed = [ListedRow(id_, 1, "", "", "", "", False, b"{}") for id_ in ids]
+    store.commit(
+        WriteSet(traces=[TraceRow(id_, 1, False, "d", frozenset(), (), 0) for id_ in ids], listed=listed)
+    ).result(20)
+    hasty = Finder(tmp_path, limit_s=-1.0)
+    with pytest.raises(TooSlowError, match="narrow it down"):
+        hasty.traces(Wanted(text="never"))
+    hasty.close()
+
+
+class TestKept:
+    def test_spans_stay_readable_after_the_late_window(self, store: Store, finder: Finder) -> None:
+        decide(store, 1, result(1, "a", True, 0.9), data=b"x" * 9000)
+        assert finder.contents(trace_id(1)) == [(False, b"x" * 9000)]
+        assert store.keep(WINDOW, time.time()) == 0
+        assert store.keep(WINDOW, time.time() + WINDOW + 1) == 1
+        assert store.held(trace_id(1)) == ("digest", ())
+        assert store.contents(trace_id(1)) == finder.contents(trace_id(1)) == [(False, b"x" * 9000)]
+        assert 0 < store.kept_bytes() < 200
+        store.forget(WINDOW, RETENTION, time.time() + WINDOW + 1).result(10)
+        assert finder.contents(trace_id(1)) == [(False, b"x" * 9000)]
+
+    def test_a_trace_that_changes_meanwhile_stays_as_it_is(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        import pandaeval_collector.store.kept as kept
+
+        decide(store, 1, result(1, "a", True, 0.9))
+        (old,) = (chunk for chunk in (store.held(trace_id(1)) or ("", ()))[1])
+        real = kept._packed
+
+        def late(found: dict[int, tuple[bool, bytes]]) -> bytes:
+            chunk = Chunk(store.next_chunk_id(), trace_id(1), False, 1, 1, b"late")
+            store.append([chunk]).result(10)
+            row = TraceRow(trace_id(1), 2, False, "newer", frozenset({b"1" * 8}), [old, chunk.id], 9)
+            store.commit(WriteSet(traces=[row])).result(10)
+            return real(found)
+
+        monkeypatch.setattr(kept, "_packed", late)
+        store.keep(WINDOW, time.time() + WINDOW + 1)
+        assert store.contents(trace_id(1)) == [(False, b"spans"), (False, b"late")]
+        assert store.kept_bytes() == 0
+
+    def test_the_oldest_go_when_there_is_no_room(self, store: Store) -> None:
+        for number in range(1, 6):
+            decide(store, number, result(number, "a", True, 0.9), data=bytes([number]) * 50_000)
+        later = time.time() + WINDOW + 1
+        assert store.keep(WINDOW, later) == 5
+        each = store.kept_bytes() // 5
+        assert store.forget_kept(RETENTION, 2 * each + 1, later).result(10) == 3
+        assert [bool(store.contents(trace_id(number))) for number in range(1, 6)] == [False] * 3 + [True] * 2
+        assert store.forget_kept(RETENTION, 1 << 30, later + RETENTION + 1).result(10) == 2
+
+    def test_of_others_than_agents_nothing_is_kept(self, store: Store) -> None:
+        chunk = Chunk(store.next_chunk_id(), trace_id(1), False, 1, 1, b"spans")
+        store.append([chunk]).result(10)
+        row = TraceRow(trace_id(1), 1, False, "digest", frozenset({b"1" * 8}), [chunk.id], 5)
+        store.commit(WriteSet(traces=[row])).result(10)
+        assert store.keep(WINDOW, time.time() + WINDOW + 1) == 0
+
+    def test_lists_forget_with_the_traces(self, store: Store, finder: Finder) -> None:
+        decide(store, 1, result(1, "a", True, 0.9), session="s")
+        store.commit(WriteSet(closed={"s"})).result(10)
+        end = time.time() + 2 * RETENTION
+        for _ in range(4):
+            store.keep(WINDOW, end)
+            store.forget_kept(RETENTION, 0, end).result(10)
+            store.forget(WINDOW, RETENTION, end).result(10)
+        assert finder.traces(Wanted()).rows == []
+        assert finder.sessions(Wanted()).rows == []
