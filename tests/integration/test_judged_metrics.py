@@ -89,8 +89,8 @@ def test_a_running_collector_says_how_far_its_judge_can_be_trusted(tmp_path: Pat
             collector.until(lambda: len(_agreement(collector)) == 2, "compared")
             assert _agreement(collector) == {"retest": 1.0, "canary": 0.0}
             [result] = [each for each in collector.results() if each["metric"] == "confidence"]
-            assert result["metadata"]["retest"] == {"score": 0.4, "difference": 0.0}
-            assert result["metadata"]["judge_agreement"] == {"value": 1.0, "n": 1}
+            assert result["metadata"]["retest"] == {"score": 0.4, "difference": 0.0, "flipped": False}
+            assert result["metadata"]["judge_agreement"] == {"value": 1.0, "n": 1, "flips": 0, "noise": 0.0}
             assert collector.stop() == 0
 
 

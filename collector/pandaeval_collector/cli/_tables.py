@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pandaeval_collector.cli._output import safe, table
-from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.cli._summary import AskedTwice, Summary
 from pandaeval_collector.cli._summary_rows import Cell, SessionSummaryRow, TraceSummaryRow
 from pandaeval_collector.report.unasked import unasked
 
@@ -84,8 +84,11 @@ def _metric_table(summary: Summary, out: Console) -> Table:
     return table(columns, rows, on=out, title="Metrics")
 
 
-def _agreed(found: tuple[float, int] | None) -> str:
-    return "" if found is None else f"agrees {found[0]:.2f}, n={found[1]}"
+def _agreed(found: AskedTwice | None) -> str:
+    if found is None:
+        return ""
+    shown = f"agrees {found.agreement:.2f}, {found.flips} of {found.n} flipped"
+    return f"{shown}; does not discriminate" if found.alike else shown
 
 
 def _metric_row(summary: Summary, key: str) -> tuple[object, ...]:
