@@ -158,8 +158,7 @@ def _agreement() -> Panel:
         "Agreement, and verdicts that flipped",
         "retest: of a verdict with a second one on the same question (judge.retest). second: with another judge's "
         "(judge.second). canary: share of the runs with known verdicts that are judged as expected (judge.canaries). "
-        "Flips: share of pairs on two sides of the threshold. A judge that always says the same agrees with itself: see "
-        "beside.",
+        "Flips: share of pairs on two sides of the threshold. A judge that says the same of all agrees with itself too.",
         {f"{_LEGEND} agrees": compared.format("agreement"), f"{_LEGEND} flips": compared.format("flips")},
         "percentunit",
         width=8,
@@ -191,7 +190,7 @@ def _kappa() -> Panel:
          f"min by (pandaeval_check, {by}) (pandaeval_judge_kappa)"},
         width=8,
         top=1,
-    )  # fmt: skip
+    ).min(-1)  # fmt: skip
 
 
 def _difference() -> Panel:
@@ -209,8 +208,8 @@ def _difference() -> Panel:
 def _canaries() -> Panel:
     return graph(
         "Verdicts on canaries",
-        "The newest on each run that you keep for this (judge.canaries); how far they are from those of the first round "
-        "in the mean (drift), and how many crossed their threshold.",
+        "The newest on each run that you keep for this (judge.canaries); how far they are from those of the first "
+        "round in the mean (drift), and how many crossed their threshold.",
         {"{{pandaeval_canary}} {{pandaeval_metric}}": "min by (pandaeval_canary, pandaeval_metric) "
          "(pandaeval_judge_canary_score)",
          "drift": "max(pandaeval_judge_drift)", "crossed": "max(pandaeval_judge_canaries_changed)"},
