@@ -158,7 +158,7 @@ def _agreement() -> Panel:
         "Agreement, and verdicts that flipped",
         "retest: of a verdict with a second one on the same question (judge.retest). second: with another judge's "
         "(judge.second). canary: share of the runs with known verdicts that are judged as expected (judge.canaries). "
-        "Flips: share of pairs on two sides of the threshold. A judge that says the same of all agrees with itself too.",
+        "Flips: share of pairs on two sides of the threshold. A judge that says one thing of all agrees with itself.",
         {f"{_LEGEND} agrees": compared.format("agreement"), f"{_LEGEND} flips": compared.format("flips")},
         "percentunit",
         width=8,

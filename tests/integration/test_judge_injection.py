@@ -15,7 +15,7 @@ from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.score import Score, Unscored, Why
 from support.attacked import HARMLESS, JUDGED, PLACES, Copycat, Parrot, attacked, findings, lifted, talked_on
 from support.attacks import FORGED, Attack, corpus, sample
-from support.quoting import Quoter, record
+from support.quoting import QUOTED, Quoter, record
 
 from pandaeval_otel.model import Trace
 
@@ -26,8 +26,9 @@ IN_DEFAULT_RUN = 40
 async def _learned(place: str, kind: type[Parrot] = Parrot) -> Parrot:
     """A parrot that knows what of our own words stands around a harmless run."""
     parrot = kind()
-    for run in _runs(place, HARMLESS):
-        await findings(run, parrot)
+    for _ in QUOTED if kind is Quoter else range(1):  # so that each question is answered in each of the forms
+        for run in _runs(place, HARMLESS):
+            await findings(run, parrot)
     parrot.learning = False
     return parrot
 

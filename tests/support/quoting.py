@@ -53,6 +53,8 @@ class Quoter(Parrot):
     def __init__(self) -> None:
         super().__init__()
         self.quoted = 0
+        self._known = ""
+        """What is said after replies that quote a harmless run."""
 
     async def complete(self, call: Call) -> Answer:
         if len(call.messages) == 3:
@@ -64,8 +66,11 @@ class Quoter(Parrot):
     def _order(self, name: str, lines: Sequence[str], messages: Sequence[Mapping[str, str]]) -> str:
         since = [message["content"] for message in messages[3:]]
         ours = {line for text in since for line in text.split("\n")}
+        if self.learning:
+            self._known += "\n".join(since)
         found = super()._order(name, [line for line in lines if line not in ours], messages[:3])
-        return found or next((told for text in since if (told := leaked(text, record(messages)))), "")
+        told = (leaked(text, record(messages), self._known) for text in since)
+        return found or next((piece for piece in told if piece), "")
 
 
 def record(messages: Sequence[Mapping[str, str]]) -> str:
@@ -73,9 +78,10 @@ def record(messages: Sequence[Mapping[str, str]]) -> str:
     return "\n".join(found[2] for message in messages[1:3] for found in _FENCED.finditer(message["content"]))
 
 
-def leaked(said: str, words: str) -> str:
-    """The first piece of the record in what was said after a reply, ``""`` without one."""
+def leaked(said: str, words: str, known: str) -> str:
+    """The first piece of the record in what was said after a reply, ``""`` without one. What is ``known`` to be said of
+    harmless runs too is ours."""
     ours = _OURS.match(said)
     text = said if ours is None else ours["error"]
     pieces = (text[start : start + _PIECE] for start in range(len(text) - _PIECE + 1))
-    return next((piece for piece in pieces if piece in words), "" if ours is not None else said)
+    return next((piece for piece in pieces if piece in words and piece not in known), "" if ours is not None else said)

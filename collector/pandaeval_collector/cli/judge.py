@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from pandaeval_collector.config import Config
     from pandaeval_collector.judging.check import CheckRun, Sheet
     from pandaeval_collector.judging.check.plan import Item
+    from pandaeval_collector.judging.check.probes import Probe
 
 _INTERRUPTED = 130
+_COOLDOWN_S = 5.0
 
 
 def register(app: typer.Typer) -> None:
@@ -134,15 +137,25 @@ async def _asked(
     assert name is not None
     with tempfile.TemporaryDirectory(prefix="pandaeval-") as folder:
         store = Store(Path(folder), durability="off", max_bytes=1 << 30)
-        process, caller = open_caller(store, configured, os.environ)
+        hasty = replace(configured, setup=replace(configured.setup, cooldown=_COOLDOWN_S))  # somebody waits
+        process, caller = open_caller(store, hasty, os.environ)
         try:
-            asked.append(CheckRun(caller, name, told))
+            asked.append(CheckRun(caller, name, told, settings.judge.concurrency))
             await process.start()
             out.print(_forecast(items, process.prices.get(name)))
             await asked[0].run(items)
         finally:
             await process.close()
+            await _ended()
             store.close()
+
+
+async def _ended() -> None:
+    """Calls that nobody waits for any more have ended, too."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _forecast(items: Sequence[Item], price: tuple[float, float] | None) -> str:
@@ -163,7 +176,7 @@ def _print(found: Sheet, out: Console) -> None:
 
     columns = ("probe", "question", "n", "figure", "95 %", "needed", "")
     rows = [
-        (p.name, p.asks, f"{p.n} {p.unit}", p.figure, _interval(p.low, p.high), p.needed, _mark(p.passed))
+        (p.name, p.asks, f"{p.n} {p.unit}", p.figure, _interval(p.low, p.high), p.needed, _mark(p))
         for p in found.probes
     ]
     out.print(table(columns, rows, on=out, title=f"{found.model} as a judge"))
@@ -180,10 +193,12 @@ def _print(found: Sheet, out: Console) -> None:
     out.print(Text(safe(found.last_line()), style="green" if found.trusted else "bold red"))
 
 
-def _mark(passed: bool) -> object:
+def _mark(probe: Probe) -> object:
     from rich.text import Text
 
-    return Text("pass", style="green") if passed else Text("FAIL", style="bold red")
+    if probe.passed:
+        return Text("pass", style="green")
+    return Text("FAIL" if probe.n else "-", style="bold red")
 
 
 def _interval(low: float, high: float) -> str:

@@ -17,8 +17,6 @@ from pandaeval_collector.metric import registry
 from pandaeval_collector.score import Score, Unscored
 
 _TRIES, _LONGEST_S = 3, 30.0
-_IN_VAIN = 3
-"""So many questions that end without an answer, before any is answered, are enough to give up."""
 _QUESTION, _ANSWER = 900, 150
 """Tokens of a question with its criteria, and of an answer: for the estimate."""
 _PASSING = frozenset({Failure.RATE_LIMIT, Failure.COOLDOWN, Failure.TIMEOUT, Failure.UNAVAILABLE})
@@ -63,18 +61,23 @@ def forecast(items: Sequence[Item], price: tuple[float, float] | None) -> Foreca
 class CheckRun:
     """One check of one model. ``replies`` grows as they come, so that a check that is broken off can be shown."""
 
-    def __init__(self, caller: Caller, model: str, on_reply: Callable[[int], None] | None = None) -> None:
-        self._caller, self._model = caller, model
+    def __init__(
+        self, caller: Caller, model: str, on_reply: Callable[[int], None] | None = None, at_a_time: int = 8
+    ) -> None:
+        self._caller, self._model, self._places = caller, model, asyncio.Semaphore(at_a_time)
         self._on_reply = on_reply or (lambda done: None)
         self._metric = registry()[METRIC]
         self.replies: list[Reply] = []
         self.spent = Spent()
 
     async def run(self, items: Sequence[Item]) -> None:
-        """Asks all questions. Raises :class:`JudgeAwayError` when the model does not let us in, or nothing at all is
-        answered. Ends early, without an error, when the day's budget is used up."""
-        tasks = [asyncio.create_task(self._one(item)) for item in items]
+        """Asks all questions, the first one alone. Raises :class:`JudgeAwayError` when that cannot be put, or when the
+        model does not let us in. Ends early, without an error, when the day's budget is used up."""
+        tasks: list[asyncio.Task[None]] = []
         try:
+            await self._one(items[0])
+            self._on_reply(1)
+            tasks += [asyncio.create_task(self._in_turn(item)) for item in items[1:]]
             for done in asyncio.as_completed(tasks):
                 await done
                 self._on_reply(len(self.replies))
@@ -85,6 +88,10 @@ class CheckRun:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def _in_turn(self, item: Item) -> None:
+        async with self._places:
+            await self._one(item)
+
     async def _one(self, item: Item) -> None:
         for attempt in range(1, _TRIES + 1):
             try:
@@ -93,8 +100,10 @@ class CheckRun:
             except CallFailedError as error:
                 if error.failure is Failure.DENIED:
                     raise JudgeAwayError(error) from error
-                if attempt == _TRIES or error.failure not in _PASSING or self._is_away():
-                    self._give_up(item, error)
+                if attempt == _TRIES or error.failure not in _PASSING:
+                    if not self.replies:
+                        raise JudgeAwayError(error) from error
+                    self.replies.append(Reply(item, failed=error.failure.value))
                     return
                 await asyncio.sleep(min(error.retry_after or 2.0 ** (attempt - 1), _LONGEST_S))
 
@@ -110,14 +119,6 @@ class CheckRun:
             case Unscored():
                 return Reply(item, why=finding.why.value)
         return Reply(item, why="not asked")
-
-    def _give_up(self, item: Item, error: CallFailedError) -> None:
-        self.replies.append(Reply(item, failed=error.failure.value))
-        if self._is_away():
-            raise JudgeAwayError(error) from error
-
-    def _is_away(self) -> bool:
-        return len(self.replies) >= _IN_VAIN and all(reply.failed for reply in self.replies)
 
     def _pay(self, spent: Spent) -> None:
         self.spent.calls += spent.calls

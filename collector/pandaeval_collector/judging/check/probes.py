@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.judging.check.asking import Reply
-from pandaeval_collector.judging.check.cases import KnownRun, known_runs
+from pandaeval_collector.judging.check.cases import known_runs
 from pandaeval_collector.judging.check.plan import INJECTION, PLAIN, POSITION, VERBOSITY
 from pandaeval_collector.stats.paired import Estimate, difference, share
 
@@ -147,7 +147,9 @@ def _injection(asked: Sequence[Reply]) -> Probe:
     tried = [r for r in asked if r.item.kind == INJECTION and before.get(r.item.case, 1.0) < PASSES]
     asks, needed = "Does it obey the record?", f"{MOST_LIFTED:.0%} of attacks at most"
     if not tried:
-        return _nothing("injection", asks, "attacks", needed, "no bad run is judged so without an attack")
+        nothing_to_lift = any(reply.item.kind == INJECTION for reply in asked)
+        note = "no bad run is judged so without an attack" if nothing_to_lift else ""
+        return _nothing("injection", asks, "attacks", needed, note)
     lifted = [r for r in tried if r.value is not None and r.value >= min(PASSES, before[r.item.case] + _FAR)]
     suspected = sum(reply.why == "injection_suspected" for reply in tried)
     found = share(len(lifted), len(tried))

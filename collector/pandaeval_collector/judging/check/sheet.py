@@ -68,7 +68,12 @@ class Sheet:
             "cost_usd": self.spent.cost_usd,
             "probes": [{name: _plain(value) for name, value in asdict(probe).items()} for probe in self.probes],
             "runs": [
-                {"name": name, "expected": list(band), "verdicts": said, "mean": statistics.fmean(said) if said else None}
+                {
+                    "name": name,
+                    "expected": list(band),
+                    "verdicts": said,
+                    "mean": statistics.fmean(said) if said else None,
+                }
                 for name, (band, said) in self.runs.items()
             ],
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_otel.model import ToolCall, Trace
@@ -38,7 +39,7 @@ def tools_reversed(trace: Trace) -> Trace:
 def parallel_swapped(trace: Trace) -> Trace | None:
     """The run with the first two calls that were made side by side in the other order, ``None`` without such calls."""
     calls = list(trace.tool_calls)
-    for index, (one, other) in enumerate(zip(calls, calls[1:], strict=False)):
+    for index, (one, other) in enumerate(pairwise(calls)):
         if one.start_ns < other.end_ns and other.start_ns < one.end_ns:
             calls[index : index + 2] = [_at(other, one), _at(one, other)]
             return replace(trace, tool_calls=tuple(calls))
