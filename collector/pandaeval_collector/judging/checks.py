@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judging.agreement import Agreement
 from pandaeval_collector.judging.compare import Check
+from pandaeval_collector.judging.kinship import warn_of_second
 from pandaeval_collector.judging.retest import Retest
 from pandaeval_collector.judging.second import SecondJudge
 from pandaeval_collector.judging.setup import JudgeConfig, StoredMemory
@@ -29,6 +30,9 @@ def open_checks(judge: JudgeConfig, store: Store, caller: Caller, telemetry: Tel
     agreement, memory = Agreement(store, telemetry), StoredMemory(store, telemetry)
     beside: list[Check] = [Retest(caller, agreement, telemetry, judge.retest, secrets)]
     if judge.second is not None:
+        for model in judge.setup.models:
+            if model != judge.second:
+                warn_of_second(model, judge.second)
         share = judge.second_share
         beside.append(SecondJudge(caller, memory, agreement, telemetry, judge.second, share, secrets))
     return Checks(Votes(caller, memory, judge.votes, secrets), beside)

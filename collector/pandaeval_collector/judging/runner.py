@@ -19,6 +19,7 @@ from pandaeval_collector.judging.checks import Checks
 from pandaeval_collector.judging.complaints import Complaints
 from pandaeval_collector.judging.hiding import hider
 from pandaeval_collector.judging.job_traces import GoneError, JobTrace, JobTraceLoader
+from pandaeval_collector.judging.kinship import Kinship
 from pandaeval_collector.judging.outcome import GivenUp, Later, Patience, after_failure, unfinished, until_next_day
 from pandaeval_collector.judging.setup import StoredMemory
 from pandaeval_collector.judging.votes import Votes
@@ -70,8 +71,7 @@ class Runner:
         """Pauses since a judge answered last."""
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
-        self._same_model: set[str] = set()
-        self._complaints = Complaints()
+        self._complaints, self._kinship = Complaints(), Kinship()
 
     async def start(self) -> None:
         """Releases the jobs that an earlier process had leased, and starts to run due ones."""
@@ -183,7 +183,7 @@ class Runner:
         question = self._question(job, loaded)
         if question is None:
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "not_wanted")))
-        self._warn_of_itself(question.model, loaded)
+        self._kinship.meets(question.model, loaded.trace.models)
         judge = Judge(self._desk, loaded.pack, question.model, self._hide, job.metric)
         finding = await self._finding(job, question, loaded, judge)
         match finding:
@@ -247,13 +247,3 @@ class Runner:
         """Ends a job without a result."""
         await self._commit(lambda: Decision(WriteSet(ended=[end])))
         self._telemetry.add("pandaeval.jobs", end.state, 1, end.why)
-
-    def _warn_of_itself(self, model: str, loaded: JobTrace) -> None:
-        bare = model.rpartition("/")[2]
-        if bare in loaded.trace.models and bare not in self._same_model:
-            self._same_model.add(bare)
-            _log.warning(
-                "the judge %s judges runs of the same model: models rate their own work too high; set another "
-                "judge.model",
-                model,
-            )
