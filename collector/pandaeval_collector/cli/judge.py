@@ -202,4 +202,4 @@ def _mark(probe: Probe) -> object:
 
 
 def _interval(low: float, high: float) -> str:
-    return "" if math.isnan(low) else f"{low:.2f} to {high:.2f}"
+    return "" if math.isnan(low) else f"{round(low, 2) + 0.0:.2f} to {round(high, 2) + 0.0:.2f}"  # no -0.00

@@ -17,8 +17,8 @@ from pandaeval_collector.metric import registry
 from pandaeval_collector.score import Score, Unscored
 
 _TRIES, _LONGEST_S = 3, 30.0
-_QUESTION, _ANSWER = 900, 150
-"""Tokens of a question with its criteria, and of an answer: for the estimate."""
+_QUESTION, _ANSWER = 600, 150
+"""Tokens of a question with its criteria, and of an answer, for the estimate: rather too many."""
 _PASSING = frozenset({Failure.RATE_LIMIT, Failure.COOLDOWN, Failure.TIMEOUT, Failure.UNAVAILABLE})
 
 
