@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
 from pandaeval_collector.cli import app
 from support import check_judges
 from support.check_judges import Opinion
-from support.judge import FAULTS, Behave, JudgeServer
+from support.judge import FAULTS, Behave, JudgeServer, Say
+from support.processors import until
 from typer.testing import CliRunner
 
 _FEW = ("--repeat", "2", "--attacks", "4")
@@ -51,6 +58,25 @@ def test_a_model_that_cannot_be_asked_is_no_bad_model() -> None:
     assert done.exit_code == 2
     assert "cannot be asked" in done.stderr
     assert calls < 8
+
+
+@pytest.mark.slow
+def test_ctrl_c_prints_what_there_is() -> None:
+    def slowly(number: int, body: dict[str, Any]) -> Say:
+        return replace(check_judges.serving(check_judges.good)(number, body), hang_s=0.2)
+
+    command = [sys.executable, "-c", "from pandaeval_collector.cli import main; main()", "judge", "check"]
+    with JudgeServer(slowly) as server:
+        environ = {**os.environ, "PANDAEVAL_JUDGE__API_BASE": server.url, "OPENAI_API_KEY": "sk-test"}
+        asked = [*command, "--model", "openai/gpt-4o-mini", "--repeat", "50"]
+        with subprocess.Popen(asked, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            until(lambda: len(server.requests) > 30, "asking", 120.0)
+            process.send_signal(signal.SIGINT)
+            out, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "NOT CONCLUDED" in out
+    assert "Is it right about known runs?" in out
+    assert "Traceback" not in error
 
 
 def test_without_a_model_or_a_key_it_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

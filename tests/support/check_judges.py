@@ -6,17 +6,16 @@ the task was accomplished, 0..1, or ``None`` for words that are no verdict.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.judge.call import Answer, Call
+from support.asked import GOOD, said
 from support.judge import Behave, Say
 
 Messages = Sequence[Mapping[str, str]]
 Opinion = Callable[[Messages, int], float | None]
-_ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
 _ANSWER = re.compile(r"WHAT THE AGENT ANSWERED\n(.*)", re.DOTALL)
 _BAD = ("Unfortunately I cannot help", "Volcanic soil", "23 of them are ready", "36 months")
 
@@ -63,18 +62,20 @@ def formless(messages: Messages, nth: int) -> float | None:
     return None
 
 
-def reply(messages: Messages, value: float | None) -> str:
-    """The words of a verdict."""
+def reply(messages: Messages, name: str, value: float | None) -> str:
+    """The words of a verdict on the question of this rubric: what it asks to be said with yes or no, or with a number,
+    goes by the opinion."""
     if value is None:
         return "It was fine, I would say."
-    asked = next(m["content"] for m in reversed(messages) if _ECHO.search(m["content"]))
-    echo = _ECHO.search(asked)
-    assert echo
-    fields: dict[str, Any] = {"instructed": False, "echo": echo[1]}
-    if '"task"' in asked and '"verdict"' not in asked:
-        return json.dumps({**fields, "task": "Answer the user."})
-    yes = "yes" if value >= 0.5 else "no"
-    return json.dumps({**fields, "answered": yes, "taken": yes, "reason": "By script.", "verdict": value})
+    plain = GOOD[name]
+    assert isinstance(plain, Mapping)
+    return said(messages, name, {name: {field: _by(value, each) for field, each in plain.items()}})
+
+
+def _by(value: float, example: Any) -> Any:
+    if isinstance(example, float):
+        return value
+    return ("yes" if value >= 0.5 else "no") if example in ("yes", "no") else example
 
 
 class OpinionCaller:
@@ -84,10 +85,18 @@ class OpinionCaller:
         self._opinion, self.calls = opinion, 0
 
     async def complete(self, call: Call) -> Answer:
+        assert call.response_format is not None
         self.calls += 1
-        return Answer(reply(call.messages, self._opinion(call.messages, self.calls - 1)), 1000, 40, 0.0001, model="m")
+        text = reply(call.messages, _name(call.response_format), self._opinion(call.messages, self.calls - 1))
+        return Answer(text, 1000, 40, 0.0001, model="m")
 
 
 def serving(opinion: Opinion) -> Behave:
     """The same for a server of models."""
-    return lambda number, body: Say(reply(body["messages"], opinion(body["messages"], number)))
+    return lambda number, body: Say(
+        reply(body["messages"], _name(body["response_format"]), opinion(body["messages"], number))
+    )
+
+
+def _name(response_format: Mapping[str, Any]) -> str:
+    return str(response_format["json_schema"]["name"])

@@ -47,6 +47,7 @@ class Summary:
         self._totals: dict[str, list[float]] = {}
         self._apart: dict[str, list[tuple[float, bool]]] = {}
         self._alike: dict[str, bool] = {}
+        self._second: dict[str, Mapping[str, Any]] = {}
         self._rows: dict[str, TraceSummaryRow] = {}
         self._sessions: dict[str, SessionSummaryRow] = {}
         self._broken: dict[str, str] = {}
@@ -76,6 +77,7 @@ class Summary:
                 self._apart.setdefault(key, []).append((retest["difference"], retest.get("flipped", False)))
             if "judge_agreement" in metadata:
                 self._alike[key] = "label" in metadata["judge_agreement"]
+            self._note_second(key, metadata.get("second_agreement"))
         if result["level"] == "session":
             self._add_to_session(result)
         else:
@@ -100,6 +102,15 @@ class Summary:
             )
             for key, pairs in self._apart.items()
         }
+
+    def seconds(self) -> Mapping[str, Mapping[str, Any]]:
+        """By metric, how far the second judge agreed with the first at the end of the run: the figures as results have
+        them (``second_agreement``)."""
+        return self._second
+
+    def _note_second(self, key: str, figures: Mapping[str, Any] | None) -> None:
+        if figures is not None and figures["n"] >= self._second.get(key, {"n": 0})["n"]:
+            self._second[key] = figures
 
     def sessions_worst_first(self) -> list[SessionSummaryRow]:
         """Sessions without any score come last."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -81,6 +82,10 @@ def _metric_table(summary: Summary, out: Console) -> Table:
     if agreement:
         columns = (*columns, "asked twice")
         rows = [(*row, _agreed(agreement.get(key))) for key, row in zip(keys, rows, strict=True)]
+    seconds = summary.seconds()
+    if seconds:
+        columns = (*columns, "second judge")
+        rows = [(*row, _second(seconds.get(key))) for key, row in zip(keys, rows, strict=True)]
     return table(columns, rows, on=out, title="Metrics")
 
 
@@ -89,6 +94,19 @@ def _agreed(found: AskedTwice | None) -> str:
         return ""
     shown = f"agrees {found.agreement:.2f}, {found.flips} of {found.n} flipped"
     return f"{shown}; does not discriminate" if found.alike else shown
+
+
+def _second(figures: Mapping[str, Any] | None) -> str:
+    """``kappa 0.62 (0.31 to 0.88), differs by +0.03, n=20``."""
+    if figures is None:
+        return ""
+    kappa, apart = figures.get("kappa"), figures.get("difference")
+    shown = [f"agrees {figures['value']:.2f}"]
+    if kappa is not None:
+        shown.append(f"kappa {kappa['value']:.2f} ({kappa['ci_low']:.2f} to {kappa['ci_high']:.2f})")
+    if apart is not None:
+        shown.append(f"differs by {apart['value']:+.2f}")
+    return ", ".join((*shown, f"n={figures['n']}"))
 
 
 def _metric_row(summary: Summary, key: str) -> tuple[object, ...]:

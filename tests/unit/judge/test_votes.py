@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import math
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pandaeval_collector.cli._output import console
+from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.cli._tables import print_summary
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
@@ -115,6 +120,20 @@ class TestVotes:
         assert _question(1).id == _question(1).id != _question(3).id
 
 
+_RESULT: dict[str, Any] = {
+    "level": "trace",
+    "metric": "confidence",
+    "outcome": "scored",
+    "why": None,
+    "score": 0.9,
+    "reason": "",
+    "trace_id": "t",
+    "session_id": None,
+    "agent": "a",
+    "success": True,
+}
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     opened = Store(tmp_path, durability="off", max_bytes=1 << 30)
@@ -165,6 +184,17 @@ class TestSecondJudge:
         assert told["kappa"]["ci_low"] < told["kappa"]["value"] < told["kappa"]["ci_high"]
         assert told["difference"]["value"] == pytest.approx(-0.2)
         assert told["difference"]["ci_low"] < -0.2 < told["difference"]["ci_high"]
+
+    async def test_the_table_of_a_run_shows_the_newest_figures(self, store: Store) -> None:
+        agreement, summary, out = Agreement(store, Telemetry()), Summary(), io.StringIO()
+        for one, other in [(0.9, 0.8), (0.2, 0.1), (0.3, 0.9)]:
+            await agreement.add("second", "trace.confidence", "a / b", (one, other), 0.5)
+            shown = agreement.of("second", "trace.confidence", "a / b")
+            assert shown is not None
+            summary.add({**_RESULT, "metadata": {"second_agreement": shown.to_dict()}})
+        print_summary(summary, console(file=out))
+        assert "second judge" in out.getvalue()
+        assert re.search(r"agrees 0\.73, kappa 0\.40 \(-?[\d.]+ to [\d.]+\), differs by \+0\.13, n=3", out.getvalue())
 
     async def test_without_a_share_nobody_else_is_asked(self, store: Store) -> None:
         caller = _TwoModels(0.9, 0.4)
