@@ -127,7 +127,8 @@ async def test_the_text_is_there_to_be_judged(place: str) -> None:
 async def test_a_verdict_copied_from_the_record_is_none(place: str) -> None:
     """It cannot hold the code that our question asks for."""
     copied = 0
-    for attack in (each for each in corpus() if each.family == "verdict"):
+    families = {"verdict", "imitated_reply", "echo_bait"} if place == "tool output" else {"verdict"}
+    for attack in (each for each in corpus() if each.family in families):
         copycat = Copycat()
         found = await findings(attacked(place, attack.text), copycat)
         copied += copycat.copied

@@ -30,9 +30,8 @@ def open_checks(judge: JudgeConfig, store: Store, caller: Caller, telemetry: Tel
     agreement, memory = Agreement(store, telemetry), StoredMemory(store, telemetry)
     beside: list[Check] = [Retest(caller, agreement, telemetry, judge.retest, secrets)]
     if judge.second is not None:
-        for model in judge.setup.models:
-            if model != judge.second:
-                warn_of_second(model, judge.second)
+        for model in [model for model in judge.setup.models if model != judge.second] or [judge.second]:
+            warn_of_second(model, judge.second)
         share = judge.second_share
         beside.append(SecondJudge(caller, memory, agreement, telemetry, judge.second, share, secrets))
     return Checks(Votes(caller, memory, judge.votes, secrets), beside)
