@@ -67,6 +67,7 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         secrets=config.redact.secrets,
         pii=config.redact.pii,
         custom=config.redact.custom,
+        votes=judge.votes,
     )
 
 
@@ -79,7 +80,8 @@ def judge(config: Config) -> JudgeConfig | None:
     from pandaeval_collector.judging import JudgeConfig, Limits
 
     given = config.judge
-    models = tuple(sorted({settings.model, *settings.models.values()}))
+    second = {given.second.model} if given.second.model is not None else set()
+    models = tuple(sorted({settings.model, *settings.models.values(), *second}))
     return JudgeConfig(
         JudgeProcessSetup(
             models,
@@ -99,7 +101,10 @@ def judge(config: Config) -> JudgeConfig | None:
             daily_tokens=given.daily_tokens,
         ),
         over_budget=given.over_budget,
+        votes=given.votes,
         retest=given.retest,
+        second=given.second.model,
+        second_share=given.second.share,
         canaries=given.canaries,
         canary_interval=given.canary_interval,
     )
