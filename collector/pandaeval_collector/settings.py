@@ -135,5 +135,6 @@ def timing(config: Config) -> Timing:
         judge_wait=config.session.judge_wait if config.judge.model is not None else 0.0,
         late_window=config.late.window,
         retention=config.store.retention,
+        judged=config.labels.window,
         upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
     )

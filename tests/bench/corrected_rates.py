@@ -4,10 +4,10 @@ alone.
     python tests/bench/corrected_rates.py [--draws 2000]
 
 Reads ``../shared/data/judge-arena``: a cheap judge's scores of 1,000 answers, 480 of them with a label. The labelled
-answers are the population, their mean label is the truth. A draw is 1,000 answers with replacement, of which the first n
-count as labelled: what the collector sees of an agent whose runs are like these. *Held* is the share of draws whose
-interval holds the truth; of 2,000 draws at 0.95 it lies in 0.94 to 0.96. *Width* is that of the corrected interval over
-that of the labels alone.
+answers are the population, their mean label is the truth. A draw is 1,000 answers with replacement, of which the first
+n count as labelled: what the collector sees of an agent whose runs are like these. *Held* is the share of draws whose
+interval holds the truth; of 2,000 draws at 0.95 it lies in 0.94 to 0.96. *Ratio* is the mean width of the corrected
+interval over that of the labels alone.
 
 The second table draws the labels as ``pandaeval labels next`` does. The third draws nothing: it corrects the answers
 of another policy (``clone``) with labels of the first.

@@ -152,4 +152,4 @@ class _Sample:
         return min(low, value), max(high, value)
 
     def _by_cluster(self, values: Values) -> Values:
-        return np.bincount(self._clusters, weights=values)
+        return np.asarray(np.bincount(self._clusters, weights=values), np.float64)
