@@ -24,7 +24,9 @@ INSTRUMENTS: Mapping[str, Instrument] = {
             "{item}",
             "Spans and log records that claim to be the collector's own output and are not: taken like all others",
         ),
-        Instrument("pandaeval.labels", "counter", "{label}", "People's verdicts that came by OTLP, by what they changed"),
+        Instrument(
+            "pandaeval.labels", "counter", "{label}", "People's verdicts that came by OTLP, by what became of them"
+        ),
         Instrument(
             "pandaeval.pass_rate",
             "gauge",

@@ -4,11 +4,11 @@ no value, only how many labels there are."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import sqlite3
 from collections.abc import Mapping
 
+from pandaeval_collector.delivery.standing import Bell
 from pandaeval_collector.instrument import Attributes
 from pandaeval_collector.labels.rates import PassRate, pass_rates
 from pandaeval_collector.stats.corrected_rate import LEAST_LABELS
@@ -27,6 +27,7 @@ class PassRates:
         self._store, self._interval = store, interval
         self._shown: dict[tuple[str, Attributes], float] = {}
         self._told: set[tuple[str, str]] = set()
+        self._bell, self._stopping = Bell(), False
         self._task: asyncio.Task[None] | None = None
         telemetry.family(self._values)
 
@@ -34,24 +35,26 @@ class PassRates:
         self._task = asyncio.create_task(self._run(), name="pandaeval-pass-rates")
 
     async def stop(self) -> None:
+        """Returns when a calculation that is under way has ended."""
+        self._stopping = True
+        self._bell.ring()
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await self._task
 
     def _values(self) -> Mapping[tuple[str, Attributes], float]:
         return self._shown
 
     async def _run(self) -> None:
-        while True:
+        while not self._stopping:
             try:
                 self._show(await asyncio.to_thread(self._calculate))
             except sqlite3.Error as error:
                 _log.error("the corrected pass rates could not be calculated (%s); trying again", error)
-            await asyncio.sleep(self._interval)
+            await self._bell.sleep(self._interval)
 
     def _calculate(self) -> list[PassRate]:
-        return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
+        with self._store.snapshot():
+            return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
 
     def _show(self, rates: list[PassRate]) -> None:
         self._shown = {key: value for each in rates for key, value in _gauges(each).items()}

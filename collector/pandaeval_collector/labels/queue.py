@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pandaeval_collector.store import DrawnRow, JudgedRow, people
 from pandaeval_collector.stats.label_drawing import drawn, numbers_of, wanted
+from pandaeval_collector.store import DrawnRow, JudgedRow, numbers, people
 
 _MIDDLE = 0.5
 """Where a metric without a threshold parts good from bad."""
@@ -58,3 +58,12 @@ def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, no
     )
     found = [Drawn(runs[at], float(chances[at])) for at in places]
     return Queue(found, int((~is_open).sum()), int(is_open.sum()))
+
+
+def has_spans(connection: sqlite3.Connection, units: list[str]) -> set[str]:
+    """Those traces whose spans the store still holds."""
+    found: set[str] = set()
+    for marks, group in numbers.batched(numbers.of_units(connection, units)):
+        query = f"SELECT lower(hex(trace_id)) FROM traces WHERE size > 0 AND no IN ({marks})"  # noqa: S608
+        found.update(row[0] for row in connection.execute(query, group))
+    return found

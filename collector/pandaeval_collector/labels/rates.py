@@ -14,8 +14,9 @@ MOST_AGENTS = 50
 """Of each metric; the others, by how many runs they have, count as one."""
 OTHER = "__other__"
 _UNLABELLED = f"""
-    SELECT metric, agent, count(*), sum(weight), sum(total), sum(weight * weight) FROM
-      (SELECT metric, agent, sum(1.0 / probability) AS weight, sum(score / probability) AS total
+    SELECT metric, agent, sum(weight), sum(total), sum(passed), sum(weight * weight) FROM
+      (SELECT metric, agent, sum(1.0 / probability) AS weight, sum(score / probability) AS total,
+              sum(coalesce(passed, score >= 0.5) / probability) AS passed
        FROM {people.STANDING} WHERE probability > 0
        GROUP BY metric, agent, CASE session WHEN '' THEN unit ELSE session END)
     GROUP BY metric, agent ORDER BY count(*) DESC, metric, agent
@@ -33,20 +34,23 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PassRate:
-    """Of one metric and agent. ``rate`` is ``None`` while there are fewer than 50 labelled runs (``n``)."""
+    """Of one metric and agent. ``judge``: the share that the judge passes. ``rate`` is ``None`` while there are fewer
+    than 50 labelled runs (``n``)."""
 
     metric: str
     agent: str
     n: int
+    judge: float
     rate: Rate | None
 
 
 @dataclass(slots=True)
 class _Population:
-    """Sums over all judged runs: of weights, of weighted scores, and of squared weights of sessions."""
+    """Sums over all judged runs: of weights, of weighted scores and passes, and of squared weights of sessions."""
 
     weight: float = 0.0
     total: float = 0.0
+    passed: float = 0.0
     squares: float = 0.0
 
 
@@ -69,14 +73,15 @@ def pass_rates(connection: sqlite3.Connection) -> list[PassRate]:
     thread, for as long as SQLite takes to go through the judged scores."""
     populations: dict[Key, _Population] = {}
     of_metric: dict[str, set[str]] = defaultdict(set)
-    for metric, agent, _, weight, total, squares in connection.execute(_UNLABELLED):
+    for metric, agent, weight, total, passed, squares in connection.execute(_UNLABELLED):
         known = of_metric[metric]
         if agent in known or len(known) < MOST_AGENTS:
             known.add(agent)
         else:
             agent = OTHER
         sums = populations.setdefault((metric, agent), _Population())
-        sums.weight, sums.total, sums.squares = sums.weight + weight, sums.total + total, sums.squares + squares
+        sums.weight, sums.total = sums.weight + weight, sums.total + total
+        sums.passed, sums.squares = sums.passed + passed, sums.squares + squares
     labels: dict[Key, _Labels] = {}
     for metric, agent, passed, score, judged, chance, session in connection.execute(_LABELLED):
         agent = agent if agent in of_metric[metric] else OTHER
@@ -98,7 +103,7 @@ def _rates(populations: dict[Key, _Population], labels: dict[Key, _Labels]) -> I
         if len(held.passed) >= LEAST_LABELS:
             scores = Scores(sums.total / sums.weight, sums.weight**2 / sums.squares)
             rate = corrected_rate(held.labelled(), scores)
-        yield PassRate(*key, len(held.passed), rate)
+        yield PassRate(*key, len(held.passed), sums.passed / sums.weight, rate)
 
 
 def weights(judged: list[float], drawn: list[float | None]) -> list[float]:

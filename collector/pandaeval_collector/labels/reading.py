@@ -190,8 +190,8 @@ def _probability(value: Any) -> float | None:
         found = 0.0
     if not 0.0 < found <= 1.0:
         raise LabelError(
-            f"the probability {str(value)[:40]!r} is no chance above 0 and up to 1; leave it as `pandaeval labels next` "
-            "wrote it, or empty"
+            f"the probability {str(value)[:40]!r} is no chance above 0 and up to 1; leave it as `pandaeval labels "
+            "next` wrote it, or empty"
         )
     return found
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pandaeval_collector.errors import UserError
 from pandaeval_collector.labels.reading import COLUMNS
 from pandaeval_otel.labels import Label
 
@@ -50,6 +51,14 @@ def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
 def written(rows: Iterable[Mapping[str, Any]], path: Path | None) -> str:
     """In the form that the name of the file asks for; CSV where it asks for none."""
     return as_json(rows) if path is not None and path.suffix.lower() in (".jsonl", ".ndjson") else as_csv(rows)
+
+
+def save(path: Path, text: str) -> None:
+    """Writes a file. Raises ``UserError`` where it cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _cell(value: Any) -> str:

@@ -43,8 +43,10 @@ def _problem(submitted: Submitted, spans: Split, logs: Split) -> str:
     fragments = (*spans.fragments, *logs.fragments)
     if any(fragment.trace_id != submitted.trace_id for fragment in fragments):
         return "invalid: it holds items of another trace"
-    if not fragments and not submitted.session_end and not (
-        spans.own_output or logs.own_output or logs.ignored or logs.labels
+    if (
+        not fragments
+        and not submitted.session_end
+        and not (spans.own_output or logs.own_output or logs.ignored or logs.labels)
     ):
         return "invalid: it holds nothing"
     return ""

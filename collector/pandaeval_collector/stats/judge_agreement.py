@@ -85,8 +85,7 @@ def agreement(labelled: Labelled, passes: Values, threshold: float) -> Agreement
         auroc=_estimate(_auroc(draws.weights, labelled.judge, passes)),
         suggested=_estimate(_best(tpr - fpr, cuts, threshold)),
         at=tuple(
-            AtThreshold(float(cut), _estimate(tpr[:, at]), _estimate(fpr[:, at]))
-            for at, cut in _shown(cuts, threshold)
+            AtThreshold(float(cut), _estimate(tpr[:, at]), _estimate(fpr[:, at])) for at, cut in _shown(cuts, threshold)
         ),
     )
 
@@ -204,5 +203,3 @@ def _ratio(of: Values, by: Values) -> Values:
     """NaN where the divisor is none."""
     found: Values = np.divide(of, by, out=np.full(np.broadcast(of, by).shape, np.nan), where=by > 1e-12)
     return found
-
-

@@ -57,9 +57,7 @@ def put(connection: sqlite3.Connection, labels: Iterable[Label], now: float) -> 
     fates: Fates = Counter()
     for each in labels:
         fates[_put(connection, each, now)] += 1
-    connection.execute(
-        "DELETE FROM people_labels WHERE no <= (SELECT max(no) FROM people_labels) - ?", (MOST_LABELS,)
-    )
+    connection.execute("DELETE FROM people_labels WHERE no <= (SELECT max(no) FROM people_labels) - ?", (MOST_LABELS,))
     return fates
 
 
