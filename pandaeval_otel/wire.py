@@ -23,7 +23,7 @@ from pandaeval_otel.bounds import LOG, within
 from pandaeval_otel.caps import Room
 from pandaeval_otel.counting import outline
 from pandaeval_otel.fragments import DenseError, Fragment, Item, MalformedOtlpError, Split
-from pandaeval_otel.labels import EVENT, LabelError, is_label, label_of
+from pandaeval_otel.labels import EVENT, TYPE, LabelError, is_label, label_of
 from pandaeval_otel.own_output import is_own_record, is_own_span
 from pandaeval_otel.raw import MAX_TIME
 from pandaeval_otel.sifting import sifted
@@ -34,6 +34,8 @@ OWN_SCOPE = "pandaeval.evaluation"
 
 _KNOWN_REMOTE = 0x300  # "has is_remote" and "is_remote"
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
+_BY_WHOM = TYPE.encode()
+"""Stands in the bytes of every label, and hardly in others: their attributes need not be looked through for it."""
 _AT_ONCE = 4096
 """Items after which other threads get their turn: what is compiled never gives it by itself."""
 
@@ -105,7 +107,7 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0
                     builder.label(record)
                 elif len(record.trace_id) != 16 or record.trace_id == _NO_TRACE or not _is_event(record):
                     split.ignored += 1
-                elif not record.event_name and is_label(record):
+                elif not record.event_name and _BY_WHOM in raw and is_label(record):
                     builder.label(record)
                 elif len(raw) > max_record_bytes:
                     builder.reject("log record", record.event_name, f"{len(raw)} bytes are more than allowed")
