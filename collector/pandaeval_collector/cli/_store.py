@@ -35,6 +35,7 @@ def opened_folder(folder: Path, durability: Durability = "full") -> Iterator[sql
     try:
         yield connection
     except sqlite3.OperationalError as error:
-        raise UserError(f"{file}: {error} (was it written by an older version?)") from error
+        cure = "try again in a moment" if "locked" in str(error) else "was it written by an older version?"
+        raise UserError(f"{file}: {error} ({cure})") from error
     finally:
         connection.close()
