@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pandaeval_collector.store import JudgedRow
     from pandaeval_otel.labels import Label
 
-_ENOUGH = 50
-
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
@@ -69,6 +67,7 @@ def _print(found: Calibrations) -> None:
     from rich.text import Text
 
     from pandaeval_collector.cli._output import console, table
+    from pandaeval_collector.stats.corrected_rate import LEAST_LABELS
 
     out = console()
     columns = ("metric", "judge", "version", "n", "passed", "kappa", "quadratic", "AUROC", "threshold", "suggested")
@@ -91,7 +90,7 @@ def _print(found: Calibrations) -> None:
     for each in found.found:
         _print_thresholds(each)
     for each in found.found:
-        if each.agreement.n < _ENOUGH:
+        if each.agreement.n < LEAST_LABELS:
             out.print(Text(f"{each.metric}: {each.agreement.n} labels are few; the intervals say how little they show"))
         if each.tied:
             out.print(Text(f"{each.metric}: {each.tied} runs left out, which as many people passed as failed"))

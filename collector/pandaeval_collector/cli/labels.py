@@ -86,14 +86,22 @@ def next_(
 
 def export(
     out: Annotated[Path | None, typer.Option(help="CSV, or .jsonl; if not given, CSV to standard output.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Those about metrics that are not known here, too.")] = False,
     config: _Config = None,
 ) -> None:
     """Write all verdicts as import reads them."""
+    from pandaeval_collector.cli._config import metric_names
     from pandaeval_collector.labels.writing import row_of, save, written
     from pandaeval_collector.store import people
 
+    known = metric_names(config).keys
     with opened_store(config) as connection:
-        text = written([row_of(each) for each in people.labels(connection)], out)
+        labels = list(people.labels(connection))
+    kept = [each for each in labels if all_ or each.metric in known]
+    if len(kept) < len(labels):
+        strange = ", ".join(sorted({each.metric for each in labels} - known)[:5])
+        typer.echo(f"{len(labels) - len(kept)} labels about {strange} left out: no metric here (--all)", err=True)
+    text = written([row_of(each) for each in kept], out)
     if out is None:
         typer.echo(text, nl=False)
     else:

@@ -7,6 +7,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pandaeval_collector.errors import UserError
 from pandaeval_collector.labels.rates import weights
 from pandaeval_collector.labels.writing import save
-from pandaeval_collector.stats.corrected_rate import Labelled
+from pandaeval_collector.stats.corrected_rate import LEAST_LABELS, Labelled
 from pandaeval_collector.stats.judge_agreement import Agreement, agreement
 from pandaeval_collector.store import JudgedRow
 from pandaeval_collector.untrusted.printable import one_printable_line
@@ -159,7 +160,8 @@ def read(path: Path) -> tuple[Kept, ...]:
 
 def thresholds(kept: Iterable[Kept], judges: Mapping[str, tuple[str, str]]) -> dict[str, float]:
     """The suggested thresholds by metric key. ``judges``: model and version by metric key, of what is judged now. Warns
-    of metrics that only another judge or version was calibrated for: what the file says does not hold for them."""
+    of metrics that only another judge or version was calibrated for, or with fewer than 50 labels: what the file says
+    does not hold for them."""
     by_metric: dict[str, list[Kept]] = defaultdict(list)
     for each in kept:
         by_metric[each.metric].append(each)
@@ -167,11 +169,18 @@ def thresholds(kept: Iterable[Kept], judges: Mapping[str, tuple[str, str]]) -> d
     for metric in by_metric.keys() & judges.keys():
         fitting = [each for each in by_metric[metric] if (each.judge, each.version) == judges[metric]]
         if not fitting:
-            other = by_metric[metric][-1]
-            _log.warning(
-                "judge.calibration: %s was calibrated for %s (version %s), and %s (version %s) judges: calibrate anew",
-                *(metric, other.judge, other.version, *judges[metric]),
+            other, now = by_metric[metric][-1], judges[metric]
+            _warn(
+                f"{metric} was calibrated for {other.judge} (version {other.version}), and {now[0]} (version {now[1]}) "
+                "judges: calibrate anew"
             )
+        elif fitting[-1].n < LEAST_LABELS:
+            _warn(f"{metric} was calibrated with {fitting[-1].n} labels; a threshold takes {LEAST_LABELS}")
         elif fitting[-1].suggested_threshold.value is not None:
             found[metric] = fitting[-1].suggested_threshold.value
     return found
+
+
+@cache  # settings are made more than once at a start
+def _warn(what: str) -> None:
+    _log.warning("judge.calibration: %s", what)

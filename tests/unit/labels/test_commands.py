@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 from pathlib import Path
@@ -12,8 +13,12 @@ from pandaeval_collector.cli import app
 from pandaeval_collector.config import load
 from pandaeval_collector.metric import registry
 from pandaeval_collector.settings import scoring
+from pandaeval_collector.store import people
+from pandaeval_collector.store.connection import FILE_NAME, connect
 from support.judged_store import JUDGE, METRIC, filled, flattered, unit
 from typer.testing import CliRunner, Result
+
+from pandaeval_otel.labels import Label
 
 HEAD = "trace_id,metric,label\n"
 
@@ -62,6 +67,16 @@ def test_labels_go_in_once_and_out_again(data: Path, tmp_path: Path) -> None:
     assert run(data, "labels", "export", "--out", str(out)).exit_code == 0
     assert run(data, "labels", "import", str(out)).output.startswith("0 new, 0 changed, 60 as before\n")
     assert run(data, "labels", "export").output == out.read_text()
+
+
+def test_what_is_about_no_metric_here_is_exported_when_asked_for(data: Path) -> None:
+    """It came by OTLP, where any name may come, and could not be imported again."""
+    with contextlib.closing(connect(data / FILE_NAME, "off")) as connection:
+        people.put(connection, [Label(unit(1), name, None, True) for name in (METRIC, "trace.polite")], 1.0)
+    some = run(data, "labels", "export")
+    assert "1 labels about trace.polite left out: no metric here (--all)" in some.stderr
+    assert (some.stdout.count(METRIC), some.stdout.count("polite")) == (1, 0)
+    assert "trace.polite" in run(data, "labels", "export", "--all").stdout
 
 
 def test_few_labels_say_that_the_rate_is_unknown(data: Path, tmp_path: Path) -> None:
@@ -180,6 +195,10 @@ class TestCalibrate:
         by_hand = environ | {"PANDAEVAL_METRICS__THRESHOLDS": "{task_completion: 0.9}"}
         assert scoring(load(None, by_hand)).thresholds[METRIC] == 0.9
         assert not caplog.records
+        few = results_file(tmp_path, 40, registry()[METRIC].version)
+        run(data, "calibrate", str(labels_file(tmp_path, 40)), "--results", str(few), "--write", str(made))
+        assert METRIC not in scoring(load(None, environ)).thresholds
+        assert "was calibrated with 40 labels; a threshold takes 50" in caplog.text
         assert METRIC not in scoring(load(None, environ | {"PANDAEVAL_JUDGE__MODEL": "openai/other"})).thresholds
         assert "was calibrated for openai/small" in caplog.text
 
