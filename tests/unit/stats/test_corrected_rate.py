@@ -47,6 +47,19 @@ def test_the_value_is_that_of_power_tuned_prediction_powered_inference() -> None
     assert found.width / 2 == pytest.approx(half, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("n", "value", "low", "high"), [(100, 0.69244, 0.63260, 0.75228), (400, 0.69348, 0.66343, 0.72352)]
+)
+def test_the_authors_own_program_says_the_same(n: int, value: float, low: float, high: float) -> None:
+    """``ppi_mean_pointestimate`` and ``ppi_mean_ci`` of ppi-python 0.2.3. Ours is wider by what a normal interval lacks
+    at these sizes."""
+    people, judge = _population(5_000, 3)
+    judge = 2.5 * judge - 1.2  # theirs allows no power above 1
+    found = corrected_rate(Labelled.of(people[:n], judge[:n]), Scores(float(judge.mean()), 5_000))
+    assert found.value == pytest.approx(value, abs=5e-4)
+    assert 1.0 < found.width / (high - low) < 1.0 + 7 / n
+
+
 def test_a_judge_that_flatters_is_corrected_and_narrows_the_interval() -> None:
     people, judge = _population(3_000, 5)
     found = corrected_rate(Labelled.of(people[:200], judge[:200]), Scores(float(judge.mean()), len(judge)))
