@@ -81,7 +81,7 @@ def test_what_was_chosen_more_often_weighs_less() -> None:
         assert getattr(weighted, name).value == pytest.approx(getattr(plain, name).value), name
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=40), st.floats(0, 1))
 def test_whatever_comes_values_lie_in_their_ranges_and_intervals(
     runs: list[tuple[bool, float]], threshold: float
