@@ -21,6 +21,7 @@ from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.judging import Canaries, Runner, open_caller, open_checks, read_canaries
+from pandaeval_collector.labels.monitor import PassRates
 from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.pipeline.accounting import publish
@@ -113,6 +114,9 @@ class Collector:
         pipeline.listen(lambda _: watching.wake())
         await self._start_pipeline(pipeline, store)
         await self._start_judge(store, line, scorer, pipeline)
+        pass_rates = PassRates(store, self.telemetry, config.labels.interval)
+        pass_rates.start()
+        self._parts.push_async_callback(pass_rates.stop)
         self._ready["pipeline"] = True
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts)
         self._ready |= {"grpc": True, "http": True}

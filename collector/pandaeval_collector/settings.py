@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.config import Config, enabled_metrics, judge_models, judge_samples, metric_thresholds
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.labels.calibration import read, thresholds
 from pandaeval_collector.metric import registry
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runtime.cores import usable_cores
@@ -30,7 +32,7 @@ def scoring(config: Config) -> EvaluatorSettings:
     names = [(metric.level, metric.name) for metric in registry(config.metrics.modules).values()]
     return EvaluatorSettings(
         enabled=enabled_metrics(config, names),
-        thresholds=metric_thresholds(config, names),
+        thresholds={**_calibrated(config, names), **metric_thresholds(config, names)},
         weights={str(name): weight for name, weight in config.session.weights.items()},
         extra_signals=extra_signals(config),
         coherence_signal=config.session.coherence_signal,
@@ -38,6 +40,22 @@ def scoring(config: Config) -> EvaluatorSettings:
         modules=config.metrics.modules,
         judge=_judge(config, names),
     )
+
+
+def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float]:
+    """The thresholds that the calibration suggests, where they are to be used. Raises ``UserError`` for a file that
+    cannot be read."""
+    judge = config.judge
+    if judge.calibration is None or judge.model is None:
+        return {}
+    models = judge_models(config, names)
+    judges = {
+        key: (models.get(key, judge.model), metric.version)
+        for key, metric in registry(config.metrics.modules).items()
+        if metric.kind == "llm"
+    }
+    found = thresholds(read(Path(judge.calibration)), judges)
+    return found if judge.calibrated_thresholds else {}
 
 
 def extra_signals(config: Config) -> tuple[str, ...]:
@@ -140,5 +158,6 @@ def timing(config: Config) -> Timing:
         judge_wait=config.session.judge_wait if config.judge.model is not None else 0.0,
         late_window=config.late.window,
         retention=config.store.retention,
+        judged=config.labels.window,
         upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
     )

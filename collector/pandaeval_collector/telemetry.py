@@ -25,6 +25,18 @@ INSTRUMENTS: Mapping[str, Instrument] = {
             "{item}",
             "Spans and log records that claim to be the collector's own output and are not: taken like all others",
         ),
+        Instrument(
+            "pandaeval.labels", "counter", "{label}", "People's verdicts that came by OTLP, by what became of them"
+        ),
+        Instrument(
+            "pandaeval.pass_rate",
+            "gauge",
+            "{share}",
+            "Share of judged runs that people would pass, corrected by their labels; none below 50 labels",
+        ),
+        Instrument("pandaeval.pass_rate.low", "gauge", "{share}", "Lower end of its 95 % interval"),
+        Instrument("pandaeval.pass_rate.high", "gauge", "{share}", "Upper end of its 95 % interval"),
+        Instrument("pandaeval.pass_rate.labels", "gauge", "{run}", "Judged runs with a label, which it rests on"),
         Instrument("pandaeval.items", "counter", "{item}", "Spans and log records taken up again or decided"),
         Instrument("pandaeval.traces", "counter", "{trace}", "Traces decided, by why they were closed"),
         Instrument("pandaeval.sessions", "counter", "{session}", "Sessions that could not be scored"),
@@ -142,6 +154,7 @@ class Telemetry:
         self.start_ns = time.time_ns()
         self._counts: Counter[tuple[str, Attributes]] = Counter()
         self._gauges: dict[tuple[str, Attributes], Callable[[], float]] = {}
+        self._families: list[Callable[[], Mapping[tuple[str, Attributes], float]]] = []
         self._lock = Lock()
         for name, outcome, reason in _FROM_THE_START:
             self._counts[name, attributes(outcome=outcome, reason=reason)] = 0
@@ -159,6 +172,10 @@ class Telemetry:
     def gauge(self, name: str, read: Callable[[], float], **about: str) -> None:
         """Has ``read`` called whenever the gauge is looked at, on the event loop; it must not block."""
         self._gauges[name, attributes(**about)] = read
+
+    def family(self, read: Callable[[], Mapping[tuple[str, Attributes], float]]) -> None:
+        """Has ``read`` called for gauges of which there are now more, now fewer: values by name and attributes."""
+        self._families.append(read)
 
     def counts(self) -> dict[Key, int]:
         """What was counted, by name, outcome and reason."""
@@ -178,6 +195,8 @@ class Telemetry:
         event loop."""
         values: dict[tuple[str, Attributes], float] = dict(self._copy())
         values.update({key: value for key, read in self._gauges.items() if not math.isnan(value := read())})
+        for family in self._families:
+            values.update(family())
         return [Measure(_instrument(name), pairs, value) for (name, pairs), value in sorted(values.items())]
 
     def _copy(self) -> dict[tuple[str, Attributes], int]:

@@ -172,6 +172,28 @@ class Judge(Section):
         description="YAML file of runs whose verdicts are known, to notice when the judge changes; null: none.",
     )
     canary_interval: PositiveDuration = Field(default=86400.0, description="Time between two rounds of the canaries.")
+    calibration: FilePath | None = Field(
+        default=None,
+        description="File that pandaeval calibrate --write made: how far this judge agrees with people; null: none.",
+    )
+    calibrated_thresholds: bool = Field(
+        default=False,
+        description="Whether the thresholds that the file suggests are used, for metrics without one in "
+        "metrics.thresholds, while judge and version of the metric are those of the file.",
+    )
+
+
+class Labels(Section):
+    """What people say of runs, and what is made of it."""
+
+    window: PositiveDuration = Field(
+        default=30 * 86400.0,
+        description="How long judged scores are kept to be held against people's labels: pass rates are about the runs "
+        "of this time.",
+    )
+    interval: PositiveDuration = Field(
+        default=60.0, description="Time between two calculations of the corrected pass rates."
+    )
 
 
 class Redact(Section):

@@ -70,7 +70,9 @@ class Pipeline:
         self._intake = Intake(
             store, self._traces, telemetry, clock, self.end_session, is_draining=lambda: self._retries.stopping
         )
-        self._upkeep = Upkeep(store, timing.late_window, timing.retention, telemetry, self._traces.reopened)
+        self._upkeep = Upkeep(
+            store, timing.late_window, timing.retention, telemetry, self._traces.reopened, timing.judged
+        )
         self._committer = Committer(store, self._retries, self._committed)
         self._sessions = SessionCloser(store, line, timing, self._committer, self._retries, telemetry, clock)
         self._under_way = UnderWay(store.path)

@@ -16,6 +16,8 @@ class Timing:
     session_max_age: float = 86_400.0
     late_window: float = 600.0
     retention: float = 604_800.0
+    judged: float = 30 * 86_400.0
+    """How long judged scores are kept for people's labels."""
     upkeep: float = 30.0
     """Seconds between two rounds of forgetting."""
     judge_wait: float = 0.0
