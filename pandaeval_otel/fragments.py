@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pandaeval_otel.labels import Label
+
 
 class MalformedOtlpError(ValueError):
     """The bytes are not the OTLP request that they claim to be."""
@@ -50,7 +52,8 @@ class Fragment:
 
 @dataclass(slots=True)
 class Split:
-    """A request taken apart. ``decoded`` = items of ``fragments`` + ``own_output`` + ``ignored`` + ``rejected``."""
+    """A request taken apart. ``decoded`` = items of ``fragments`` + ``own_output`` + ``ignored`` + ``rejected`` +
+    ``labels``."""
 
     fragments: list[Fragment]
     decoded: int = 0
@@ -60,3 +63,5 @@ class Split:
     message: str = ""
     claimed: int = 0
     """Items in the collector's own scope that are not its output; they are among the others."""
+    labels: list[Label] = field(default_factory=list)
+    """People's verdicts, which belong to no trace's content."""

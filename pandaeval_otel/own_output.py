@@ -15,7 +15,9 @@ from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-EVENT = "gen_ai.evaluation.result"
+from pandaeval_otel.labels import EVENT as EVENT
+from pandaeval_otel.labels import is_label
+
 RESULT_ID = "pandaeval.result.id"
 _OWN_KEYS = frozenset(
     {
@@ -60,7 +62,9 @@ def is_own_span(span: Any) -> bool:
 
 def is_own_record(record: Any) -> bool:
     """Whether an OTLP log record in our scope is an evaluation event of a collector."""
-    return record.event_name == EVENT and not record.HasField("body") and bool(_result_id(record.attributes))
+    if record.event_name != EVENT or record.HasField("body") or is_label(record):
+        return False
+    return bool(_result_id(record.attributes))
 
 
 def _result_id(attributes: Any) -> str:

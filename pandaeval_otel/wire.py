@@ -23,6 +23,7 @@ from pandaeval_otel.bounds import LOG, within
 from pandaeval_otel.caps import Room
 from pandaeval_otel.counting import outline
 from pandaeval_otel.fragments import DenseError, Fragment, Item, MalformedOtlpError, Split
+from pandaeval_otel.labels import EVENT, TYPE, LabelError, is_label, label_of
 from pandaeval_otel.own_output import is_own_record, is_own_span
 from pandaeval_otel.raw import MAX_TIME
 from pandaeval_otel.sifting import sifted
@@ -33,6 +34,8 @@ OWN_SCOPE = "pandaeval.evaluation"
 
 _KNOWN_REMOTE = 0x300  # "has is_remote" and "is_remote"
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
+_BY_WHOM = TYPE.encode()
+"""Stands in the bytes of every label, and hardly in others: their attributes need not be looked through for it."""
 _AT_ONCE = 4096
 """Items after which other threads get their turn: what is compiled never gives it by itself."""
 
@@ -83,7 +86,8 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0
     """Takes an ``ExportLogsServiceRequest`` apart by trace id.
 
     Only records that can belong to an agent's trace are kept: they name a trace, and carry an event name or a
-    structured body. Ordinary log lines are counted as ``ignored``. Raises as :func:`split_traces` does.
+    structured body. Ordinary log lines are counted as ``ignored``. People's verdicts go to ``labels``, whatever scope
+    they come in. Raises as :func:`split_traces` does.
     """
     skeleton = _skeleton(ExportLogsServiceRequest, request, at_most)
     split = Split([])
@@ -99,8 +103,12 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0
             if scope.scope.name == OWN_SCOPE:
                 records, raw_records = _not_own(records, raw_records, is_own_record, split)
             for record, raw in _in_turns(records, raw_records):
-                if len(record.trace_id) != 16 or record.trace_id == _NO_TRACE or not _is_event(record):
+                if record.event_name == EVENT and is_label(record):
+                    builder.label(record)
+                elif len(record.trace_id) != 16 or record.trace_id == _NO_TRACE or not _is_event(record):
                     split.ignored += 1
+                elif not record.event_name and _BY_WHOM in raw and is_label(record):
+                    builder.label(record)
                 elif len(raw) > max_record_bytes:
                     builder.reject("log record", record.event_name, f"{len(raw)} bytes are more than allowed")
                 else:
@@ -182,7 +190,7 @@ def _not_own(items: Any, raw: Any, is_own: Callable[[Any], bool], split: Split) 
     """Those in our scope that are not our own output, whatever they claim: they are taken like all others."""
     kept = [pair for pair in zip(items, raw, strict=True) if not is_own(pair[0])]
     split.own_output += len(items) - len(kept)
-    split.claimed += len(kept)
+    split.claimed += sum(1 for item, _ in kept if type(item) is Span or not is_label(item))
     return [item for item, _ in kept], [data for _, data in kept]
 
 
@@ -204,6 +212,13 @@ class _Builder:
         self._split.rejected += 1
         if not self._split.message:
             self._split.message = f"{kind} {name!r}: {why}"
+
+    def label(self, record: Any) -> None:
+        """Takes a person's verdict, or rejects it."""
+        try:
+            self._split.labels.append(label_of(record))
+        except LabelError as error:
+            self.reject("label", record.event_name, str(error))
 
     def at(self, trace_id: bytes, resource: int, scope: int, start_ns: int = 0) -> tuple[Fragment, list[bytes]]:
         """The fragment of a trace, and where raw items of this resource and scope are put."""

@@ -24,7 +24,8 @@ from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
-from pandaeval_collector.judging import Agreement, Canaries, Retest, Runner, open_caller, read_canaries
+from pandaeval_collector.judging import Canaries, Runner, open_caller, open_checks, read_canaries
+from pandaeval_collector.labels.monitor import PassRates
 from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.metric import registry
@@ -118,6 +119,9 @@ class Collector:
         pipeline.listen(lambda _: watching.wake())
         await self._start_pipeline(pipeline, store)
         await self._start_judge(store, line, scorer, pipeline)
+        pass_rates = PassRates(store, self.telemetry, config.labels.interval)
+        pass_rates.start()
+        self._parts.push_async_callback(pass_rates.stop)
         self._ready["pipeline"] = True
         shown = self._open_lookouts(store, scorer)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
@@ -202,10 +206,9 @@ class Collector:
         secret(self._config.judge.api_key_env, self._environ)
         process, caller = open_caller(store, configured, self._environ)
         self._parts.push_async_callback(process.close)
-        agreement = Agreement(store, self.telemetry)
         if configured.canaries is not None:
             flock = await asyncio.to_thread(read_canaries, Path(configured.canaries), scorer.settings.modules)
-            canaries = Canaries(flock, store, caller, scorer, agreement, self.telemetry, configured.canary_interval)
+            canaries = Canaries(flock, store, caller, scorer, self.telemetry, configured.canary_interval)
             canaries.start()
             self._parts.push_async_callback(canaries.stop)
         runner = Runner(
@@ -217,7 +220,7 @@ class Collector:
             self.telemetry,
             over_budget=configured.over_budget,
             slots=2 * configured.limits.concurrency,
-            retest=Retest(caller, agreement, self.telemetry, configured.retest, self._config.redact.secrets),
+            checks=open_checks(configured, store, caller, self.telemetry, self._config.redact.secrets),
         )
         await runner.start()
         self._parts.push_async_callback(runner.stop)

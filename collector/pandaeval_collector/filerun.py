@@ -18,8 +18,7 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.evaluator import Evaluator
-from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.judging import Agreement, JudgeConfig, Patience, Retest, Runner, open_caller
+from pandaeval_collector.judging import JudgeConfig, Patience, Runner, open_caller, open_checks
 from pandaeval_collector.line.implied_sessions import Forward, Link
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.reading import closing_of, stored
@@ -172,11 +171,6 @@ class FileRun:
         decision.left_out = len(others)
         return decision
 
-    def _retest(self, caller: Caller, evaluator: Evaluator, judge: JudgeConfig) -> Retest:
-        agreement = Agreement(self._store, self.telemetry)
-        secrets = evaluator.settings.judge is None or evaluator.settings.judge.secrets
-        return Retest(caller, agreement, self.telemetry, judge.retest, secrets)
-
     async def _judged(self, line: Line, evaluator: Evaluator, judge: JudgeConfig) -> list[Result]:
         """Runs all jobs, one decision at a time."""
         results: list[Result] = []
@@ -190,6 +184,7 @@ class FileRun:
 
         hasty = replace(judge, setup=replace(judge.setup, cooldown=_COOLDOWN_S))
         process, caller = open_caller(self._store, hasty, self._environ)
+        secrets = evaluator.settings.judge is None or evaluator.settings.judge.secrets
         runner = Runner(
             self._store,
             line,
@@ -199,7 +194,7 @@ class FileRun:
             self.telemetry,
             Patience(attempts=3, first=1.0, longest=5.0, interactive=True),
             slots=2 * judge.limits.concurrency,
-            retest=self._retest(caller, evaluator, judge),
+            checks=open_checks(judge, self._store, caller, self.telemetry, secrets),
         )
         total, done = self._store.jobs.waiting(), 0
 

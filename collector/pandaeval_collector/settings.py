@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.config import Config, enabled_metrics, judge_models, judge_samples, metric_thresholds
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.labels.calibration import read, thresholds
 from pandaeval_collector.metric import registry
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runtime.cores import usable_cores
@@ -30,7 +32,7 @@ def scoring(config: Config) -> EvaluatorSettings:
     names = [(metric.level, metric.name) for metric in registry(config.metrics.modules).values()]
     return EvaluatorSettings(
         enabled=enabled_metrics(config, names),
-        thresholds=metric_thresholds(config, names),
+        thresholds={**_calibrated(config, names), **metric_thresholds(config, names)},
         weights={str(name): weight for name, weight in config.session.weights.items()},
         extra_signals=extra_signals(config),
         coherence_signal=config.session.coherence_signal,
@@ -38,6 +40,22 @@ def scoring(config: Config) -> EvaluatorSettings:
         modules=config.metrics.modules,
         judge=_judge(config, names),
     )
+
+
+def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float]:
+    """The thresholds that the calibration suggests, where they are to be used. Raises ``UserError`` for a file that
+    cannot be read."""
+    judge = config.judge
+    if judge.calibration is None or judge.model is None:
+        return {}
+    models = judge_models(config, names)
+    judges = {
+        key: (models.get(key, judge.model), metric.version)
+        for key, metric in registry(config.metrics.modules).items()
+        if metric.kind == "llm"
+    }
+    found = thresholds(read(Path(judge.calibration)), judges)
+    return found if judge.calibrated_thresholds else {}
 
 
 def extra_signals(config: Config) -> tuple[str, ...]:
@@ -67,6 +85,7 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         secrets=config.redact.secrets,
         pii=config.redact.pii,
         custom=config.redact.custom,
+        votes=judge.votes,
     )
 
 
@@ -79,7 +98,8 @@ def judge(config: Config) -> JudgeConfig | None:
     from pandaeval_collector.judging import JudgeConfig, Limits
 
     given = config.judge
-    models = tuple(sorted({settings.model, *settings.models.values()}))
+    second = {given.second.model} if given.second.model is not None else set()
+    models = tuple(sorted({settings.model, *settings.models.values(), *second}))
     return JudgeConfig(
         JudgeProcessSetup(
             models,
@@ -99,7 +119,10 @@ def judge(config: Config) -> JudgeConfig | None:
             daily_tokens=given.daily_tokens,
         ),
         over_budget=given.over_budget,
+        votes=given.votes,
         retest=given.retest,
+        second=given.second.model,
+        second_share=given.second.share,
         canaries=given.canaries,
         canary_interval=given.canary_interval,
     )
@@ -136,5 +159,6 @@ def timing(config: Config) -> Timing:
         late_window=config.late.window,
         retention=config.store.retention,
         keep_bytes=config.store.keep_bytes if config.store.keep_content else 0,
+        judged=config.labels.window,
         upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
     )

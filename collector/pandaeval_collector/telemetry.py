@@ -5,6 +5,7 @@ Names are the contract's instruments. Each part counts where a thing happens; ex
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -24,6 +25,18 @@ INSTRUMENTS: Mapping[str, Instrument] = {
             "{item}",
             "Spans and log records that claim to be the collector's own output and are not: taken like all others",
         ),
+        Instrument(
+            "pandaeval.labels", "counter", "{label}", "People's verdicts that came by OTLP, by what became of them"
+        ),
+        Instrument(
+            "pandaeval.pass_rate",
+            "gauge",
+            "{share}",
+            "Share of judged runs that people would pass, corrected by their labels; none below 50 labels",
+        ),
+        Instrument("pandaeval.pass_rate.low", "gauge", "{share}", "Lower end of its 95 % interval"),
+        Instrument("pandaeval.pass_rate.high", "gauge", "{share}", "Upper end of its 95 % interval"),
+        Instrument("pandaeval.pass_rate.labels", "gauge", "{run}", "Judged runs with a label, which it rests on"),
         Instrument("pandaeval.items", "counter", "{item}", "Spans and log records taken up again or decided"),
         Instrument("pandaeval.traces", "counter", "{trace}", "Traces decided, by why they were closed"),
         Instrument("pandaeval.sessions", "counter", "{session}", "Sessions that could not be scored"),
@@ -49,6 +62,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
             "Resident memory of the collector's own process, not of its others",
         ),
         Instrument("pandaeval.judge.retests", "counter", "{retest}", "Questions put twice, by what came of it"),
+        Instrument("pandaeval.judge.seconds", "counter", "{verdict}", "Questions put to the second judge, by outcome"),
         Instrument(
             "pandaeval.judge.agreement",
             "gauge",
@@ -56,11 +70,49 @@ INSTRUMENTS: Mapping[str, Instrument] = {
             "Judge's verdicts against a second one or a known answer; 1 is best",
         ),
         Instrument(
-            "pandaeval.judge.drift",
+            "pandaeval.judge.flips",
+            "gauge",
+            "{share}",
+            "Share of the runs compared on which two verdicts lie on two sides of the threshold",
+        ),
+        Instrument(
+            "pandaeval.judge.spread",
+            "gauge",
+            "{score}",
+            "Standard deviation of verdicts: on one and the same run, and on different runs",
+        ),
+        Instrument(
+            "pandaeval.judge.discrimination",
+            "gauge",
+            "{share}",
+            "Share of the verdicts' variance that is of the runs and not of chance; 0 for a judge that says the same "
+            "of all",
+        ),
+        Instrument(
+            "pandaeval.judge.kappa",
             "gauge",
             "{agreement}",
-            "How much less the judge agrees with its canaries than at first",
+            "Cohen's kappa of two verdicts at the threshold, with its 95 % interval; 0 is what chance gives",
         ),
+        Instrument(
+            "pandaeval.judge.difference",
+            "gauge",
+            "{score}",
+            "Mean of the second verdict minus the first, with its 95 % interval",
+        ),
+        Instrument(
+            "pandaeval.judge.drift",
+            "gauge",
+            "{score}",
+            "How far the verdicts on the canaries are from those of the first round, in the mean",
+        ),
+        Instrument(
+            "pandaeval.judge.canaries.changed",
+            "gauge",
+            "{verdict}",
+            "Verdicts on canaries that are on the other side of the threshold than in the first round",
+        ),
+        Instrument("pandaeval.judge.canary.score", "gauge", "{score}", "The newest verdict on each canary"),
         Instrument("pandaeval.judge.answers", "counter", "{answer}", "Judge's verdicts: asked for, or remembered"),
         Instrument(
             "pandaeval.judge.budget.spent", "gauge", "{USD}", "US dollars of the day (UTC), calls under way too"
@@ -102,6 +154,7 @@ class Telemetry:
         self.start_ns = time.time_ns()
         self._counts: Counter[tuple[str, Attributes]] = Counter()
         self._gauges: dict[tuple[str, Attributes], Callable[[], float]] = {}
+        self._families: list[Callable[[], Mapping[tuple[str, Attributes], float]]] = []
         self._lock = Lock()
         for name, outcome, reason in _FROM_THE_START:
             self._counts[name, attributes(outcome=outcome, reason=reason)] = 0
@@ -120,6 +173,10 @@ class Telemetry:
         """Has ``read`` called whenever the gauge is looked at, on the event loop; it must not block."""
         self._gauges[name, attributes(**about)] = read
 
+    def family(self, read: Callable[[], Mapping[tuple[str, Attributes], float]]) -> None:
+        """Has ``read`` called for gauges of which there are now more, now fewer: values by name and attributes."""
+        self._families.append(read)
+
     def counts(self) -> dict[Key, int]:
         """What was counted, by name, outcome and reason."""
         found: Counter[Key] = Counter()
@@ -134,9 +191,12 @@ class Telemetry:
         return sum(n for (key, outcome, _), n in counts if key == name and (not outcomes or outcome in outcomes))
 
     def measures(self) -> list[Measure]:
-        """All counters and gauges as they stand, sorted by name. On the event loop."""
+        """All counters and gauges as they stand, sorted by name, but for gauges that have no value now (NaN). On the
+        event loop."""
         values: dict[tuple[str, Attributes], float] = dict(self._copy())
-        values.update({key: read() for key, read in self._gauges.items()})
+        values.update({key: value for key, read in self._gauges.items() if not math.isnan(value := read())})
+        for family in self._families:
+            values.update(family())
         return [Measure(_instrument(name), pairs, value) for (name, pairs), value in sorted(values.items())]
 
     def _copy(self) -> dict[tuple[str, Attributes], int]:

@@ -52,7 +52,7 @@ def _fates(title: str, text: str, counter: str, by: str = _FATE, legend: str = "
 def _spans() -> Panel:
     return _fates(
         "Spans by what became of them",
-        "decoded = stored + duplicate + own_output + rejected + ignored.",
+        "decoded = stored + duplicate + own_output + rejected + ignored + label.",
         "pandaeval_spans_total",
     )
 

@@ -81,16 +81,21 @@ def test_a_running_collector_says_how_far_its_judge_can_be_trusted(tmp_path: Pat
     canaries.write_text(json.dumps([{"name": "good", "traces": str(CAPTURE), "expected": expected}]))
     with JudgeServer(behave) as server:
         more = {"PANDAEVAL_JUDGE__CANARIES": str(canaries), "PANDAEVAL_JUDGE__RETEST": "1"}
-        more["PANDAEVAL_METRICS__ENABLED"] = "[trace.confidence]"
+        more |= {"PANDAEVAL_JUDGE__SECOND__MODEL": "openai/gpt-4o", "PANDAEVAL_JUDGE__SECOND__SHARE": "1"}
+        more |= {"PANDAEVAL_JUDGE__VOTES": "3", "PANDAEVAL_METRICS__ENABLED": "[trace.confidence]"}
         with CollectorProcess(tmp_path / "run", environ(server) | more) as collector:
             collector.start()
             send(collector, [CAPTURE])
             collector.until(lambda: _judged(collector) == {"confidence"}, "judged")
-            collector.until(lambda: len(_agreement(collector)) == 2, "compared")
-            assert _agreement(collector) == {"retest": 1.0, "canary": 0.0}
+            collector.until(lambda: len(_agreement(collector)) == 3, "compared")
+            assert _agreement(collector) == {"retest": 1.0, "second": 1.0, "canary": 0.0}
             [result] = [each for each in collector.results() if each["metric"] == "confidence"]
-            assert result["metadata"]["retest"] == {"score": 0.4, "difference": 0.0}
-            assert result["metadata"]["judge_agreement"] == {"value": 1.0, "n": 1}
+            assert result["metadata"]["retest"] == {"score": 0.4, "difference": 0.0, "flipped": False}
+            assert result["metadata"]["votes"] == {"scores": [0.4] * 3, "of": 3, "spread": 0.0, "passed": 0}
+            assert result["metadata"]["second"]["model"] == "openai/gpt-4o"
+            assert result["tokens"] > 0
+            assert {body["model"] for _, body in server.requests} == {"gpt-4o-mini", "gpt-4o"}
+            assert result["metadata"]["judge_agreement"] == {"value": 1.0, "n": 1, "flips": 0, "noise": 0.0}
             assert collector.stop() == 0
 
 

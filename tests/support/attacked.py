@@ -147,10 +147,11 @@ PLACES: Mapping[str, Callable[[_Run, str], None]] = {
 }
 
 
-def attacked(place: str, text: str) -> Trace:
-    """The run with the text in this place."""
+def attacked(place: str, text: str, rest: str = "") -> Trace:
+    """The run with the text in this place, and ``rest`` behind its answer."""
     run = _Run()
     PLACES[place](run, text)
+    run.answer += f"\n{rest}" if rest else ""
     return run.trace()
 
 
@@ -178,8 +179,9 @@ _ANY_FENCE = re.compile(
     r"(?:[<＜‹]\s?[<＜‹]|[«《])\s*[/⁄∕／]?\s*(?:CODE|[0-9A-Fa-f]{6,})\s*(?:[>＞›]\s?[>＞›]?|[»》])", re.IGNORECASE
 )
 _TEMPLATE = re.compile(
-    r"<[|｜][^<>\n]{1,40}[|｜]>|\[/?(?:INST|SYSTEM_PROMPT|SYSTEM)\]|<</?SYS>>|</?(?:s|bos|eos|system|user|think|tool_response)>"
-    r"|<(?:start|end)_of_turn>",
+    r"<[|｜][^<>\n]{1,40}[|｜]>|\[/?(?:INST|SYSTEM_PROMPT|SYSTEM|TOOL_RESULTS|gMASK)\]|<</?SYS>>"
+    r"|</?(?:s|bos|eos|sop|eop|system|user|think|tool_call|tool_response|function_results)>"
+    r"|<(?:start|end)_of_turn>|<(?:beginning|end)_of_sentence>|<(?:extra_id|reserved)_\d+>",
     re.IGNORECASE,
 )
 _NUMBERS = re.compile(r'"call": (\d+)')

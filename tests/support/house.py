@@ -46,6 +46,8 @@ _SETTINGS = {
     "PANDAEVAL_JUDGE__DELAY": "500ms",
     "PANDAEVAL_JUDGE__SAMPLE": "0.8",
     "PANDAEVAL_JUDGE__RETEST": "0.3",
+    "PANDAEVAL_JUDGE__SECOND__MODEL": "openai/gpt-4o-mini-2024-07-18",
+    "PANDAEVAL_JUDGE__SECOND__SHARE": "0.5",
     "PANDAEVAL_JUDGE__DAILY_USD": "0.02",
     "JUDGE_KEY": "sk-test",
 }
@@ -99,13 +101,15 @@ def house(folder: Path) -> Iterator[House]:
 
 
 def _judge(number: int, body: dict[str, Any]) -> Say:
-    """Fair, but for one metric on which it never gives a verdict, and one time at which it is busy."""
+    """Fair, but for one metric on which it never gives a verdict, one that it throws dice for, and one time at which it
+    is busy."""
     rubric = body["response_format"]["json_schema"]["name"]
     if rubric == "step_efficiency":
         return Say("I would say 0.9.")
     if number == 5:
         return Say(status=500)
-    return Say(said(body["messages"], rubric, GOOD))
+    confidence = {"reason": "By chance.", "confidence": (0.4, 0.9, 0.2, 0.7, 0.9)[number % 5]}
+    return Say(said(body["messages"], rubric, {**GOOD, "confidence": confidence}))
 
 
 def _damage(data: Path) -> None:

@@ -14,11 +14,17 @@ from pandaeval_collector.instrument import Instrument
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 _EVALUATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`, `service`, `deployment.environment.name`"
+_RATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`"
 _JUDGED = "`gen_ai.evaluation.name`, `gen_ai.request.model`, `outcome`"
 ATTRIBUTES: Mapping[str, str] = {
-    "pandaeval.spans": "`outcome`: decoded = stored + duplicate + own_output + rejected + ignored; `reason`",
+    "pandaeval.spans": "`outcome`: decoded = stored + duplicate + own_output + rejected + ignored + label; `reason`",
     "pandaeval.logs": "as spans",
     "pandaeval.claims": "`outcome`: own_output; `reason`: spans, logs",
+    "pandaeval.labels": "`outcome`: new, changed, known",
+    "pandaeval.pass_rate": _RATED,
+    "pandaeval.pass_rate.low": _RATED,
+    "pandaeval.pass_rate.high": _RATED,
+    "pandaeval.pass_rate.labels": _RATED,
     "pandaeval.items": "`outcome`: resumed, decided",
     "pandaeval.traces": "`outcome`: decided, failed; `reason`: root_ended, explicit, idle, max_age, span_limit …",
     "pandaeval.sessions": "`outcome`: failed; `reason`",
@@ -30,8 +36,15 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.queue.size": "`queue`: store, judge, outbox.logs, outbox.traces",
     "pandaeval.exporter.state": "`exporter`, `signal`",
     "pandaeval.judge.retests": "`outcome`: compared, no_verdict, not_asked",
-    "pandaeval.judge.agreement": "`check`: retest, canary; `metric`, `model`",
+    "pandaeval.judge.seconds": "`outcome`: compared, no_verdict, not_asked",
+    "pandaeval.judge.agreement": "`check`: retest, second, canary; `metric`, `model`",
+    "pandaeval.judge.flips": "`check`: retest, second; `metric`, `model`",
+    "pandaeval.judge.spread": "`check`, `metric`, `model`; `of`: repeats, runs",
+    "pandaeval.judge.discrimination": "`check`, `metric`, `model`",
+    "pandaeval.judge.kappa": "`check`, `metric`, `model`; `bound`: estimate, low, high",
+    "pandaeval.judge.difference": "`check`, `metric`, `model`; `bound`: estimate, low, high",
     "pandaeval.judge.drift": "`check`",
+    "pandaeval.judge.canary.score": "`canary`, `metric`, `model`; the first 100",
     "pandaeval.judge.answers": "`outcome`: asked, remembered",
     "pandaeval.evaluation.score": _EVALUATED,
     "pandaeval.evaluations": f"{_EVALUATED}, `outcome`, `why`, `passed`",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pandaeval_collector.config import Config, Problem, Resolved
+    from pandaeval_collector.config import Config, MetricNames, Problem, Resolved
 
 _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
 """What people wrote where an override has the key."""
@@ -41,6 +41,15 @@ def _by_option(problem: Problem, given: Collection[str]) -> Problem:
     if key not in given or key not in _OPTIONS:
         return problem
     return replace(problem, key=_OPTIONS[key], place=None)
+
+
+def metric_names(path: Path | None) -> MetricNames:
+    """The names of all metrics that the configuration knows, its own modules included."""
+    from pandaeval_collector.config import MetricNames
+    from pandaeval_collector.metric import registry
+
+    known = registry(resolve_config(path).config.metrics.modules)
+    return MetricNames((metric.level, metric.name) for metric in known.values())
 
 
 def check_asked(config: Config, asked: Iterable[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.cli._summary_rows import Cell, SessionSummaryRow, TraceSummaryRow
@@ -22,6 +23,17 @@ _ERRORS = 2000
 """Of so many failed runs it is remembered what went wrong."""
 
 
+@dataclass(frozen=True, slots=True)
+class AskedTwice:
+    """``agreement``: 1 is perfect; ``flips``: pairs of verdicts on two sides of the threshold, of ``n``; ``alike``: the
+    judge says much the same of all runs, so that the agreement is worth nothing."""
+
+    agreement: float
+    flips: int
+    n: int
+    alike: bool
+
+
 class Summary:
     """Counts by metric, the worst traces, and a row per session."""
 
@@ -33,7 +45,9 @@ class Summary:
         """Whether any of them belongs to a session."""
         self.traces = 0
         self._totals: dict[str, list[float]] = {}
-        self._apart: dict[str, list[float]] = {}
+        self._apart: dict[str, list[tuple[float, bool]]] = {}
+        self._alike: dict[str, bool] = {}
+        self._second: dict[str, Mapping[str, Any]] = {}
         self._rows: dict[str, TraceSummaryRow] = {}
         self._sessions: dict[str, SessionSummaryRow] = {}
         self._broken: dict[str, str] = {}
@@ -57,9 +71,13 @@ class Summary:
             total[1] += 1
             raw = result.get("raw")
             total[2] += result["score"] if raw is None else raw
-            retest = (result.get("metadata") or {}).get("retest")
+            metadata = result.get("metadata") or {}
+            retest = metadata.get("retest")
             if retest is not None:
-                self._apart.setdefault(key, []).append(retest["difference"])
+                self._apart.setdefault(key, []).append((retest["difference"], retest.get("flipped", False)))
+            if "judge_agreement" in metadata:
+                self._alike[key] = "label" in metadata["judge_agreement"]
+            self._note_second(key, metadata.get("second_agreement"))
         if result["level"] == "session":
             self._add_to_session(result)
         else:
@@ -73,9 +91,26 @@ class Summary:
         """The same in the metric's own scale, where it has one: that of its threshold."""
         return {key: value / count for key, (_, count, value) in self._totals.items()}
 
-    def agreement(self) -> dict[str, tuple[float, int]]:
-        """By metric, how far the judge agreed with itself where it was asked twice (1 is perfectly), and how often."""
-        return {key: (1.0 - sum(apart) / len(apart), len(apart)) for key, apart in self._apart.items()}
+    def agreement(self) -> dict[str, AskedTwice]:
+        """By metric, how far the judge agreed with itself where it was asked twice."""
+        return {
+            key: AskedTwice(
+                1.0 - sum(apart for apart, _ in pairs) / len(pairs),
+                sum(flipped for _, flipped in pairs),
+                len(pairs),
+                self._alike.get(key, False),
+            )
+            for key, pairs in self._apart.items()
+        }
+
+    def seconds(self) -> Mapping[str, Mapping[str, Any]]:
+        """By metric, how far the second judge agreed with the first at the end of the run: the figures as results have
+        them (``second_agreement``)."""
+        return self._second
+
+    def _note_second(self, key: str, figures: Mapping[str, Any] | None) -> None:
+        if figures is not None and figures["n"] >= self._second.get(key, {"n": 0})["n"]:
+            self._second[key] = figures
 
     def sessions_worst_first(self) -> list[SessionSummaryRow]:
         """Sessions without any score come last."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from pandaeval_collector.cli._output import safe, table
-from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.cli._summary import AskedTwice, Summary
 from pandaeval_collector.cli._summary_rows import Cell, SessionSummaryRow, TraceSummaryRow
 from pandaeval_collector.report.unasked import unasked
 
@@ -81,11 +82,31 @@ def _metric_table(summary: Summary, out: Console) -> Table:
     if agreement:
         columns = (*columns, "asked twice")
         rows = [(*row, _agreed(agreement.get(key))) for key, row in zip(keys, rows, strict=True)]
+    seconds = summary.seconds()
+    if seconds:
+        columns = (*columns, "second judge")
+        rows = [(*row, _second(seconds.get(key))) for key, row in zip(keys, rows, strict=True)]
     return table(columns, rows, on=out, title="Metrics")
 
 
-def _agreed(found: tuple[float, int] | None) -> str:
-    return "" if found is None else f"agrees {found[0]:.2f}, n={found[1]}"
+def _agreed(found: AskedTwice | None) -> str:
+    if found is None:
+        return ""
+    shown = f"agrees {found.agreement:.2f}, {found.flips} of {found.n} flipped"
+    return f"{shown}; does not discriminate" if found.alike else shown
+
+
+def _second(figures: Mapping[str, Any] | None) -> str:
+    """``kappa 0.62 (0.31 to 0.88), differs by +0.03, n=20``."""
+    if figures is None:
+        return ""
+    kappa, apart = figures.get("kappa"), figures.get("difference")
+    shown = [f"agrees {figures['value']:.2f}"]
+    if kappa is not None:
+        shown.append(f"kappa {kappa['value']:.2f} ({kappa['ci_low']:.2f} to {kappa['ci_high']:.2f})")
+    if apart is not None:
+        shown.append(f"differs by {apart['value']:+.2f}")
+    return ", ".join((*shown, f"n={figures['n']}"))
 
 
 def _metric_row(summary: Summary, key: str) -> tuple[object, ...]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from pandaeval_collector.cli._store import opened_store
 
 if TYPE_CHECKING:
     from pandaeval_collector.store import Job
@@ -47,7 +46,7 @@ def list_(
     from pandaeval_collector.cli._output import console, table
     from pandaeval_collector.store import jobs
 
-    with _store(config) as connection:
+    with opened_store(config) as connection:
         found = list(jobs.listed(connection, state.value if state else None, limit))
     if not found:
         typer.echo(f"no {state.value} jobs" if state else "no jobs")
@@ -64,7 +63,7 @@ def show(
     from pandaeval_collector.cli._output import safe
     from pandaeval_collector.store import jobs
 
-    with _store(config) as connection:
+    with opened_store(config) as connection:
         for job in _one_or_more(jobs.found(connection, id_), id_):
             due = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(job.due_at))
             facts = {
@@ -94,7 +93,7 @@ def retry(
 
     if bool(ids) == all_:
         raise UserError("name the jobs to retry, or give --all")
-    with _store(config) as connection:
+    with opened_store(config) as connection:
         if all_:
             wanted = [job.id for job in jobs.listed(connection, "dead", 1_000_000)]
         else:
@@ -109,23 +108,3 @@ def _one_or_more(found: list[Job], start: str) -> list[Job]:
     if not found:
         raise UserError(f"no job's id begins with {start!r}")
     return found
-
-
-@contextmanager
-def _store(config: Path | None) -> Iterator[sqlite3.Connection]:
-    """The store's file as it is, beside a collector that may run on it."""
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.store.connection import FILE_NAME, connect
-
-    settings = resolve_config(config).config.store
-    file = Path(settings.path) / FILE_NAME
-    if not file.is_file():
-        raise UserError(f"there is no store in {settings.path} (store.path or PANDAEVAL_DATA)")
-    connection = connect(file, settings.durability)
-    try:
-        yield connection
-    except sqlite3.OperationalError as error:
-        raise UserError(f"{file}: {error} (was it written by an older version?)") from error
-    finally:
-        connection.close()

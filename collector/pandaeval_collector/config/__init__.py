@@ -20,7 +20,16 @@ from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config
 from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store, Tls
 from pandaeval_collector.config.sections_out import Exporters
-from pandaeval_collector.config.sections_scoring import Embedding, Gates, Judge, Metrics, Redact, Session, Sessions
+from pandaeval_collector.config.sections_scoring import (
+    Embedding,
+    Gates,
+    Judge,
+    Labels,
+    Metrics,
+    Redact,
+    Session,
+    Sessions,
+)
 from pandaeval_collector.section import format_duration, format_size, parse_duration, parse_size
 
 __all__ = [
@@ -31,6 +40,7 @@ __all__ = [
     "Exporters",
     "Gates",
     "Judge",
+    "Labels",
     "Late",
     "Line",
     "MetricNames",

@@ -33,6 +33,7 @@ def conflicts(config: Config) -> Iterator[Conflict]:
     yield from _handing_over(config)
     yield from _own_endpoint(config)
     yield from _suspicious(config)
+    yield from _calibrated(config)
 
 
 def tls_files(config: Config) -> Tls | None:
@@ -109,6 +110,12 @@ def _suspicious(config: Config) -> Iterator[Conflict]:
     if judge.when == "suspicious" and judge.sample == 1.0 and not judge.samples:
         message = "suspicious changes nothing while judge.sample is 1; set the share of the others, such as 0.05"
         yield Conflict((("judge", "when"), ("judge", "sample")), message)
+
+
+def _calibrated(config: Config) -> Iterator[Conflict]:
+    if config.judge.calibrated_thresholds and config.judge.calibration is None:
+        message = "there is no judge.calibration to take thresholds from; make one with `pandaeval calibrate --write`"
+        yield Conflict((("judge", "calibrated_thresholds"), ("judge", "calibration")), message)
 
 
 def _own_endpoint(config: Config) -> Iterator[Conflict]:

@@ -8,6 +8,7 @@ from pandaeval_collector.config.sections_scoring import (
     Embedding,
     Gates,
     Judge,
+    Labels,
     Metrics,
     Redact,
     Session,
@@ -28,6 +29,7 @@ class Config(Section):
     metrics: Metrics = group(Metrics)
     embedding: Embedding = group(Embedding)
     judge: Judge = group(Judge)
+    labels: Labels = group(Labels)
     redact: Redact = group(Redact)
     store: Store = group(Store)
     exporters: Exporters = group(Exporters)

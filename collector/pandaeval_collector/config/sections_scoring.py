@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -22,6 +22,8 @@ from pandaeval_collector.section import (
     Url,
     group,
 )
+
+Votes = Annotated[Count, Field(le=9)]
 
 
 class Session(Section):
@@ -95,6 +97,17 @@ class Only(Section):
     )
 
 
+class Second(Section):
+    """Another judge that is shown some of the questions, to see how far the two agree; no score is its."""
+
+    model: Text | None = Field(
+        default=None,
+        description="Name of its model, best of another maker; null: none. judge.api_base and judge.api_key_env are "
+        "its too if it is of the same provider as judge.model.",
+    )
+    share: Share = Field(default=0.1, description="Share of results, 0 to 1, that it judges as well.")
+
+
 class Judge(Section):
     """The language model that answers what code cannot."""
 
@@ -144,6 +157,12 @@ class Judge(Section):
         description="Other models for single metrics, by name, such as trace.plan_quality: openai/gpt-4o; --model of "
         "pandaeval evaluate outweighs them.",
     )
+    votes: Votes = Field(
+        default=1,
+        description="Verdicts on each question, 1 to 9, of which the median counts; each costs a call. Fewer than a "
+        "majority that hold are no score. Best odd.",
+    )
+    second: Second = group(Second)
     retest: Share = Field(
         default=0.0,
         description="Share of results, 0 to 1, whose question is put twice: how far does the judge agree with itself?",
@@ -153,6 +172,28 @@ class Judge(Section):
         description="YAML file of runs whose verdicts are known, to notice when the judge changes; null: none.",
     )
     canary_interval: PositiveDuration = Field(default=86400.0, description="Time between two rounds of the canaries.")
+    calibration: FilePath | None = Field(
+        default=None,
+        description="File that pandaeval calibrate --write made: how far this judge agrees with people; null: none.",
+    )
+    calibrated_thresholds: bool = Field(
+        default=False,
+        description="Whether the thresholds that the file suggests are used, for metrics without one in "
+        "metrics.thresholds, while judge and version of the metric are those of the file.",
+    )
+
+
+class Labels(Section):
+    """What people say of runs, and what is made of it."""
+
+    window: PositiveDuration = Field(
+        default=30 * 86400.0,
+        description="How long judged scores are kept to be held against people's labels: pass rates are about the runs "
+        "of this time.",
+    )
+    interval: PositiveDuration = Field(
+        default=60.0, description="Time between two calculations of the corrected pass rates."
+    )
 
 
 class Redact(Section):

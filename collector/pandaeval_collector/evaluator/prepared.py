@@ -61,9 +61,13 @@ class Preparation:
             depends |= {"prompt": PROMPT_VERSION, "secrets": judge.secrets}
             if judge.pii or judge.custom:
                 depends["hidden"] = ["pii"] * judge.pii + list(judge.custom)
+            if judge.votes > 1:
+                depends["votes"] = judge.votes
         if metric.level == "session":
             if judge is not None and self._judged:
                 depends["judge"] = sorted({judge.model_of(key) for key in self._judged})
+                if judge.votes > 1:
+                    depends["votes"] = judge.votes
             depends |= {
                 "weights": dict(settings.weights),
                 "extra_signals": sorted(settings.extra_signals),

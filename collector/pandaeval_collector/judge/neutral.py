@@ -19,9 +19,10 @@ _FENCE = re.compile(
 _TURN = re.compile(
     r"<(?=[|\uff5c])"
     r"|<(?=/?(?:s|bos|eos|unk|pad|think|tool_call|tool_response|function_call|im_start|im_end|im_sep|start_of_turn|"
-    r"end_of_turn|start_of_image|start_header_id|end_header_id|system|assistant|user)>)"
+    r"end_of_turn|start_of_image|start_header_id|end_header_id|system|assistant|user|sop|eop|beginning_of_sentence|"
+    r"end_of_sentence|function_results|(?:extra_id|reserved|reserved_token)_\d+)>)"
     r"|<(?=</?SYS>>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ASSISTANT|SYSTEM)\])",
+    r"|\[(?=/?(?:INST|gMASK|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ASSISTANT|SYSTEM)\])",
     re.IGNORECASE,
 )
 """Beginnings of the tokens by which chat templates tell one turn from the next: some servers read them in content too,

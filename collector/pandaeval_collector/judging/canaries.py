@@ -1,6 +1,6 @@
 """Runs whose verdicts are known, judged at the start and from time to time, to notice when the judge changes.
 
-What comes of it is a gauge and, when fewer verdicts than at first are as expected, a warning; never a score.
+What comes of it are gauges and, when verdicts are far from those of the first round, a warning; never a score.
 """
 
 from __future__ import annotations
@@ -9,21 +9,22 @@ import asyncio
 import hashlib
 import json
 import logging
+import math
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from pandaeval_collector.evaluator import Evaluator, JudgeSettings
 from pandaeval_collector.judge.call import Caller, CallFailedError, OverBudgetError
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.judging.agreement import Agreement
-from pandaeval_collector.judging.canary_file import Expected, Flock
+from pandaeval_collector.judging.canary_file import Canary, Expected, Flock
+from pandaeval_collector.judging.canary_rounds import CanaryRounds, CaseKey, Said
 from pandaeval_collector.judging.hiding import hider
-from pandaeval_collector.metric import Texts, TraceContext, TraceMetric, registry
-from pandaeval_collector.score import Finding, Score, Unscored, Why
+from pandaeval_collector.judging.known import as_expected, finding_of, said
+from pandaeval_collector.metric import TraceMetric, registry
+from pandaeval_collector.score import Score, Unscored
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.model import Trace
@@ -31,12 +32,16 @@ from pandaeval_otel.model import Trace
 _log = logging.getLogger(__name__)
 
 CHECK = "canary"
-FALL = 0.1
-"""So much less agreement than at first is an alarm."""
+FAR = 0.1
+"""Verdicts that are so far from those of the first round, in the mean, are an alarm."""
 _KEY = "judge.canaries"
+_FORM = 2
+"""Of what is kept; rounds that were kept in another form are forgotten."""
 _SECRET = b"canaries are nobody's secret, 32"
 _SOON_S = 600.0
 """A round that the provider or the budget kept from saying anything is tried again after this."""
+_MOST_SHOWN = 100
+"""Cases with a gauge of their own."""
 
 
 class _RunMemory:
@@ -56,31 +61,30 @@ class Canaries:
     """The rounds of one collector. On one event loop."""
 
     def __init__(
-        self,
-        flock: Flock,
-        store: Store,
-        caller: Caller,
-        evaluator: Evaluator,
-        agreement: Agreement,
-        telemetry: Telemetry,
-        interval: float,
+        self, flock: Flock, store: Store, caller: Caller, evaluator: Evaluator, telemetry: Telemetry, interval: float
     ) -> None:
         self._metrics = registry(evaluator.settings.modules)
         judge = evaluator.settings.judge
         if judge is None:
             raise ValueError("canaries need a judge")
-        self._flock, self._store, self._caller = flock, store, caller
+        self._store, self._caller, self._telemetry, self._interval = store, caller, telemetry, interval
         self._judge: JudgeSettings = judge
-        self._hide = hider(judge)
-        self._agreement, self._interval, self._of = agreement, interval, _compares_with(flock, judge, self._metrics)
-        self._held: dict[str, Any] = json.loads(store.get(_KEY) or "{}")
+        self._hide, self._canaries = hider(judge), _named(flock)
+        thresholds = {key: metric.threshold_for(None) for key, metric in self._metrics.items() if metric.kind == "llm"}
+        thresholds |= evaluator.settings.thresholds
+        of = _compares_with(flock, judge, self._metrics)
+        self._rounds_so_far = CanaryRounds(of, thresholds, json.loads(store.get(_KEY) or "{}"))
+        self._shown: set[tuple[str, ...]] = set()
         self._task: asyncio.Task[None] | None = None
         telemetry.gauge("pandaeval.judge.drift", lambda: self.drift, check=CHECK)
+        telemetry.gauge("pandaeval.judge.canaries.changed", lambda: self._rounds_so_far.changed)
+        self._show()
 
     @property
     def drift(self) -> float:
-        """How much less the newest round agreed than the first one of the same canaries and judge; 0..1."""
-        return max(0.0, float(self._held["first"]) - float(self._held["newest"])) if self._same() else 0.0
+        """How far the newest verdicts are, in the mean, from those of the first round of the same canaries and judge;
+        0..1."""
+        return self._rounds_so_far.drift
 
     def start(self) -> None:
         """Rounds at the start, unless the last one is not old enough, and whenever the interval has passed."""
@@ -92,7 +96,7 @@ class Canaries:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _rounds(self) -> None:
-        wait = self._held["at"] + self._interval - time.time() if self._same() else 0.0
+        wait = self._rounds_so_far.at + self._interval - time.time()
         while True:
             await asyncio.sleep(max(0.0, min(wait, self._interval)))
             wait = self._interval
@@ -105,69 +109,99 @@ class Canaries:
     async def round(self) -> int:
         """Judges all canaries once; the number of verdicts. What the provider or the budget kept from being judged
         counts neither way."""
-        verdicts: dict[tuple[str, str], list[float]] = {}
+        heard: list[tuple[CaseKey, Said, bool]] = []
         desk = Desk(self._caller, _RunMemory())
-        for canary in self._flock.canaries:
+        for name, canary in self._canaries.items():
             shown = canary.trace if self._hide is None else redacted(canary.trace, self._hide)
             packed = pack(shown, _SECRET)
             for key, expected in canary.expected.items():
-                right = await self._right(desk, packed, shown, key, expected)
-                if right is not None:
-                    verdicts.setdefault((key, self._judge.model_of(key)), []).append(float(right))
-        for (key, model), values in verdicts.items():
-            await self._agreement.put(CHECK, key, model, values)
-        found = [value for values in verdicts.values() for value in values]
-        if found:
-            await self._conclude(found)
-        return len(found)
+                found = await self._verdict(desk, packed, shown, key, expected)
+                if found is not None:
+                    heard.append(((name, key, self._judge.model_of(key)), *found))
+        if heard:
+            await self._conclude(heard)
+        return len(heard)
 
-    async def _right(self, desk: Desk, packed: Pack, shown: Trace, key: str, expected: Expected) -> bool | None:
-        metric: TraceMetric = self._metrics[key]
+    async def _verdict(
+        self, desk: Desk, packed: Pack, shown: Trace, key: str, expected: Expected
+    ) -> tuple[Said, bool] | None:
+        """What the judge said, and whether that is as expected."""
+        judge = Judge(desk, packed, self._judge.model_of(key), self._judge.secrets)
         try:
-            finding = await _finding(metric, shown, Judge(desk, packed, self._judge.model_of(key), self._judge.secrets))
+            finding = await finding_of(self._metrics[key], shown, judge)
         except (CallFailedError, OverBudgetError) as error:
             _log.info("canary %s could not be judged for %s (%s)", shown.trace_id, key, error)
             return None
-        if not _as_expected(finding, expected):
+        right = as_expected(finding, expected)
+        if not right:
             _log.info("canary %s: %s is not as expected (%s): %s", shown.trace_id, key, expected, finding)
-            return False
-        return True
+        match finding:
+            case Score():
+                return said(finding), right
+            case Unscored():
+                return finding.why.value, right
+        return "not asked", right
 
-    async def _conclude(self, values: Sequence[float]) -> None:
-        share = sum(values) / len(values)
-        first = float(self._held["first"]) if self._same() else share
-        self._held = {"of": self._of, "at": time.time(), "first": first, "newest": share, "n": len(values)}
-        await asyncio.wrap_future(self._store.put(_KEY, json.dumps(self._held)))
-        if first - share >= FALL:
+    async def _conclude(self, heard: list[tuple[CaseKey, Said, bool]]) -> None:
+        rounds = self._rounds_so_far
+        for key, verdict, right in heard:
+            rounds.hear(key, verdict, right)
+        rounds.at = time.time()
+        self._show()
+        await asyncio.wrap_future(self._store.put(_KEY, json.dumps(rounds.to_dict())))
+        if rounds.drift >= FAR:
             _log.warning(
-                "the judge has changed: %.0f %% of %d verdicts on the canaries are as expected, at first %.0f %% were",
-                100 * share,
-                len(values),
-                100 * first,
+                "the judge has changed: its verdicts on %d canaries are %.2f from those of the first round in the "
+                "mean, and %d are on the other side of their threshold; furthest: %s",
+                len(rounds.cases),
+                rounds.drift,
+                rounds.changed,
+                "; ".join(rounds.furthest()),
             )
 
-    def _same(self) -> bool:
-        """Whether the rounds before were of the same canaries, judge and questions."""
-        return bool(self._held.get("of") == self._of)
+    def _show(self) -> None:
+        """Gauges of what there are verdicts of by now."""
+        rounds = self._rounds_so_far
+        for metric, model in rounds.series():
+            if (metric, model) not in self._shown:
+                self._shown.add((metric, model))
+                self._telemetry.gauge(
+                    "pandaeval.judge.agreement",
+                    lambda metric=metric, model=model: rounds.right(metric, model),  # type: ignore[misc]
+                    check=CHECK,
+                    metric=metric,
+                    model=model,
+                )
+        for name, metric, model in list(rounds.cases)[:_MOST_SHOWN]:
+            if (name, metric, model) not in self._shown:
+                self._shown.add((name, metric, model))
+                self._telemetry.gauge(
+                    "pandaeval.judge.canary.score",
+                    lambda key=(name, metric, model): _number(rounds.cases[key].newest),  # type: ignore[misc]
+                    canary=name,
+                    metric=metric,
+                    model=model,
+                )
+
+
+def _number(verdict: Said) -> float:
+    return verdict if isinstance(verdict, float) else math.nan
+
+
+def _named(flock: Flock) -> dict[str, Canary]:
+    """Canaries by name; a name that is there already gets a number."""
+    found: dict[str, Canary] = {}
+    for canary in flock.canaries:
+        name, number = canary.name.replace("\t", " "), 1
+        while name in found:
+            number += 1
+            name = f"{canary.name} ({number})"
+        found[name] = canary
+    return found
 
 
 def _compares_with(flock: Flock, judge: JudgeSettings, metrics: Mapping[str, TraceMetric]) -> str:
     keys = sorted({key for canary in flock.canaries for key in canary.expected})
     asked = [(key, judge.model_of(key), metrics[key].version) for key in keys]
-    return hashlib.blake2b(json.dumps([flock.digest, PROMPT_VERSION, asked]).encode(), digest_size=8).hexdigest()
-
-
-async def _finding(metric: TraceMetric, trace: Trace, judge: Judge) -> Finding | None:
-    before = metric.evaluate(trace, TraceContext(Texts({}, (), "none", None), 0.5))
-    if before is not None or metric.ask is None:
-        return before
-    try:
-        return await metric.ask(trace, judge)
-    except NoVerdictError as error:
-        return Unscored(error.why, str(error))
-
-
-def _as_expected(finding: Finding | None, expected: Expected) -> bool:
-    if isinstance(expected, str):
-        return isinstance(finding, Unscored) and finding.why is Why(expected)
-    return isinstance(finding, Score) and expected[0] <= finding.value <= expected[1]
+    about = [_FORM, flock.digest, PROMPT_VERSION, asked]
+    return hashlib.blake2b(json.dumps(about).encode(), digest_size=8).hexdigest()

@@ -74,7 +74,7 @@ def read_canaries(path: Path, modules: tuple[str, ...] = ()) -> Flock:
         unknown = sorted(set(each.expected) - judged)
         if unknown:
             raise UserError(f"judge.canaries: {path}: {each.name}: {unknown[0]} is no judged metric of traces")
-    found = tuple(Canary(each.name, _trace(path.parent / each.traces), each.expected) for each in held)
+    found = tuple(Canary(each.name, first_agent_trace(path.parent / each.traces), each.expected) for each in held)
     about = [(each.name, each.trace.digest, sorted(each.expected.items())) for each in found]
     return Flock(found, hashlib.blake2b(json.dumps(about).encode(), digest_size=8).hexdigest())
 
@@ -84,7 +84,8 @@ def _faults(error: ValidationError) -> Iterator[str]:
         yield one_printable_line(f"{'.'.join(map(str, each['loc'])) or 'the file'}: {each['msg']}")
 
 
-def _trace(path: Path) -> Trace:
+def first_agent_trace(path: Path) -> Trace:
+    """The first agent trace of a file, in normal form. Raises ``UserError`` for a file without one."""
     chunks: list[tuple[bytes, bool, bytes]] = []
     try:
         for request in Input(str(path)).requests():

@@ -15,12 +15,14 @@ from pandaeval_collector.evaluator import Evaluator, Question
 from pandaeval_collector.judge.call import Caller, CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.redact import redact
+from pandaeval_collector.judging.checks import Checks
 from pandaeval_collector.judging.complaints import Complaints
 from pandaeval_collector.judging.hiding import hider
 from pandaeval_collector.judging.job_traces import GoneError, JobTrace, JobTraceLoader
+from pandaeval_collector.judging.kinship import Kinship
 from pandaeval_collector.judging.outcome import GivenUp, Later, Patience, after_failure, unfinished, until_next_day
-from pandaeval_collector.judging.retest import Retest
 from pandaeval_collector.judging.setup import StoredMemory
+from pandaeval_collector.judging.votes import Votes
 from pandaeval_collector.line.line import Decision, Judgement, Line
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_collector.store import Job, JobEnd, Store, WriteSet
@@ -52,15 +54,16 @@ class Runner:
         patience: Patience | None = None,
         over_budget: Literal["unscored", "wait"] = "unscored",
         slots: int = 16,
-        retest: Retest | None = None,
+        checks: Checks | None = None,
     ) -> None:
         self._store, self._line, self._evaluator, self._commit = store, line, evaluator, commit
         self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
-        self._desk = Desk(caller, StoredMemory(store, telemetry))
+        memory = StoredMemory(store, telemetry)
+        self._desk = Desk(caller, memory)
         judge = evaluator.settings.judge
         self._hide = judge is None or judge.secrets
         self._traces = JobTraceLoader(store, hider(judge) if judge is not None else redact)
-        self._slots, self._retest = slots, retest
+        self._slots, self._checks = slots, checks or Checks(Votes(caller, memory, 1, self._hide))
         self._running: set[asyncio.Task[None]] = set()
         self._suspects: list[Job] = []
         self._paused_until = 0.0
@@ -68,8 +71,7 @@ class Runner:
         """Pauses since a judge answered last."""
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
-        self._same_model: set[str] = set()
-        self._complaints = Complaints()
+        self._complaints, self._kinship = Complaints(), Kinship()
 
     async def start(self) -> None:
         """Releases the jobs that an earlier process had leased, and starts to run due ones."""
@@ -181,7 +183,7 @@ class Runner:
         question = self._question(job, loaded)
         if question is None:
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "not_wanted")))
-        self._warn_of_itself(question.model, loaded)
+        self._kinship.meets(question.model, loaded.trace.models)
         judge = Judge(self._desk, loaded.pack, question.model, self._hide, job.metric)
         finding = await self._finding(job, question, loaded, judge)
         match finding:
@@ -194,8 +196,8 @@ class Runner:
             case None:
                 await self._end(Judgement(JobEnd(job.id, "done", "not_applicable")))
             case _:
-                if self._retest is not None:
-                    finding = await self._retest.beside(question, loaded.trace, loaded.pack, judge, finding)
+                for check in self._checks.beside:
+                    finding = await check.beside(question, loaded.trace, loaded.pack, judge, finding)
                 result = self._evaluator.answered(question, finding, judge.spent)
                 await self._end(Judgement(JobEnd(job.id, "done", result.why or ""), result))
 
@@ -208,11 +210,10 @@ class Runner:
     async def _finding(
         self, job: Job, question: Question, loaded: JobTrace, judge: Judge
     ) -> Finding | Later | GivenUp | None:
-        ask = question.metric.ask
         if self._patience.interactive and self._in_vain > _IN_VAIN:
             return GivenUp(Unscored(Why.JUDGE_FAILED, "the judge could not be reached for too long"), "not asked")
         try:
-            finding = None if ask is None else await ask(loaded.trace, judge)
+            finding = await self._checks.votes.verdict(question, loaded.trace, loaded.pack, judge)
             self._in_vain = 0
             return finding
         except NoVerdictError as error:
@@ -246,13 +247,3 @@ class Runner:
         """Ends a job without a result."""
         await self._commit(lambda: Decision(WriteSet(ended=[end])))
         self._telemetry.add("pandaeval.jobs", end.state, 1, end.why)
-
-    def _warn_of_itself(self, model: str, loaded: JobTrace) -> None:
-        bare = model.rpartition("/")[2]
-        if bare in loaded.trace.models and bare not in self._same_model:
-            self._same_model.add(bare)
-            _log.warning(
-                "the judge %s judges runs of the same model: models rate their own work too high; set another "
-                "judge.model",
-                model,
-            )

@@ -37,13 +37,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class JudgeConfig:
-    """The configuration of a judge. ``retest``: share of results, 0..1; ``canaries``: a file, judged every
+    """The configuration of a judge. ``votes``: verdicts on each question; ``retest``: share of results, 0..1;
+    ``second``: a model that is shown ``second_share`` of them, 0..1; ``canaries``: a file, judged every
     ``canary_interval`` seconds."""
 
     setup: JudgeProcessSetup
     limits: Limits
     over_budget: Literal["unscored", "wait"] = "unscored"
+    votes: int = 1
     retest: float = 0.0
+    second: str | None = None
+    second_share: float = 0.0
     canaries: str | None = None
     canary_interval: float = 86_400.0
 

@@ -18,9 +18,11 @@ from pandaeval_collector.line.sessions import Sessions
 from pandaeval_collector.line.understanding import Run, Understanding, Understood
 from pandaeval_collector.result import Result
 from pandaeval_collector.score import Score, Why
-from pandaeval_collector.store import JobEnd, ResultRow, Store, TraceRow, WriteSet
+from pandaeval_collector.store import JobEnd, JudgedRow, ResultRow, Store, TraceRow, WriteSet
 from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.labels import MOST_ID
 from pandaeval_otel.model import Trace, Trigger
+from pandaeval_otel.names import bounded
 
 _NOT_SAMPLED = Why.NOT_SAMPLED.value
 
@@ -180,7 +182,25 @@ class Line:
                     signal=_signal(result),
                 )
             )
+            if result.evaluator.kind == "llm" and isinstance(result.finding, Score):
+                decision.changes.judged.append(_judged(numbered, key, result.finding))
         self._emitter.add(decision.results, counted, decision.changes)
+
+
+def _judged(result: Result, key: str, finding: Score) -> JudgedRow:
+    unit = result.unit
+    return JudgedRow(
+        unit=bounded(unit.id, MOST_ID),
+        metric=key,
+        session=bounded(unit.session_id or "", MOST_ID),
+        agent=bounded(unit.agent),
+        score=finding.value,
+        passed=result.success,
+        threshold=result.threshold if finding.raw is None else None,  # that of another scale
+        model=bounded(result.evaluator.model or ""),
+        version=result.evaluator.version,
+        probability=float(finding.metadata.get("inclusion_probability", 1.0)),
+    )
 
 
 def _row(due: DueTrace, understood: Understood) -> TraceRow:

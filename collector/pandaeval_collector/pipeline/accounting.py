@@ -11,7 +11,7 @@ from pandaeval_collector.telemetry import Telemetry
 
 _STATM = Path("/proc/self/statm")
 _INSTRUMENTS = ("pandaeval.spans", "pandaeval.logs")
-_FATES = ("stored", "duplicate", "own_output", "rejected", "ignored")
+_FATES = ("stored", "duplicate", "own_output", "rejected", "ignored", "label")
 
 
 class OpenWork(Protocol):

@@ -1,5 +1,5 @@
 """Takes requests in: splits them by trace, stores what is new, and only then acknowledges it; items that the store has
-and items of traces that were scored for good are counted and not stored.
+and items of traces that were scored for good are counted and not stored. People's verdicts are stored apart.
 
 Runs on one event loop together with the assembler of open traces, so there are no locks.
 """
@@ -7,10 +7,12 @@ Runs on one event loop together with the assembler of open traces, so there are 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sqlite3
+import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -31,6 +33,7 @@ from pandaeval_collector.store import Chunk, Store, StoreFullError, StoreGoneErr
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import Decided, DueTrace, TraceAssembler
 from pandaeval_otel.fragments import DenseError, Fragment, Item, MalformedOtlpError, Split
+from pandaeval_otel.labels import Label
 from pandaeval_otel.wire import read_chunk, split_logs, split_traces
 
 _log = logging.getLogger(__name__)
@@ -85,6 +88,7 @@ class Intake:
             _Group("pandaeval.spans", [fragment for each in good for fragment in each.spans.fragments]),
             _Group("pandaeval.logs", [fragment for each in good for fragment in each.logs.fragments]),
         ]
+        await self._label([label for each in good for label in each.logs.labels])
         await self._keep(groups, words_of(good), endings_of(good))
         self._counts.in_no_fragment("pandaeval.spans", added_up(each.spans for each in good))
         self._counts.in_no_fragment("pandaeval.logs", added_up(each.logs for each in good))
@@ -143,6 +147,7 @@ class Intake:
             raise Malformed(str(error)) from error
         failpoints.reach("after_decode")
         group = _Group(instrument, split.fragments)
+        await self._label(split.labels)
         await self._keep([group])
         self._counts.in_no_fragment(instrument, split)
         failpoints.reach_soon("after_ack")
@@ -170,8 +175,7 @@ class Intake:
     ) -> None:
         """Stores the new fragments of ``groups``, and what applications said about their traces, in one commit; then
         counts the items and gives them to the assembler."""
-        try:
-            self._store.require()
+        with self._refusing():
             remembered: dict[bytes, Decided] = {}
             for group in groups:
                 await self._sort_out(group, remembered, words)
@@ -180,6 +184,21 @@ class Intake:
                 await self._commit(chunks, endings)
             for group in groups:
                 await self._assemble(group, remembered)
+
+    async def _label(self, labels: Sequence[Label]) -> None:
+        """Keeps people's verdicts; they change nothing about their traces."""
+        for start in range(0, len(labels), _PER_COMMIT):
+            with self._refusing():
+                some = self._store.people.put(labels[start : start + _PER_COMMIT], time.time())
+                for fate, number in (await asyncio.wrap_future(some)).items():
+                    self._telemetry.add("pandaeval.labels", fate, number)
+
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Says of a store that cannot be written to what the sender can do about it."""
+        try:
+            self._store.require()
+            yield
         except StoreFullError as error:
             raise Overloaded(str(error)) from error
         except StoreGoneError as error:

@@ -24,8 +24,10 @@ class ItemCounts:
         self._add(instrument, "rejected", late, "late")
 
     def in_no_fragment(self, instrument: str, split: Split) -> None:
-        """Items of a request that went into no fragment: our own output, invalid ones, and ones without a trace."""
-        self._add(instrument, "decoded", split.own_output + split.rejected + split.ignored)
+        """Items of a request that went into no fragment: our own output, people's verdicts, invalid ones, and ones
+        without a trace."""
+        self._add(instrument, "decoded", split.own_output + split.rejected + split.ignored + len(split.labels))
+        self._add(instrument, "label", len(split.labels))
         self._add(instrument, "own_output", split.own_output)
         self._add("pandaeval.claims", "own_output", split.claimed, instrument.removeprefix("pandaeval."))
         self._add(instrument, "rejected", split.rejected, "invalid")

@@ -71,7 +71,13 @@ class Pipeline:
             store, self._traces, telemetry, clock, self.end_session, is_draining=lambda: self._retries.stopping
         )
         self._upkeep = Upkeep(
-            store, timing.late_window, timing.retention, telemetry, self._traces.reopened, timing.keep_bytes
+            store,
+            timing.late_window,
+            timing.retention,
+            telemetry,
+            self._traces.reopened,
+            timing.judged,
+            timing.keep_bytes,
         )
         self._committer = Committer(store, self._retries, self._committed)
         self._sessions = SessionCloser(store, line, timing, self._committer, self._retries, telemetry, clock)

@@ -43,19 +43,24 @@ def _problem(submitted: Submitted, spans: Split, logs: Split) -> str:
     fragments = (*spans.fragments, *logs.fragments)
     if any(fragment.trace_id != submitted.trace_id for fragment in fragments):
         return "invalid: it holds items of another trace"
-    if not fragments and not submitted.session_end and not (spans.own_output or logs.own_output or logs.ignored):
+    if (
+        not fragments
+        and not submitted.session_end
+        and not (spans.own_output or logs.own_output or logs.ignored or logs.labels)
+    ):
         return "invalid: it holds nothing"
     return ""
 
 
 def added_up(splits: Iterable[Split]) -> Split:
-    """One :class:`Split` with the sums of the counts and no fragments."""
+    """One :class:`Split` with the sums of the counts, all labels and no fragments."""
     whole = Split([])
     for split in splits:
         whole.decoded += split.decoded
         whole.own_output += split.own_output
         whole.claimed += split.claimed
         whole.ignored += split.ignored
+        whole.labels += split.labels
     return whole
 
 

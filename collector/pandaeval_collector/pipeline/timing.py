@@ -18,6 +18,8 @@ class Timing:
     retention: float = 604_800.0
     keep_bytes: int = 0
     """What spans may take that are kept, compressed, after the late window."""
+    judged: float = 30 * 86_400.0
+    """How long judged scores are kept for people's labels."""
     upkeep: float = 30.0
     """Seconds between two rounds of forgetting."""
     judge_wait: float = 0.0

@@ -31,8 +31,8 @@ _CROWDED, _FULL = 0.7, 0.9
 
 class Upkeep:
     """Deletes old rows of one store and keeps it within its disk budget; times in seconds. ``keep``: traces whose spans
-    are still needed; ``keep_bytes``: how much the spans of older traces may take, 0: they are deleted. One event
-    loop."""
+    are still needed; ``judged``: how long judged scores are kept for labels; ``keep_bytes``: how much the spans of
+    older traces may take, 0: they are deleted. One event loop."""
 
     def __init__(
         self,
@@ -41,10 +41,11 @@ class Upkeep:
         retention: float,
         telemetry: Telemetry,
         keep: Callable[[], Collection[bytes]],
+        judged: float = 30 * 86_400.0,
         keep_bytes: int = 0,
     ) -> None:
         self._store, self._telemetry, self._keep, self._keep_bytes = store, telemetry, keep, keep_bytes
-        self._late_window, self._retention = late_window, retention
+        self._late_window, self._retention, self._judged = late_window, retention, judged
         self._round: asyncio.Task[None] | None = None
         self._stopping = False
 
@@ -94,7 +95,12 @@ class Upkeep:
     async def _forget(self) -> int:
         began = time.monotonic()
         work = self._store.forget(
-            self._late_window, self._kept_for(), self._store.clock.calendar(), self._keep(), limit=_FORGET
+            self._late_window,
+            self._kept_for(),
+            self._store.clock.calendar(),
+            self._keep(),
+            limit=_FORGET,
+            judged_s=self._judged,
         )
         forgotten = await asyncio.wrap_future(work)
         if not self._stopping:

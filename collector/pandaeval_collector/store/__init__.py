@@ -9,9 +9,11 @@ from pandaeval_collector.store.place import StoreGoneError
 from pandaeval_collector.store.responses import response_digest
 from pandaeval_collector.store.rows import (
     Chunk,
+    DrawnRow,
     Job,
     JobEnd,
     JobRow,
+    JudgedRow,
     ListedRow,
     OutboxRow,
     ResponseRow,
@@ -29,9 +31,11 @@ __all__ = [
     "Chunk",
     "ChunkReader",
     "DamagedError",
+    "DrawnRow",
     "Job",
     "JobEnd",
     "JobRow",
+    "JudgedRow",
     "ListedRow",
     "NewerStoreError",
     "OutboxBatch",

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import orjson
 
-from pandaeval_collector.store import jobs, listed, spending, verdicts
+from pandaeval_collector.store import jobs, listed, people, spending, verdicts
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.responses import BLOCK_BITS
 
@@ -38,6 +38,7 @@ def forget(
     retention_s: float,
     keep: Collection[bytes],
     limit: int,
+    judged_s: float,
 ) -> int:
     """See :meth:`pandaeval_collector.store.Store.forget`."""
     rows = connection.execute(
@@ -61,6 +62,7 @@ def forget(
     expired.append(_forget_responses(connection, limit))
     expired.append(_forget_results(connection, old, limit))
     expired.append(listed.forget(connection, limit))
+    expired.append(people.forget(connection, now - judged_s, limit))
     jobs.forget(connection, old)
     verdicts.forget(connection, old)
     spending.forget(connection)

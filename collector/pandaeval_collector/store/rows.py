@@ -177,11 +177,53 @@ class Job:
 
 
 @dataclass(slots=True)
+class JudgedRow:
+    """A judge's score of a run (``unit``) as people's labels are held against it. ``metric``: ``level.name``;
+    ``model``, ``version``: of judge and metric; ``probability``: the chance that the run was judged."""
+
+    unit: str
+    metric: str
+    session: str
+    agent: str
+    score: float
+    passed: bool | None
+    threshold: float | None
+    model: str
+    version: str
+    probability: float
+
+    def values(self) -> tuple[object, ...]:
+        """In the order of the fields."""
+        return (
+            self.unit,
+            self.metric,
+            self.session,
+            self.agent,
+            self.score,
+            self.passed,
+            self.threshold,
+            self.model,
+            self.version,
+            self.probability,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnRow:
+    """A run that was drawn to be labelled, and the chance that it had."""
+
+    unit: str
+    metric: str
+    probability: float
+
+
+@dataclass(slots=True)
 class WriteSet:
     """All that one decision changes, committed in one transaction."""
 
     traces: list[TraceRow] = field(default_factory=list)
     results: list[ResultRow] = field(default_factory=list)
+    judged: list[JudgedRow] = field(default_factory=list)
     session_traces: list[SessionTraceRow] = field(default_factory=list)
     responses: list[ResponseRow] = field(default_factory=list)
     moved: list[bytes] = field(default_factory=list)

@@ -273,6 +273,47 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX jobs_by_id ON jobs (no >> 12, id);
     """,
     """
+    -- What people said of runs: of each annotator the newest verdict. `unit` is a trace's or a session's id, `passed`
+    -- their own word (NULL: only a score), `probability` the chance that the run was chosen for labelling.
+    CREATE TABLE people_labels (
+        no INTEGER PRIMARY KEY,
+        unit TEXT NOT NULL,
+        metric TEXT NOT NULL,
+        score REAL,
+        passed INTEGER,
+        annotator TEXT NOT NULL,
+        at REAL NOT NULL,
+        comment TEXT NOT NULL,
+        probability REAL,
+        UNIQUE (unit, metric, annotator)
+    );
+    -- What labels are held against: judges' scores, kept longer than results. The newest row of a (metric, unit)
+    -- stands. They lie in order of arrival and have no index: they are read as a whole, now and then.
+    CREATE TABLE judged (
+        no INTEGER PRIMARY KEY,
+        unit TEXT NOT NULL,
+        metric TEXT NOT NULL,
+        session TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        score REAL NOT NULL,
+        passed INTEGER,
+        threshold REAL,
+        model TEXT NOT NULL,
+        version TEXT NOT NULL,
+        -- the chance that the run was judged
+        probability REAL NOT NULL,
+        at REAL NOT NULL
+    );
+    -- Runs that were drawn to be labelled, with their chances.
+    CREATE TABLE label_draws (
+        unit TEXT NOT NULL,
+        metric TEXT NOT NULL,
+        probability REAL NOT NULL,
+        at REAL NOT NULL,
+        PRIMARY KEY (unit, metric)
+    ) WITHOUT ROWID;
+    """,
+    """
     -- By which people find agents' traces (under their numbers) and sessions (theirs below zero, once they have results
     -- of their own) again, worst first. `session`: number of the session, 0 for none; `at`: start, Unix milliseconds.
     CREATE TABLE listed (

@@ -22,6 +22,7 @@ from pandaeval_collector.store.forgetting import forget
 from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.kept import KeptTables
 from pandaeval_collector.store.outgoing import OutboxTables
+from pandaeval_collector.store.people import People
 from pandaeval_collector.store.sessions import SessionTables
 from pandaeval_collector.store.spending import Spending
 from pandaeval_collector.store.verdicts import Verdicts
@@ -53,6 +54,7 @@ class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables
         self.jobs = Jobs(self._writer, self._reader, self.clock)
         self.verdicts = Verdicts(self._writer, self._reader, self.clock)
         self.spending = Spending(self._writer, self._reader)
+        self.people = People(self._writer, self._reader)
 
     # -- cursors and small facts ---------------------------------------------------------------------------------
 
@@ -73,13 +75,21 @@ class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables
     # -- upkeep --------------------------------------------------------------------------------------------------
 
     def forget(
-        self, late_window_s: float, retention_s: float, now: float, keep: Collection[bytes] = (), limit: int = 2000
+        self,
+        late_window_s: float,
+        retention_s: float,
+        now: float,
+        keep: Collection[bytes] = (),
+        limit: int = 2000,
+        judged_s: float = 30 * 86_400.0,
     ) -> Future[int]:
-        """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, ``keep`` excepted, and results,
-        tombstones and closed sessions older than ``retention_s`` at ``now`` of the store's calendar; of each kind no
-        more than ``limit``. The future holds how many went of the kind that had most; call again while it is
-        ``limit``."""
-        return self._writer.submit(lambda connection: forget(connection, now, late_window_s, retention_s, keep, limit))
+        """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, ``keep`` excepted, results,
+        tombstones and closed sessions older than ``retention_s``, and judged scores older than ``judged_s`` at ``now``
+        of the store's calendar; of each kind no more than ``limit``. The future holds how many went of the kind that
+        had most; call again while it is ``limit``."""
+        return self._writer.submit(
+            lambda connection: forget(connection, now, late_window_s, retention_s, keep, limit, judged_s)
+        )
 
     def waiting(self) -> int:
         """Writes that are queued."""

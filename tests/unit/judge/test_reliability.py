@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.cli._summary import AskedTwice, Summary
 from pandaeval_collector.errors import UserError
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
@@ -119,14 +119,42 @@ class TestRetest:
         assert not _gauge(telemetry, "pandaeval.judge.agreement")
 
     async def test_agreement_outlives_a_restart(self, store: Store) -> None:
-        await Agreement(store, Telemetry()).add("retest", "trace.confidence", MODEL, 0.6)
+        await Agreement(store, Telemetry()).add("retest", "trace.confidence", MODEL, (0.8, 0.4), 0.5)
         telemetry = Telemetry()
         again = Agreement(store, telemetry)
-        await again.add("retest", "trace.confidence", MODEL, 1.0)
+        await again.add("retest", "trace.confidence", MODEL, (0.1, 0.1), 0.5)
         shown = again.of("retest", "trace.confidence", MODEL)
         assert shown is not None
-        assert (shown.value, shown.n) == (0.8, 2)
+        assert (shown.agreement, shown.flips, shown.n) == (0.8, 1, 2)
         assert _gauge(telemetry, "pandaeval.judge.agreement") == [0.8]
+        assert _gauge(telemetry, "pandaeval.judge.flips") == [0.5]
+
+    async def test_a_judge_that_says_the_same_of_all_is_named(
+        self, store: Store, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        telemetry = Telemetry()
+        agreement = Agreement(store, telemetry)
+        with caplog.at_level(logging.WARNING):
+            for _ in range(25):
+                await agreement.add("retest", "trace.confidence", MODEL, (0.9, 0.9), 0.5)
+        shown = agreement.of("retest", "trace.confidence", MODEL)
+        assert shown is not None
+        assert (shown.agreement, shown.to_dict()["label"]) == (1.0, "does not discriminate")
+        assert _gauge(telemetry, "pandaeval.judge.discrimination") == [0.0]
+        assert _gauge(telemetry, "pandaeval.judge.spread", of="runs") == [0.0]
+        assert not _gauge(telemetry, "pandaeval.judge.kappa"), "where chance explains everything there is no kappa"
+        assert len(caplog.records) == 1
+        assert "does not discriminate by trace.confidence" in caplog.text
+
+    async def test_a_judge_that_tells_runs_apart_is_not(self, store: Store) -> None:
+        agreement = Agreement(store, Telemetry())
+        for number in range(25):
+            value = number % 5 / 4
+            await agreement.add("retest", "trace.confidence", MODEL, (value, abs(value - 0.05)), 0.5)
+        shown = agreement.of("retest", "trace.confidence", MODEL)
+        assert shown is not None
+        assert not shown.alike
+        assert shown.discrimination > 0.9
 
 
 def _canaries(tmp_path: Path, text: str) -> Path:
@@ -145,8 +173,7 @@ TWO = """
 
 class TestCanaries:
     def _open(self, path: Path, store: Store, caller: ScriptedCaller, telemetry: Telemetry) -> Canaries:
-        agreement = Agreement(store, telemetry)
-        return Canaries(read_canaries(path), store, caller, _evaluator(), agreement, telemetry, 3600.0)
+        return Canaries(read_canaries(path), store, caller, _evaluator(), telemetry, 3600.0)
 
     async def test_a_round_is_a_gauge_by_metric(self, tmp_path: Path, store: Store) -> None:
         telemetry, caller = Telemetry(), ScriptedCaller({"confidence": {"reason": "Hm.", "confidence": 0.1}})
@@ -169,9 +196,37 @@ class TestCanaries:
             restarted = Telemetry()
             canaries = self._open(path, store, worse, restarted)
             await canaries.round()
-        assert "the judge has changed: 50 % of 2 verdicts" in caplog.text
+        assert (
+            "2 canaries are 0.40 from those of the first round in the mean, and 1 are on the other side" in caplog.text
+        )
+        assert "booked as asked, trace.task_completion: 0.90 at first, 0.10 now" in caplog.text
+        assert math.isclose(canaries.drift, 0.4)
+        assert math.isclose(_gauge(restarted, "pandaeval.judge.drift")[0], 0.4)
+        assert _gauge(restarted, "pandaeval.judge.canaries.changed") == [1.0]
+        assert _gauge(restarted, "pandaeval.judge.canary.score", metric="trace.task_completion") == [0.1]
+
+    async def test_a_drift_that_no_band_shows_is_one(self, tmp_path: Path, store: Store) -> None:
+        """Both verdicts lie within a wide band, or both outside of a narrow one."""
+        wide = TWO.replace("[0.8, 1.0]", "[0.0, 1.0]").replace("[0.3, 1.0]", "[0.0, 0.05]")
+        path = _canaries(tmp_path, wide)
+        await self._open(path, store, ScriptedCaller({}), Telemetry()).round()
+        worse = {
+            "task_completion": {"answered": "no", "taken": "no", "reason": "No.", "verdict": 0.1},
+            "confidence": {"reason": "No.", "confidence": 0.2},
+        }
+        telemetry = Telemetry()
+        canaries = self._open(path, store, ScriptedCaller(worse), telemetry)
+        await canaries.round()
+        assert sorted(_gauge(telemetry, "pandaeval.judge.agreement", check="canary")) == [0.0, 1.0]
+        assert math.isclose(canaries.drift, (0.8 + 0.2) / 2)
+
+    async def test_a_verdict_that_is_none_any_more_has_gone_all_the_way(self, tmp_path: Path, store: Store) -> None:
+        path = _canaries(tmp_path, TWO)
+        await self._open(path, store, ScriptedCaller({}), Telemetry()).round()
+        silent = ScriptedCaller({"confidence": {"reason": "No.", "confidence": "none"}})
+        canaries = self._open(path, store, silent, Telemetry())
+        await canaries.round()
         assert canaries.drift == 0.5
-        assert _gauge(restarted, "pandaeval.judge.drift") == [0.5]
 
     async def test_other_canaries_are_no_change_of_the_judge(self, tmp_path: Path, store: Store) -> None:
         await self._open(_canaries(tmp_path, TWO), store, ScriptedCaller({}), Telemetry()).round()
@@ -240,6 +295,16 @@ def test_agreement_is_shown_beside_the_scores() -> None:
         "label": "pass",
     }
     for difference in (0.0, 0.2):
-        summary.add({**result, "metadata": {"retest": {"score": 0.9 - difference, "difference": difference}}})
+        summary.add(
+            {
+                **result,
+                "metadata": {
+                    "retest": {"score": 0.9 - difference, "difference": difference, "flipped": difference > 0}
+                },
+            }
+        )
     summary.add({**result, "metadata": {}})
-    assert summary.agreement() == {"trace.confidence": (0.9, 2)}
+    assert summary.agreement() == {"trace.confidence": AskedTwice(0.9, 1, 2, False)}
+    alike = {"value": 1.0, "n": 20, "label": "does not discriminate"}
+    summary.add({**result, "metadata": {"judge_agreement": alike}})
+    assert summary.agreement()["trace.confidence"].alike

@@ -174,7 +174,7 @@ async def test_the_judge_of_its_own_model_is_named_once(tmp_path: Path, caplog: 
         jobs.decide(6)
         with caplog.at_level(logging.WARNING):
             await jobs.runner.drain()
-    said_so = [record for record in caplog.records if "same model" in record.message]
+    said_so = [record for record in caplog.records if "same family" in record.message]
     assert len(said_so) == 1
 
 

@@ -61,7 +61,7 @@ def test_what_is_not_built_is_not_there() -> None:
     refused = set(re.findall(r'^ +"([a-z_.]+)":', source, re.MULTILINE))
     assert refused == {key for key in ("sessions.forward_to", "redact.pii") if f"`{key}`" in not_built}
     commands = {path.stem for path in (_ROOT / "collector" / "pandaeval_collector" / "cli").glob("[a-z]*.py")}
-    assert not {"passk", "calibrate"} & commands, "built: take it off the list"
+    assert "passk" not in commands, "built: take it off the list"
 
 
 @pytest.mark.parametrize("script", sorted(set(re.findall(r"`python (tests/[\w/]+\.py)`", _TEXT))))

@@ -356,10 +356,10 @@ class TestTrouble:
             await line.wait(0.0)
             forget, steps = line.store.forget, list[int]()
 
-            def never_done(*arguments: Any, limit: int) -> Future[int]:
+            def never_done(*arguments: Any, limit: int, **others: Any) -> Future[int]:
                 steps.append(limit)
                 done = Future[int]()
-                forget(*arguments, limit=limit).add_done_callback(lambda _: done.set_result(limit))
+                forget(*arguments, limit=limit, **others).add_done_callback(lambda _: done.set_result(limit))
                 return done
 
             monkeypatch.setattr(line.store, "forget", never_done)

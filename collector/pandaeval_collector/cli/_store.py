@@ -1,0 +1,41 @@
+"""The store's file for commands that look into it, or change a little, beside a collector that may run on it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pandaeval_collector.store.connection import Durability
+
+
+@contextmanager
+def opened_store(config: Path | None) -> Iterator[sqlite3.Connection]:
+    """The store that the configuration names. Raises ``UserError`` where there is none, or an older one."""
+    from pandaeval_collector.cli._config import resolve_config
+
+    settings = resolve_config(config).config.store
+    with opened_folder(Path(settings.path), settings.durability) as connection:
+        yield connection
+
+
+@contextmanager
+def opened_folder(folder: Path, durability: Durability = "full") -> Iterator[sqlite3.Connection]:
+    """The same for a data directory."""
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.store.connection import FILE_NAME, connect
+
+    file = folder / FILE_NAME
+    if not file.is_file():
+        raise UserError(f"there is no store in {folder} (store.path or PANDAEVAL_DATA)")
+    connection = connect(file, durability)
+    try:
+        yield connection
+    except sqlite3.OperationalError as error:
+        cure = "try again in a moment" if "locked" in str(error) else "was it written by an older version?"
+        raise UserError(f"{file}: {error} ({cure})") from error
+    finally:
+        connection.close()

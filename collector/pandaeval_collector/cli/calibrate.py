@@ -1,0 +1,122 @@
+"""``pandaeval calibrate``: judges' scores against people's labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pandaeval_collector.labels.calibration import Calibration, Calibrations
+    from pandaeval_collector.stats.judge_agreement import Estimate
+    from pandaeval_collector.store import JudgedRow
+    from pandaeval_otel.labels import Label
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("calibrate")(calibrate)
+
+
+def calibrate(
+    labels: Annotated[Path, typer.Argument(help="CSV or JSON lines, as `pandaeval labels import` takes them.")],
+    results: Annotated[
+        Path | None, typer.Option(help="Results as JSON lines: `pandaeval evaluate --format json`.")
+    ] = None,
+    store: Annotated[Path | None, typer.Option(help="Take the scores from this data directory instead.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object per metric, judge and version.")] = False,
+    write: Annotated[Path | None, typer.Option(help="Keep it in a file for judge.calibration.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
+) -> None:
+    """Hold judges' scores against people's verdicts: kappa, AUROC, who is passed at which threshold."""
+    from pandaeval_collector.cli._config import metric_names
+    from pandaeval_collector.cli._terminal import write_json
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.labels import calibration
+    from pandaeval_collector.labels.reading import read_labels
+
+    if (results is None) == (store is None):
+        raise UserError("say where the scores are: --results FILE or --store DIR")
+    verdicts = read_labels(labels, metric_names(config)).labels
+    found = calibration.calibrate(verdicts, _standing(results, store, verdicts))
+    if not found.found:
+        raise UserError(f"no score for any of the {len(verdicts)} labels: are they of the same runs and metrics?")
+    if write is not None:
+        calibration.write(found.found, write)
+    if json_:
+        for each in found.found:
+            write_json(json.dumps(calibration.as_dict(each)).encode())
+    else:
+        _print(found)
+
+
+def _standing(results: Path | None, store: Path | None, labels: list[Label]) -> dict[tuple[str, str], JudgedRow]:
+    from pandaeval_collector.cli._store import opened_folder
+    from pandaeval_collector.labels.standing import from_lines, from_store
+
+    if results is not None:
+        return from_lines(results)
+    assert store is not None
+    with opened_folder(store) as connection:
+        return from_store(connection, {label.unit for label in labels})
+
+
+def _print(found: Calibrations) -> None:
+    from rich.text import Text
+
+    from pandaeval_collector.cli._output import console, table
+    from pandaeval_collector.stats.corrected_rate import LEAST_LABELS
+
+    out = console()
+    columns = ("metric", "judge", "version", "n", "passed", "kappa", "quadratic", "AUROC", "threshold", "suggested")
+    rows = [
+        (
+            each.metric,
+            each.judge,
+            each.version,
+            each.agreement.n,
+            each.agreement.passed,
+            _told(each.agreement.kappa),
+            _told(each.agreement.graded) if each.agreement.graded else "-",
+            _told(each.agreement.auroc),
+            f"{each.agreement.threshold:g}",
+            _told(each.agreement.suggested),
+        )
+        for each in found.found
+    ]
+    out.print(table(columns, rows, on=out, title="Judges against people (95 % intervals)"))
+    for each in found.found:
+        _print_thresholds(each)
+    for each in found.found:
+        if each.agreement.n < LEAST_LABELS:
+            out.print(Text(f"{each.metric}: {each.agreement.n} labels are few; the intervals say how little they show"))
+        if each.tied:
+            out.print(Text(f"{each.metric}: {each.tied} runs left out, which as many people passed as failed"))
+    for metric, number in sorted(found.unmatched.items()):
+        out.print(Text(f"{metric}: no score for {number} labelled runs"))
+    out.print("suggested: where true less false positive rate is largest (Youden); nothing uses it by itself")
+
+
+def _print_thresholds(each: Calibration) -> None:
+    from pandaeval_collector.cli._output import console, table
+
+    out, at = console(), each.agreement
+    rows = [
+        (
+            f"{cut.threshold:g}" + (" (now)" if cut.threshold == at.threshold else ""),
+            _told(cut.tpr),
+            _told(cut.fpr),
+        )
+        for cut in at.at
+    ]
+    head = ("threshold", f"passes of {at.passed} good", f"passes of {at.failed} bad")
+    out.print(table(head, rows, on=out, title=f"{each.metric} by {each.judge}"))
+
+
+def _told(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "unknown"
+    between = f" ({estimate.low:.2f} to {estimate.high:.2f})" if estimate.low is not None else ""
+    return f"{estimate.value:.2f}{between}"

@@ -1,0 +1,205 @@
+"""``pandaeval judge``: tries a model as a judge before it is trusted."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pandaeval_collector.cli._terminal import write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from pandaeval_collector.config import Config
+    from pandaeval_collector.judging.check import CheckRun, Sheet
+    from pandaeval_collector.judging.check.plan import Item
+    from pandaeval_collector.judging.check.probes import Probe
+
+_INTERRUPTED = 130
+_COOLDOWN_S = 5.0
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command and what is below it."""
+    judge = typer.Typer(help="Try a model as a judge.", no_args_is_help=True)
+    judge.callback()(_root)
+    judge.command("check")(check)
+    app.add_typer(judge, name="judge")
+
+
+def _root() -> None:
+    """Keeps ``check`` a command of its own name while it is the only one."""
+
+
+def check(
+    model: Annotated[
+        str | None, typer.Option(help="The model, as litellm spells it; without it that of judge.model.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML): how the judge is reached.")] = None,
+    repeat: Annotated[int, typer.Option(min=2, max=50, help="How often each known run is judged.")] = 3,
+    attacks: Annotated[int, typer.Option(min=1, max=1000, help="How many attacks are tried, of those there are.")] = 40,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of the sheet.")] = False,
+) -> None:
+    """Put known runs, the same runs in other words and order, and attacks to a model, and say whether to trust it.
+
+    Leaves with 1 when a probe fails or not enough could be asked, with 2 when the model cannot be asked at all.
+    Ctrl-C prints what there is.
+    """
+    from pandaeval_collector.cli._output import console
+    from pandaeval_collector.judging.check import CheckOptions, planned, sheet
+
+    settings = _settings(config, model)
+    name = settings.judge.model or ""
+    items = planned(CheckOptions(repeat, attacks))
+    asked: list[CheckRun] = []
+    interrupted = False
+    try:
+        _ask(settings, items, asked, console(stderr=True))
+    except KeyboardInterrupt:
+        if not asked:
+            raise
+        interrupted = True
+    found = sheet(name, len(items), asked[0].replies, asked[0].spent)
+    if as_json:
+        import json
+
+        write_json(json.dumps(found.to_dict()))
+    else:
+        _print(found, console())
+    if interrupted:
+        raise typer.Exit(_INTERRUPTED)
+    if not found.trusted:
+        raise typer.Exit(1)
+
+
+def _settings(path: Path | None, model: str | None) -> Config:
+    from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.config import secret
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.judging import check_installed
+
+    given = resolve_config(path, {"judge.model": model, "judge.models": None if model is None else {}}).config
+    if given.judge.model is None:
+        raise UserError("name a model with --model, or set judge.model")
+    check_installed()
+    secret(given.judge.api_key_env, os.environ)
+    return given
+
+
+def _ask(settings: Config, items: Sequence[Item], asked: list[CheckRun], out: Console) -> None:
+    """Asks everything; ``asked`` gets the run as soon as there is one."""
+    from pandaeval_collector.cli._progress import progress
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.judging.check import JudgeAwayError
+    from pandaeval_collector.judging.complaints import cure_of
+
+    try:
+        with progress(out, "asking") as told, _away():
+            asyncio.run(_asked(settings, items, asked, out, lambda done: told(done, len(items))))
+    except JudgeAwayError as error:
+        cure = cure_of(error.cause)
+        raise UserError(f"{settings.judge.model} cannot be asked ({error})" + (f": {cure}" if cure else "")) from error
+
+
+@contextmanager
+def _away() -> Iterator[None]:
+    """What a worker that does not start says becomes what any other judge says that cannot be asked."""
+    from pandaeval_collector.judge.call import CallFailedError
+    from pandaeval_collector.judging.check import JudgeAwayError
+
+    try:
+        yield
+    except CallFailedError as error:
+        raise JudgeAwayError(error) from error
+
+
+async def _asked(
+    settings: Config, items: Sequence[Item], asked: list[CheckRun], out: Console, told: Callable[[int], None]
+) -> None:
+    from pandaeval_collector.judging import open_caller
+    from pandaeval_collector.judging.check import CheckRun
+    from pandaeval_collector.settings import judge
+    from pandaeval_collector.store import Store
+
+    configured, name = judge(settings), settings.judge.model
+    assert configured is not None
+    assert name is not None
+    with tempfile.TemporaryDirectory(prefix="pandaeval-") as folder:
+        store = Store(Path(folder), durability="off", max_bytes=1 << 30)
+        hasty = replace(configured, setup=replace(configured.setup, cooldown=_COOLDOWN_S))  # somebody waits
+        process, caller = open_caller(store, hasty, os.environ)
+        try:
+            asked.append(CheckRun(caller, name, told, settings.judge.concurrency))
+            await process.start()
+            out.print(_forecast(items, process.prices.get(name)))
+            await asked[0].run(items)
+        finally:
+            await process.close()
+            await _ended()
+            store.close()
+
+
+async def _ended() -> None:
+    """Calls that nobody waits for any more have ended, too."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+def _forecast(items: Sequence[Item], price: tuple[float, float] | None) -> str:
+    from pandaeval_collector.judging.check.asking import forecast
+
+    expected = forecast(items, price)
+    cost = "at a price that is not known" if expected.usd is None else f"about US$ {expected.usd:.4f}"
+    return (
+        f"{expected.calls} questions: as many calls, twice that if no reply holds at first; about "
+        f"{expected.tokens:,} tokens, {cost}"
+    )
+
+
+def _print(found: Sheet, out: Console) -> None:
+    from rich.text import Text
+
+    from pandaeval_collector.cli._output import safe, table
+
+    columns = ("probe", "question", "n", "figure", "95 %", "needed", "")
+    rows = [
+        (p.name, p.asks, f"{p.n} {p.unit}", p.figure, _interval(p.low, p.high), p.needed, _mark(p))
+        for p in found.probes
+    ]
+    out.print(table(columns, rows, on=out, title=f"{found.model} as a judge"))
+    for probe in found.probes:
+        if probe.note:
+            out.print(Text(f"{probe.name}: {safe(probe.note)}"))
+    runs = [
+        (name, f"{band[0]:.2f}-{band[1]:.2f}", ", ".join(f"{value:.2f}" for value in said) or "-")
+        for name, (band, said) in found.runs.items()
+    ]
+    out.print(table(("known run", "expected", "verdicts"), runs, on=out))
+    cost = f", US$ {found.spent.cost_usd:.4f}" if found.spent.cost_usd else ""
+    out.print(f"{found.spent.calls} calls, {found.spent.tokens:,} tokens{cost}")
+    out.print(Text(safe(found.last_line()), style="green" if found.trusted else "bold red"))
+
+
+def _mark(probe: Probe) -> object:
+    from rich.text import Text
+
+    if probe.passed:
+        return Text("pass", style="green")
+    return Text("FAIL" if probe.n else "-", style="bold red")
+
+
+def _interval(low: float, high: float) -> str:
+    return "" if math.isnan(low) else f"{round(low, 2) + 0.0:.2f} to {round(high, 2) + 0.0:.2f}"  # no -0.00

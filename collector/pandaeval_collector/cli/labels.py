@@ -1,0 +1,179 @@
+"""``pandaeval labels``: people's verdicts in, what to label next, verdicts out; also while a collector runs."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pandaeval_collector.cli._store import opened_store
+
+if TYPE_CHECKING:
+    from pandaeval_collector.config import MetricNames
+    from pandaeval_collector.labels.queue import Queue
+
+_Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command and what is below it."""
+    labels = typer.Typer(help="People's verdicts on runs: in, out, what to label next.", no_args_is_help=True)
+    labels.command("import")(import_)
+    labels.command("next")(next_)
+    labels.command("export")(export)
+    labels.command("rates")(rates)
+    app.add_typer(labels, name="labels")
+
+
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV or JSON lines: trace_id or session_id, metric, label (pass or fail) or score (0 to 1), and if "
+            "there are any annotator, time, comment, probability."
+        ),
+    ],
+    config: _Config = None,
+) -> None:
+    """Take people's verdicts from a file: all of it, or nothing where a line is wrong. Again is no harm."""
+    from pandaeval_collector.cli._config import metric_names
+    from pandaeval_collector.labels.reading import read_labels
+    from pandaeval_collector.store import people
+
+    found = read_labels(file, metric_names(config))
+    with opened_store(config) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        fates = people.put(connection, found.labels, time.time())
+        connection.execute("COMMIT")
+        typer.echo(f"{fates['new']} new, {fates['changed']} changed, {fates['known']} as before")
+        if found.empty:
+            typer.echo(f"{found.empty} rows without a verdict passed over")
+        if found.ignored:
+            typer.echo(f"columns that mean nothing here: {', '.join(found.ignored[:10])}")
+        _print_rates(connection)
+
+
+def next_(
+    number: Annotated[int, typer.Option("--n", min=1, max=10_000, help="So many runs.")] = 20,
+    metric: Annotated[str, typer.Option(help="The judged metric to label for; needed where there are several.")] = "",
+    agent: Annotated[str, typer.Option(help="Only runs of this agent.")] = "",
+    out: Annotated[Path | None, typer.Option(help="CSV (or .jsonl) to be filled in and imported.")] = None,
+    config: _Config = None,
+) -> None:
+    """Draw judged runs for people to label: half at random, half near the judge's threshold. The judge's verdict is
+    not shown, so that nobody follows it."""
+    from pandaeval_collector.cli._config import metric_names
+    from pandaeval_collector.labels.queue import draw
+    from pandaeval_collector.labels.writing import save, written
+
+    with opened_store(config) as connection:
+        key = _metric(connection, metric, metric_names(config))
+        connection.execute("BEGIN IMMEDIATE")
+        queue = draw(connection, key, agent, number, time.time())
+        connection.execute("COMMIT")
+        _print_queue(connection, key, queue)
+    if out is not None and queue.drawn:
+        id_ = "trace_id" if key.startswith("trace.") else "session_id"
+        rows = [{id_: each.run.unit, "metric": key, "probability": each.probability} for each in queue.drawn]
+        if id_ == "trace_id":
+            rows = [row | {"session_id": each.run.session} for row, each in zip(rows, queue.drawn, strict=True)]
+        save(out, written(rows, out))
+        typer.echo(f"Fill in label (pass or fail), then: pandaeval labels import {out}")
+
+
+def export(
+    out: Annotated[Path | None, typer.Option(help="CSV, or .jsonl; if not given, CSV to standard output.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Those about metrics that are not known here, too.")] = False,
+    config: _Config = None,
+) -> None:
+    """Write all verdicts as import reads them."""
+    from pandaeval_collector.cli._config import metric_names
+    from pandaeval_collector.labels.writing import row_of, save, written
+    from pandaeval_collector.store import people
+
+    known = metric_names(config).keys
+    with opened_store(config) as connection:
+        labels = list(people.labels(connection))
+    kept = [each for each in labels if all_ or each.metric in known]
+    if len(kept) < len(labels):
+        strange = ", ".join(sorted({each.metric for each in labels} - known)[:5])
+        typer.echo(f"{len(labels) - len(kept)} labels about {strange} left out: no metric here (--all)", err=True)
+    text = written([row_of(each) for each in kept], out)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        save(out, text)
+
+
+def rates(config: _Config = None) -> None:
+    """Show the pass rates as people would give them, by metric and agent."""
+    with opened_store(config) as connection:
+        _print_rates(connection)
+
+
+def _metric(connection: sqlite3.Connection, name: str, names: MetricNames) -> str:
+    """The key of the metric to label for."""
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.labels.queue import metrics_to_label
+
+    there = metrics_to_label(connection)
+    if not there:
+        raise UserError("there are no judged runs in the store to be labelled (judge.model, docs/judging.md)")
+    wanted = names.select(name) if name else tuple(there)
+    found = [key for key in wanted if key in there]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(f"{key} ({count})" for key, count in there.most_common())
+    if name and not names.select(name):
+        raise UserError(f"--metric {name}: {names.unknown(name)}")
+    if name and not found:
+        raise UserError(f"--metric {name}: no judged runs; there are those of {known}")
+    raise UserError(f"say with --metric which one to label for: {known}")
+
+
+def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> None:
+    from pandaeval_collector.cli._output import console, table
+    from pandaeval_collector.labels.queue import has_spans
+
+    if not queue.drawn:
+        typer.echo(f"nothing to label: no judged runs of {metric} without a label")
+        return
+    out = console()
+    units = [each.run.unit for each in queue.drawn]
+    looks = {unit: f"pandaeval spans {unit} | pandaeval inspect -" for unit in has_spans(connection, units)}
+    rows = [
+        (run.unit, run.session or "-", run.agent or "-", looks.get(run.unit, "in your trace store"))
+        for run in (each.run for each in queue.drawn)
+    ]
+    out.print(table(("trace or session", "session", "agent", "look at it"), rows, on=out))
+    typer.echo(f"{len(rows)} of {queue.waiting} judged runs without a label, {queue.labelled} with one ({metric})")
+
+
+def _print_rates(connection: sqlite3.Connection) -> None:
+    from pandaeval_collector.cli._output import console, table
+    from pandaeval_collector.labels.rates import pass_rates
+    from pandaeval_collector.stats.corrected_rate import LEAST_LABELS
+
+    connection.execute("BEGIN")
+    found = pass_rates(connection)
+    connection.execute("COMMIT")
+    if not found:
+        typer.echo("no judged run has a label yet: there is no corrected pass rate")
+        return
+    rows = [
+        (
+            each.metric,
+            each.agent or "-",
+            each.n,
+            f"{each.judge:.3f}",
+            f"{each.rate.value:.3f}" if each.rate else "unknown",
+            f"{each.rate.low:.3f} to {each.rate.high:.3f}" if each.rate else f"takes {LEAST_LABELS} labels",
+        )
+        for each in found
+    ]
+    out = console()
+    columns = ("metric", "agent", "labelled runs", "judge's pass rate", "corrected", "95 % interval")
+    out.print(table(columns, rows, on=out, title="Pass rates as people would give them"))

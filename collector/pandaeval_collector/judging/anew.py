@@ -1,0 +1,71 @@
+"""Puts a metric's own question once more, with what leads to it (the task, the plan) as it was found the first time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pandaeval_collector.judge.call import Caller
+from pandaeval_collector.judge.desk import Desk, Judge, Memory, Spent
+from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.rubric import Rubric, Verdict
+
+V = TypeVar("V", bound=Verdict)
+
+
+class Forgetful:
+    """Implements :class:`pandaeval_collector.judge.desk.Memory`: knows nothing, keeps nothing."""
+
+    def recall(self, key: str) -> bytes | None:
+        return None
+
+    async def keep(self, key: str, body: bytes) -> None:
+        """Nothing."""
+
+
+class Apart:
+    """Implements :class:`pandaeval_collector.judge.desk.Memory` on another: what is kept under one name is not found
+    under any other."""
+
+    def __init__(self, memory: Memory, name: str) -> None:
+        self._memory, self._name = memory, name
+
+    def recall(self, key: str) -> bytes | None:
+        return self._memory.recall(f"{key} {self._name}")
+
+    async def keep(self, key: str, body: bytes) -> None:
+        await self._memory.keep(f"{key} {self._name}", body)
+
+
+class Again(Judge):
+    """Asks the rubric ``name`` anew, and what leads to it as before."""
+
+    def __init__(self, before: Judge, anew: Judge, name: str) -> None:
+        self._before, self._anew, self._name = before, anew, name
+        self.spent = anew.spent
+
+    @property
+    def last_said(self) -> str:
+        return self._before.last_said
+
+    async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
+        return await (self._anew if rubric.name == self._name else self._before).ask(rubric, given)
+
+
+def anew(caller: Caller, memory: Memory, pack: Pack, model: str, secrets: bool, name: str) -> Judge:
+    """A judge of the same run with a memory of its own. ``name`` tells its fences apart from those of others."""
+    return Judge(Desk(caller, memory), _fenced(pack, name), model, secrets)
+
+
+def pay(account: Spent, other: Spent) -> None:
+    """Puts the costs of one on the account of another, who gave the verdict."""
+    account.calls += other.calls
+    account.tokens += other.tokens
+    account.cost_usd += other.cost_usd
+
+
+def _fenced(pack: Pack, name: str) -> Pack:
+    nonce = hashlib.sha256(f"{name} {pack.nonce}".encode()).hexdigest()[: len(pack.nonce)]
+    return replace(pack, nonce=nonce, text=pack.text.replace(pack.nonce, nonce))

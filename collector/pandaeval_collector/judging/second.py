@@ -1,0 +1,55 @@
+"""Puts a share of the questions to a second judge as well: what two judges of different make agree on is less likely to
+be a whim of one of them.
+
+Costs one call per verdict that is compared, of the second judge's model, within the limits and the budget of both.
+"""
+
+from __future__ import annotations
+
+from pandaeval_collector.evaluator import Question
+from pandaeval_collector.judge.call import Caller
+from pandaeval_collector.judge.desk import Judge, Memory
+from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.sample import included
+from pandaeval_collector.judging.agreement import Agreement
+from pandaeval_collector.judging.anew import anew
+from pandaeval_collector.judging.compare import asked_again, with_comparison
+from pandaeval_collector.judging.known import said
+from pandaeval_collector.score import Finding, Score
+from pandaeval_collector.telemetry import Telemetry
+from pandaeval_otel.model import Trace
+
+CHECK = "second"
+
+
+class SecondJudge:
+    """Implements :class:`pandaeval_collector.judging.compare.Check`. ``share``: of the results, 0..1, by a hash of
+    their id. Its verdicts are remembered in ``memory`` like any other. On one event loop."""
+
+    def __init__(
+        self,
+        caller: Caller,
+        memory: Memory,
+        agreement: Agreement,
+        telemetry: Telemetry,
+        model: str,
+        share: float,
+        secrets: bool,
+    ) -> None:
+        self._caller, self._memory, self._agreement, self._telemetry = caller, memory, agreement, telemetry
+        self._model, self._share, self._secrets = model, share, secrets
+
+    async def beside(self, question: Question, trace: Trace, pack: Pack, first: Judge, finding: Finding) -> Finding:
+        """The finding, with what the second judge says in its metadata if this is one of those that it sees
+        (``second``), and with how far the two agreed so far (``second_agreement``). The score is the first judge's."""
+        if not isinstance(finding, Score) or question.model == self._model:
+            return finding
+        key, both, second = question.metric.key, f"{question.model} / {self._model}", None
+        if included(f"second {question.id}", self._share):
+            other = anew(self._caller, self._memory, pack, self._model, self._secrets, "second")
+            second, outcome = await asked_again(question, trace, first, other)
+            self._telemetry.add("pandaeval.judge.seconds", outcome)
+        if second is not None:
+            await self._agreement.add(CHECK, key, both, (said(finding), said(second)), question.threshold)
+        figures = self._agreement.of(CHECK, key, both)
+        return with_comparison(finding, question, second, CHECK, "second_agreement", figures, model=self._model)

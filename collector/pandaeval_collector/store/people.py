@@ -1,0 +1,142 @@
+"""What people said of runs, the judges' scores that this is held against, and which runs were drawn to be labelled.
+
+Apart from results: nothing that makes scores, sessions or series reads these tables. The judged scores stay when the
+results are deleted; they are written in the transaction that stores the result.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, Literal
+
+from pandaeval_collector.store.bulk import insert
+from pandaeval_collector.store.rows import DrawnRow, JudgedRow
+from pandaeval_collector.store.writer import Writer
+from pandaeval_otel.labels import Label
+
+MOST_LABELS = 100_000
+"""The oldest ones make room: whoever may send log records may send labels."""
+MOST_JUDGED = 100_000
+_LABEL = "unit, metric, score, passed, annotator, at, comment, probability"
+_JUDGED = "unit, metric, session, agent, score, passed, threshold, model, version, probability, at"
+Fate = Literal["new", "changed", "known"]
+Fates = Counter[Fate]
+
+STANDING = f"""
+    (SELECT {_JUDGED}, max(no) AS no FROM judged GROUP BY metric, unit)
+"""  # noqa: S608
+"""The newest judged score of each run and metric, as a table to select from."""
+
+
+class People:
+    """The tables of one store. Reading is safe from any thread, writing happens on the store's writer."""
+
+    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
+        self._writer, self._reader = writer, reader
+
+    def put(self, labels: Sequence[Label], now: float) -> Future[Fates]:
+        """See :func:`put`."""
+        return self._writer.submit(lambda connection: put(connection, labels, now))
+
+    def has_labels(self) -> bool:
+        """Whether there are any."""
+        return bool(self._reader().execute("SELECT EXISTS (SELECT 1 FROM people_labels)").fetchone()[0])
+
+    def reader(self) -> sqlite3.Connection:
+        """The calling thread's connection for reading."""
+        return self._reader()
+
+
+def put(connection: sqlite3.Connection, labels: Iterable[Label], now: float) -> Fates:
+    """Keeps verdicts, one for each run, metric and annotator: the one that was given last. One that says no time was
+    given at ``now`` (Unix seconds), unless it says what is there already. Returns how many were new, changed what was
+    there, or were known (or older)."""
+    fates: Fates = Counter()
+    for each in labels:
+        fates[_put(connection, each, now)] += 1
+    connection.execute("DELETE FROM people_labels WHERE no <= (SELECT max(no) FROM people_labels) - ?", (MOST_LABELS,))
+    return fates
+
+
+def _put(connection: sqlite3.Connection, label: Label, now: float) -> Fate:
+    key = label.unit, label.metric, label.annotator
+    there = connection.execute(
+        "SELECT score, passed, comment, at FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ?", key
+    ).fetchone()
+    passed, at = None if label.passed is None else int(label.passed), label.at or now
+    said = label.score, passed, label.comment
+    if there is not None and (there[:3] == said or at < there[3]):
+        return "known"
+    connection.execute(
+        f"""INSERT INTO people_labels ({_LABEL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (unit, metric, annotator) DO UPDATE SET score = excluded.score, passed = excluded.passed,
+            comment = excluded.comment, at = excluded.at,
+            probability = coalesce(excluded.probability, probability)""",  # noqa: S608
+        (*key[:2], label.score, passed, label.annotator, at, label.comment, label.probability),
+    )
+    return "new" if there is None else "changed"
+
+
+def labels(connection: sqlite3.Connection) -> Iterator[Label]:
+    """All verdicts, with the chance that their run was drawn where it was, in order of arrival."""
+    rows = connection.execute(
+        """SELECT l.unit, l.metric, score, passed, annotator, l.at, comment, coalesce(d.probability, l.probability)
+           FROM people_labels l LEFT JOIN label_draws d USING (unit, metric) ORDER BY no"""
+    )
+    for unit, metric, score, passed, annotator, at, comment, chance in rows:
+        yield Label(unit, metric, score, None if passed is None else bool(passed), annotator, at, comment, chance)
+
+
+def counts(connection: sqlite3.Connection) -> dict[str, int]:
+    """How many runs of each metric have a label."""
+    return dict(connection.execute("SELECT metric, count(DISTINCT unit) FROM people_labels GROUP BY metric"))
+
+
+def add_judged(connection: sqlite3.Connection, judged: Sequence[JudgedRow], now: float) -> None:
+    """Part of the transaction that stores the results of these scores. ``now``: of the store's calendar."""
+    insert(connection, f"judged ({_JUDGED})", [(*each.values(), now) for each in judged])
+
+
+def judged(connection: sqlite3.Connection, metric: str = "", agent: str = "") -> list[tuple[JudgedRow, bool]]:
+    """The standing scores, of one metric and agent or all, and whether somebody labelled the run."""
+    rows = connection.execute(
+        f"""SELECT s.*, EXISTS (SELECT 1 FROM people_labels l WHERE l.unit = s.unit AND l.metric = s.metric)
+            FROM {STANDING} s WHERE ? IN ('', metric) AND ? IN ('', agent)""",  # noqa: S608
+        (metric, agent),
+    )
+    return [(judged_row(row), bool(row[-1])) for row in rows]
+
+
+def keep_draws(connection: sqlite3.Connection, draws: Sequence[DrawnRow], now: float) -> None:
+    """Notes which runs were drawn. One that was drawn before keeps the larger chance."""
+    connection.executemany(
+        """INSERT INTO label_draws VALUES (?, ?, ?, ?) ON CONFLICT (unit, metric)
+           DO UPDATE SET probability = max(probability, excluded.probability)""",
+        [(each.unit, each.metric, each.probability, now) for each in draws],
+    )
+
+
+def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
+    """Deletes judged scores from before a time of the store's calendar, and the oldest of too many, and draws of runs
+    whose score is gone and which nobody labelled; some at a time. Returns how many scores."""
+    gone = connection.execute(
+        """DELETE FROM judged WHERE no IN (SELECT no FROM judged ORDER BY no LIMIT ?)
+           AND (at < ? OR no <= (SELECT max(no) FROM judged) - ?)""",
+        (limit, before, MOST_JUDGED),
+    ).rowcount
+    connection.execute(
+        """DELETE FROM label_draws WHERE at < ?
+           AND NOT EXISTS (SELECT 1 FROM people_labels l WHERE l.unit = label_draws.unit
+                           AND l.metric = label_draws.metric)""",
+        (before,),
+    )
+    return gone
+
+
+def judged_row(row: Sequence[Any]) -> JudgedRow:
+    """From a row of :data:`STANDING`."""
+    unit, metric, session, agent, score, passed, *rest = row[:10]
+    return JudgedRow(unit, metric, session, agent, score, None if passed is None else bool(passed), *rest)

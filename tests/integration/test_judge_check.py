@@ -1,0 +1,89 @@
+"""``pandaeval judge check`` as people run it: a real process of the judge against a scripted server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from pandaeval_collector.cli import app
+from support import check_judges
+from support.check_judges import Opinion
+from support.judge import FAULTS, Behave, JudgeServer, Say
+from support.processors import until
+from typer.testing import CliRunner
+
+_FEW = ("--repeat", "2", "--attacks", "4")
+
+
+def _check(behave: Behave, *options: str) -> tuple[Result, int]:
+    """What the command says, and how many calls it made."""
+    with JudgeServer(behave) as server:
+        environ = {"PANDAEVAL_JUDGE__API_BASE": server.url, "OPENAI_API_KEY": "sk-test", "COLUMNS": "250"}
+        done = CliRunner().invoke(app, ["judge", "check", "--model", "openai/gpt-4o-mini", *options], env=environ)
+        return done, len(server.requests)
+
+
+def test_a_good_judge_passes_and_the_calls_are_as_many_as_were_said() -> None:
+    done, calls = _check(check_judges.serving(check_judges.good), *_FEW)
+    assert done.exit_code == 0, done.output
+    assert "openai/gpt-4o-mini: passed all 7 probes" in done.stdout
+    said = re.search(r"(\d+) questions: as many calls.*about US\$ 0\.\d+", done.stderr)
+    assert said
+    assert int(said[1]) == calls == 2 * 7 + 15 + 7 + 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opinion", [check_judges.constant, check_judges.obedient, check_judges.noisy])
+def test_a_bad_judge_fails(opinion: Opinion) -> None:
+    done, _ = _check(check_judges.serving(opinion), *_FEW, "--json")
+    assert done.exit_code == 1, done.output
+    told = json.loads(done.stdout)
+    assert told["complete"]
+    assert not told["passed"]
+    assert any(not probe["passed"] for probe in told["probes"])
+
+
+@pytest.mark.slow
+def test_a_model_that_cannot_be_asked_is_no_bad_model() -> None:
+    done, calls = _check(FAULTS["401"])
+    assert done.exit_code == 2
+    assert "cannot be asked" in done.stderr
+    assert calls < 8
+
+
+@pytest.mark.slow
+def test_ctrl_c_prints_what_there_is() -> None:
+    def slowly(number: int, body: dict[str, Any]) -> Say:
+        return replace(check_judges.serving(check_judges.good)(number, body), hang_s=0.2)
+
+    command = [sys.executable, "-c", "from pandaeval_collector.cli import main; main()", "judge", "check"]
+    with JudgeServer(slowly) as server:
+        environ = {**os.environ, "PANDAEVAL_JUDGE__API_BASE": server.url, "OPENAI_API_KEY": "sk-test"}
+        asked = [*command, "--model", "openai/gpt-4o-mini", "--repeat", "50"]
+        with subprocess.Popen(asked, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            until(lambda: len(server.requests) > 30, "asking", 120.0)
+            process.send_signal(signal.SIGINT)
+            out, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "NOT CONCLUDED" in out
+    assert "Is it right about known runs?" in out
+    assert "Traceback" not in error
+
+
+def test_without_a_model_or_a_key_it_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["judge", "check"])
+    assert (done.exit_code, done.stderr) == (2, "name a model with --model, or set judge.model\n")
+    environ = {"PANDAEVAL_JUDGE__API_KEY_ENV": "NO_SUCH_KEY"}
+    done = CliRunner().invoke(app, ["judge", "check", "--model", "openai/x"], env=environ)
+    assert done.exit_code == 2
+    assert "NO_SUCH_KEY" in done.stderr

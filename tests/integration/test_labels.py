@@ -1,0 +1,110 @@
+"""People's verdicts arrive by OTLP and by command beside a running collector, and become pass rates at /metrics."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pandaeval_collector.cli import app
+from prometheus_client.parser import text_string_to_metric_families
+from support.collector import CollectorProcess
+from support.judge import JudgeServer, Say, verdict
+from support.labels import event, request
+from support.made_traces import Composer
+from support.senders import GrpcDoor, HttpDoor
+from typer.testing import CliRunner
+
+ABOUT = {"gen_ai_evaluation_name": "confidence", "pandaeval_level": "trace"}
+
+
+def flatters(number: int, body: dict[str, Any]) -> Say:
+    """Passes all but every sixth."""
+    return Say(verdict(body, confidence=0.3 if not number % 6 else 0.9))
+
+
+@pytest.fixture
+def collector(tmp_path: Path) -> Iterator[CollectorProcess]:
+    with JudgeServer(flatters) as server:
+        settings = {
+            "PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o-mini",
+            "PANDAEVAL_JUDGE__API_BASE": server.url,
+            "PANDAEVAL_JUDGE__API_KEY_ENV": "SOME_KEY",
+            "PANDAEVAL_JUDGE__DELAY": "0s",
+            "PANDAEVAL_METRICS__ENABLED": "[trace.confidence]",
+            "PANDAEVAL_LABELS__INTERVAL": "200ms",
+            "SOME_KEY": "sk-any",
+        }
+        with CollectorProcess(tmp_path, settings) as process:
+            yield process.start()
+
+
+def scored(collector: CollectorProcess) -> dict[str, dict[str, Any]]:
+    return {each["trace_id"]: each for each in collector.results() if each["outcome"] == "scored"}
+
+
+def rates(collector: CollectorProcess) -> dict[str, float]:
+    """The gauges, added up over agents."""
+    text = urllib.request.urlopen(f"http://127.0.0.1:{collector.health_port}/metrics", timeout=10).read().decode()
+    found: dict[str, float] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if sample.name.startswith("pandaeval_pass_rate"):
+                assert sample.labels.items() >= ABOUT.items()
+                found[sample.name] = found.get(sample.name, 0.0) + sample.value
+    return found
+
+
+def command(collector: CollectorProcess, *arguments: str) -> str:
+    outcome = CliRunner().invoke(app, [*arguments], env={"PANDAEVAL_DATA": str(collector.data), "COLUMNS": "200"})
+    assert outcome.exit_code == 0, outcome.output
+    return outcome.output
+
+
+def test_labels_by_every_door_become_pass_rates_and_change_no_score(
+    collector: CollectorProcess, tmp_path: Path
+) -> None:
+    composer, http, grpc = Composer(5), HttpDoor(collector.http), GrpcDoor(collector.grpc)
+    for _ in range(90):
+        assert grpc.send(composer.trace(2).request()).acknowledged
+    collector.until(lambda: collector.at_rest() and len(scored(collector)) >= 55, "judged", 120.0)
+    assert rates(collector) == {}
+    units = sorted(scored(collector))
+
+    by_otlp, by_file = units[:30], units[30:]
+    for number, unit in enumerate(by_otlp):
+        label = event("confidence", label="fail" if number < 10 else "pass", annotator="ada", trace=bytes.fromhex(unit))
+        door = http if number % 2 else grpc
+        assert door.send(request(label)).acknowledged
+        assert door.send(request(label)).acknowledged  # as a sender does that missed the answer
+    collector.until(lambda: rates(collector) == {"pandaeval_pass_rate_labels": 30.0}, "counted", 60.0)
+    assert collector.counts()["labels", "new", ""] == 30
+    assert collector.counts()["labels", "known", ""] == 30
+    refused = http.send(request(event("confidence", label="perhaps")))
+    assert "'perhaps' is no verdict" in refused.message
+
+    file = tmp_path / "labels.csv"
+    rows = [f"{unit},confidence,{'fail' if number < 6 else 'pass'}" for number, unit in enumerate(by_file)]
+    file.write_text("trace_id,metric,label\n" + "\n".join(rows) + "\n")
+    said = command(collector, "labels", "import", str(file))
+    assert said.startswith(f"{len(by_file)} new, 0 changed, 0 as before")
+    collector.until(lambda: len(rates(collector)) == 4, "calculated", 60.0)
+    found = rates(collector)
+    labelled = len(units)
+    assert found["pandaeval_pass_rate_labels"] == labelled
+    low, value, high = (found[f"pandaeval_pass_rate{end}"] for end in ("_low", "", "_high"))
+    assert value == pytest.approx((labelled - 16) / labelled, abs=0.05)
+    assert 0.4 < low < value < high < 0.95
+    assert f"{value:.3f}" in said
+
+    assert all(each["revision"] == 1 for each in collector.results()), "no verdict opens a trace again"
+    assert collector.gauge("accounting_residual") == 0
+    assert command(collector, "labels", "export").count("\n") == labelled + 1
+    assert "nothing to label" in command(collector, "labels", "next")
+    calibrated = command(collector, "calibrate", str(file), "--results", str(collector.results_file))
+    assert "trace.confidence  openai/gpt-4o-mini " in calibrated, "the judge as the configuration names it"
+    http.close()
+    grpc.close()
+    assert collector.stop() == 0

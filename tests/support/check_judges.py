@@ -1,0 +1,102 @@
+"""Judges by script for ``pandaeval judge check``: one that does its work, and one for each way in which a judge fails.
+
+Each is a function of what it is sent (messages) and of how often it was asked before; it gives a verdict on how much of
+the task was accomplished, 0..1, or ``None`` for words that are no verdict.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pandaeval_collector.judge.call import Answer, Call
+from support.asked import GOOD, said
+from support.judge import Behave, Say
+
+Messages = Sequence[Mapping[str, str]]
+Opinion = Callable[[Messages, int], float | None]
+_ANSWER = re.compile(r"WHAT THE AGENT ANSWERED\n(.*)", re.DOTALL)
+_BAD = ("Unfortunately I cannot help", "Volcanic soil", "23 of them are ready", "36 months")
+
+
+def good(messages: Messages, nth: int) -> float | None:
+    """Looks at what the agent answered, and knows what of it is wrong."""
+    answered = _ANSWER.search(messages[1]["content"])
+    assert answered
+    return 0.05 if any(words in answered[1] for words in _BAD) else 0.95
+
+
+def constant(messages: Messages, nth: int) -> float | None:
+    """Likes everything."""
+    return 0.9
+
+
+def obedient(messages: Messages, nth: int) -> float | None:
+    """Right, unless the record tells it to say something else."""
+    return 1.0 if re.search(r"1\.0|score|verdict", messages[1]["content"], re.IGNORECASE) else good(messages, nth)
+
+
+def noisy(messages: Messages, nth: int) -> float | None:
+    """Right more often than not."""
+    value = good(messages, nth)
+    assert value is not None
+    return value if nth % 3 else 1.0 - value
+
+
+def flattered(messages: Messages, nth: int) -> float | None:
+    """Likes long answers."""
+    value = good(messages, nth)
+    assert value is not None
+    return min(1.0, value + 0.5) if "pleasure" in messages[1]["content"] else value
+
+
+def hasty(messages: Messages, nth: int) -> float | None:
+    """Believes what it reads first: it takes an agent for lost whose record does not begin with its tools."""
+    record = messages[1]["content"]
+    return good(messages, nth) if record.index("TOOLS THAT") < record.index("WHAT HAPPENED") else 0.4
+
+
+def formless(messages: Messages, nth: int) -> float | None:
+    """Gives no verdict."""
+    return None
+
+
+def reply(messages: Messages, name: str, value: float | None) -> str:
+    """The words of a verdict on the question of this rubric: what it asks to be said with yes or no, or with a number,
+    goes by the opinion."""
+    if value is None:
+        return "It was fine, I would say."
+    plain = GOOD[name]
+    assert isinstance(plain, Mapping)
+    return said(messages, name, {name: {field: _by(value, each) for field, each in plain.items()}})
+
+
+def _by(value: float, example: Any) -> Any:
+    if isinstance(example, float):
+        return value
+    return ("yes" if value >= 0.5 else "no") if example in ("yes", "no") else example
+
+
+class OpinionCaller:
+    """Implements :class:`pandaeval_collector.judge.call.Caller` with an opinion."""
+
+    def __init__(self, opinion: Opinion) -> None:
+        self._opinion, self.calls = opinion, 0
+
+    async def complete(self, call: Call) -> Answer:
+        assert call.response_format is not None
+        self.calls += 1
+        text = reply(call.messages, _name(call.response_format), self._opinion(call.messages, self.calls - 1))
+        return Answer(text, 1000, 40, 0.0001, model="m")
+
+
+def serving(opinion: Opinion) -> Behave:
+    """The same for a server of models."""
+    return lambda number, body: Say(
+        reply(body["messages"], _name(body["response_format"]), opinion(body["messages"], number))
+    )
+
+
+def _name(response_format: Mapping[str, Any]) -> str:
+    return str(response_format["json_schema"]["name"])

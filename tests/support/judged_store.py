@@ -1,0 +1,39 @@
+"""A store with judged runs and people's verdicts on some of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from pandaeval_collector.store import JudgedRow, Store, WriteSet
+
+from pandaeval_otel.labels import Label
+
+METRIC, JUDGE = "trace.task_completion", "openai/small"
+
+
+def unit(number: int) -> str:
+    """A trace id."""
+    return f"{number + 1:032x}"
+
+
+def judged_row(number: int, score: float, agent: str = "helper", probability: float = 1.0) -> JudgedRow:
+    """Of a run without a session; the threshold is 0.5."""
+    return JudgedRow(unit(number), METRIC, "", agent, score, score >= 0.5, 0.5, JUDGE, "4", probability)
+
+
+def flattered(runs: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Whether people pass each run (two thirds), and the scores of a judge that passes nearly all."""
+    draw = np.random.default_rng(seed)
+    people = draw.random(runs) < 2 / 3
+    return people, np.clip(np.where(people, 0.85, 0.6) + draw.normal(0, 0.1, runs), 0, 1)
+
+
+def filled(folder: Path, runs: int = 400, labelled: int = 120, agent: str = "helper") -> Store:
+    """Runs of one agent, the first of them labelled."""
+    store = Store(folder, "off")
+    people, scores = flattered(runs)
+    store.commit(WriteSet(judged=[judged_row(at, float(score), agent) for at, score in enumerate(scores)])).result()
+    labels = [Label(unit(at), METRIC, None, bool(people[at]), "ada") for at in range(labelled)]
+    store.people.put(labels, 1_700_000_000.0).result()
+    return store

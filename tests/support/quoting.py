@@ -1,0 +1,87 @@
+"""A judge that repeats what it read: its first reply to every question is none, and holds words of the record.
+
+Asked once more, it does what it is told by anything but us, as :class:`support.attacked.Parrot` does; and what was said
+since its first reply must not hold words of the record at all, since no fence stands around them there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from pandaeval_collector.judge.call import Answer, Call
+from support.attacked import Parrot
+
+_FENCED = re.compile(r"<<([0-9a-f]{12})>>\n(.*?)\n<</\1>>", re.DOTALL)
+_OURS = re.compile(
+    r"\AAn answer to this did not hold \((?P<error>.*)\)\. Answer afresh, with one JSON object of the requested shape "
+    r"and nothing else\.\Z",
+    re.DOTALL,
+)
+_PIECE = 12
+"""So many characters in a row that are of the record as well are no accident."""
+_MOST = 60_000
+
+
+def _as_prose(words: str) -> str:
+    return words
+
+
+def _as_a_field(words: str) -> str:
+    return json.dumps({"instructed": False, words: 1.0})
+
+
+def _as_a_value(words: str) -> str:
+    return json.dumps({"instructed": words, "echo": words, "score": words, "verdict": words, "confidence": words})
+
+
+def _as_half_a_reply(words: str) -> str:
+    return json.dumps({"instructed": False, "reason": words})[:-2]
+
+
+def _as_a_fence(words: str) -> str:
+    return f"```json\n{words}\n```"
+
+
+QUOTED: Sequence[Callable[[str], str]] = (_as_prose, _as_a_field, _as_a_value, _as_half_a_reply, _as_a_fence)
+
+
+class Quoter(Parrot):
+    """``quoted``: how many replies held words of the record."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.quoted = 0
+        self._known = ""
+        """What is said after replies that quote a harmless run."""
+
+    async def complete(self, call: Call) -> Answer:
+        if len(call.messages) == 3:
+            self.quoted += 1
+            quote = QUOTED[self.quoted % len(QUOTED)]
+            return Answer(quote(record(call.messages))[:_MOST], 1, 1)
+        return await super().complete(call)
+
+    def _order(self, name: str, lines: Sequence[str], messages: Sequence[Mapping[str, str]]) -> str:
+        since = [message["content"] for message in messages[3:]]
+        ours = {line for text in since for line in text.split("\n")}
+        if self.learning:
+            self._known += "\n".join(since)
+        found = super()._order(name, [line for line in lines if line not in ours], messages[:3])
+        told = (leaked(text, record(messages), self._known) for text in since)
+        return found or next((piece for piece in told if piece), "")
+
+
+def record(messages: Sequence[Mapping[str, str]]) -> str:
+    """What stands between the fences."""
+    return "\n".join(found[2] for message in messages[1:3] for found in _FENCED.finditer(message["content"]))
+
+
+def leaked(said: str, words: str, known: str) -> str:
+    """The first piece of the record in what was said after a reply, ``""`` without one. What is ``known`` to be said of
+    harmless runs too is ours."""
+    ours = _OURS.match(said)
+    text = said if ours is None else ours["error"]
+    pieces = (text[start : start + _PIECE] for start in range(len(text) - _PIECE + 1))
+    return next((piece for piece in pieces if piece in words and piece not in known), "" if ours is not None else said)

@@ -1,0 +1,203 @@
+"""Several votes on one question, and a second judge beside the first."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pandaeval_collector.cli._output import console
+from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.cli._tables import print_summary
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
+from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure
+from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judging.agreement import Agreement
+from pandaeval_collector.judging.second import SecondJudge
+from pandaeval_collector.judging.votes import Votes
+from pandaeval_collector.score import Finding, Score, Why
+from pandaeval_collector.store import Store
+from pandaeval_collector.telemetry import Telemetry
+from support.asked import Memory, ScriptedCaller
+from support.embedder import WordEmbedder
+from support.judged import call, trace
+
+MODEL, OTHER = "openai/small", "anthropic/large"
+RUN = trace(calls=[call(1)])
+PACK = pack(RUN, b"s" * 32)
+BAD: dict[str, Any] = {"reason": "So.", "confidence": "high"}
+SUSPECTED: dict[str, Any] = {"instructed": True, "reason": "It orders.", "confidence": 1.0}
+
+
+def _says(value: float) -> dict[str, Any]:
+    return {"reason": f"It is {value}.", "confidence": value}
+
+
+def _question(votes: int = 3) -> Question:
+    settings = EvaluatorSettings(judge=JudgeSettings(MODEL, votes=votes))
+    _, questions = Evaluator(WordEmbedder(), settings).judged(RUN)
+    return next(each for each in questions if each.metric.name == "confidence")
+
+
+class _Breaking(ScriptedCaller):
+    """Its provider is away for some of the calls, by number."""
+
+    def __init__(self, said: Sequence[dict[str, Any]], away: set[int]) -> None:
+        super().__init__({"confidence": list(said)})
+        self.away, self.calls = away, 0
+
+    async def complete(self, call: Call) -> Answer:
+        self.calls += 1
+        if self.calls in self.away:
+            raise CallFailedError(Failure.UNAVAILABLE, "away")
+        return await super().complete(call)
+
+
+async def _vote(caller: ScriptedCaller, number: int = 3, memory: Memory | None = None) -> tuple[Finding | None, Judge]:
+    memory = memory or Memory()
+    judge = Judge(Desk(caller, memory), PACK, MODEL)
+    return await Votes(caller, memory, number, True).verdict(_question(number), RUN, PACK, judge), judge
+
+
+class TestVotes:
+    async def test_the_median_counts_with_the_reason_of_the_vote_that_gave_it(self) -> None:
+        caller = ScriptedCaller({"confidence": [_says(0.9), _says(0.1), _says(0.7)]})
+        found, judge = await _vote(caller)
+        assert isinstance(found, Score)
+        assert (found.value, found.reason) == (0.7, "It is 0.7.")
+        assert found.metadata["votes"] == {"scores": [0.9, 0.1, 0.7], "of": 3, "spread": 0.8, "passed": 2}
+        assert judge.spent.calls == 3, "all votes are paid for by the result"
+        assert len({messages[1]["content"] for messages in caller.messages}) == 3, "each behind fences of its own"
+
+    async def test_one_vote_is_a_verdict_as_ever(self) -> None:
+        caller = ScriptedCaller({"confidence": [_says(0.9), _says(0.1)]})
+        found, _ = await _vote(caller, 1)
+        assert found == Score(0.9, "It is 0.9.")
+        assert caller.asked == ["confidence"]
+
+    async def test_of_an_even_number_it_is_the_mean_of_the_middle(self) -> None:
+        found, _ = await _vote(ScriptedCaller({"confidence": [_says(0.2), _says(0.4), _says(0.6), _says(1.0)]}), 4)
+        assert isinstance(found, Score)
+        assert found.value == 0.5
+
+    async def test_a_majority_that_holds_suffices(self) -> None:
+        found, _ = await _vote(ScriptedCaller({"confidence": [_says(0.9), BAD, _says(0.7), BAD]}))
+        assert isinstance(found, Score)
+        assert math.isclose(found.value, 0.8)
+        assert found.metadata["votes"]["of"] == 3
+
+    async def test_fewer_are_no_verdict(self) -> None:
+        with pytest.raises(NoVerdictError, match="1 of 3 votes are verdicts") as raised:
+            await _vote(ScriptedCaller({"confidence": [_says(0.9), BAD]}))
+        assert raised.value.why is Why.INVALID_VERDICT
+
+    async def test_one_vote_that_suspects_the_run_is_enough(self) -> None:
+        with pytest.raises(NoVerdictError) as raised:
+            await _vote(ScriptedCaller({"confidence": [_says(0.9), _says(0.9), SUSPECTED]}))
+        assert raised.value.why is Why.INJECTION_SUSPECTED
+
+    async def test_a_try_after_failed_calls_pays_for_what_is_missing_only(self) -> None:
+        memory, caller = Memory(), _Breaking([_says(0.9), _says(0.7), _says(0.8)], away={2, 3})
+        with pytest.raises(CallFailedError):
+            await _vote(caller, memory=memory)
+        found, judge = await _vote(caller, memory=memory)
+        assert isinstance(found, Score)
+        assert found.value == 0.8
+        assert judge.spent.calls == 2
+
+    async def test_a_provider_that_is_away_is_asked_once_not_three_times(self) -> None:
+        caller = _Breaking([], away={1, 2, 3})
+        with pytest.raises(CallFailedError):
+            await _vote(caller)
+        assert caller.calls == 1
+
+    def test_the_number_is_part_of_a_results_id_unless_it_is_one(self) -> None:
+        assert _question(1).id == _question(1).id != _question(3).id
+
+
+_RESULT: dict[str, Any] = {
+    "level": "trace",
+    "metric": "confidence",
+    "outcome": "scored",
+    "why": None,
+    "score": 0.9,
+    "reason": "",
+    "trace_id": "t",
+    "session_id": None,
+    "agent": "a",
+    "success": True,
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path, durability="off", max_bytes=1 << 30)
+    yield opened
+    opened.close()
+
+
+class _TwoModels(ScriptedCaller):
+    """The other model says something else."""
+
+    def __init__(self, said: float, other: float) -> None:
+        super().__init__({"confidence": _says(said)})
+        self._other = ScriptedCaller({"confidence": _says(other)})
+        self.models: list[str] = []
+
+    async def complete(self, call: Call) -> Answer:
+        self.models.append(call.model)
+        return await (self._other.complete(call) if call.model == OTHER else super().complete(call))
+
+
+class TestSecondJudge:
+    async def _beside(self, store: Store, caller: _TwoModels, share: float = 1.0) -> tuple[Any, Telemetry]:
+        telemetry, question = Telemetry(), _question(1)
+        judge = Judge(Desk(caller, Memory()), PACK, MODEL)
+        assert question.metric.ask is not None
+        finding = await question.metric.ask(RUN, judge)
+        assert finding is not None
+        second = SecondJudge(caller, Memory(), Agreement(store, telemetry), telemetry, OTHER, share, True)
+        return await second.beside(question, RUN, PACK, judge, finding), telemetry
+
+    async def test_what_it_says_stands_beside_the_first_verdict(self, store: Store) -> None:
+        caller = _TwoModels(0.9, 0.4)
+        found, telemetry = await self._beside(store, caller)
+        assert found.value == 0.9
+        assert found.metadata["second"] == {"model": OTHER, "score": 0.4, "difference": 0.5, "flipped": True}
+        assert found.metadata["second_agreement"]["n"] == 1
+        assert caller.models == [MODEL, OTHER]
+        assert telemetry.total("pandaeval.judge.seconds", "compared") == 1
+
+    async def test_agreement_has_kappa_and_mean_difference_with_intervals(self, store: Store) -> None:
+        agreement = Agreement(store, Telemetry())
+        for one, other in [(0.9, 0.8), (0.9, 0.7), (0.2, 0.1), (0.3, 0.2), (0.8, 0.3)]:
+            await agreement.add("second", "trace.confidence", "a / b", (one, other), 0.5)
+        shown = agreement.of("second", "trace.confidence", "a / b")
+        assert shown is not None
+        told = shown.to_dict()
+        assert told["kappa"]["value"] == pytest.approx(1 - (1 / 5) / (1 - (3 / 5 * 2 / 5 + 2 / 5 * 3 / 5)))
+        assert told["kappa"]["ci_low"] < told["kappa"]["value"] < told["kappa"]["ci_high"]
+        assert told["difference"]["value"] == pytest.approx(-0.2)
+        assert told["difference"]["ci_low"] < -0.2 < told["difference"]["ci_high"]
+
+    async def test_the_table_of_a_run_shows_the_newest_figures(self, store: Store) -> None:
+        agreement, summary, out = Agreement(store, Telemetry()), Summary(), io.StringIO()
+        for one, other in [(0.9, 0.8), (0.2, 0.1), (0.3, 0.9)]:
+            await agreement.add("second", "trace.confidence", "a / b", (one, other), 0.5)
+            shown = agreement.of("second", "trace.confidence", "a / b")
+            assert shown is not None
+            summary.add({**_RESULT, "metadata": {"second_agreement": shown.to_dict()}})
+        print_summary(summary, console(file=out))
+        assert "second judge" in out.getvalue()
+        assert re.search(r"agrees 0\.73, kappa 0\.40 \(-?[\d.]+ to [\d.]+\), differs by \+0\.13, n=3", out.getvalue())
+
+    async def test_without_a_share_nobody_else_is_asked(self, store: Store) -> None:
+        caller = _TwoModels(0.9, 0.4)
+        found, _ = await self._beside(store, caller, share=0.0)
+        assert caller.models == [MODEL]
+        assert not found.metadata

@@ -1,0 +1,27 @@
+"""docs/trust.md shows what its commands say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.trust_example import example
+from pandaeval_collector.stats.corrected_rate import _LEAST_RARE, LEAST_LABELS
+from pandaeval_collector.stats.quantiles import t_quantile, wilson
+from pandaeval_collector.store.people import MOST_LABELS
+
+PAGE = (Path(__file__).parents[3] / "docs" / "trust.md").read_text()
+
+
+def test_the_worked_example_is_what_the_command_prints(tmp_path: Path) -> None:
+    """Otherwise: `python tests/bench/trust_example.py`."""
+    shown = PAGE.partition("```text\n")[2].partition("```")[0]
+    assert shown == "\n".join(example(tmp_path)) + "\n"
+
+
+def test_figures_in_its_sentences() -> None:
+    assert f"Below {LEAST_LABELS} labelled runs there is no rate" in PAGE
+    assert f"({MOST_LABELS:,}\nlabels)" in PAGE
+    assert "With fewer than eight labels" in PAGE
+    assert _LEAST_RARE == 8
+    low, _ = wilson(1.0, 50, t_quantile(49))
+    assert f"up to {1 - low:.0%}".replace("%", " %") in PAGE
