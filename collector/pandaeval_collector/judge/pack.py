@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pandaeval_collector.judge.before import Before, before, joined
+from pandaeval_collector.judge.facts import facts
 from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
 from pandaeval_collector.judge.sections import EARLIER, FAILED, OURS, PromptSection, sections
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, Trace
@@ -57,10 +58,10 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
     if budget < 400:
         raise ValueError(f"a pack needs at least 400 tokens, not {budget}")
     fence = nonce(secret, trace.trace_id, trace.digest)
-    clean, known = cleaned(trace), _clean_before(joined(before(trace), earlier))
+    clean, counted, known = cleaned(trace), facts(trace), _clean_before(joined(before(trace), earlier))
     text_limit = max(200, int(budget * _TEXT_SHARE))
     for limit in _VALUE_LIMITS:
-        shown = sections(clean, known, limit, text_limit, int(budget * _CONTEXT_SHARE))
+        shown = sections(clean, counted, known, limit, text_limit, int(budget * _CONTEXT_SHARE))
         text = _render(shown, fence)
         if tokens(text) <= budget:
             return replace(_finish(shown, text, fence, (*_said(limit), *_left_out(shown))), last_said=known.last_said)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
-from pandaeval_collector.rules._failures import error_of, failed, is_absence
+from pandaeval_collector.rules._failures import Told, error_of, failed, is_absence, tells
+from support.told_failures import FAILED, FINE, UNSURE
 
 from pandaeval_otel.model import ToolCall
 
@@ -14,60 +16,31 @@ def called(result: Any = None, error: str | None = None) -> ToolCall:
     return ToolCall("get_line", result=result, error=error, has_result=True)
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        "Error: timeout",
-        "error",
-        "Error executing tool 'book_ferry' with arguments",
-        "An error occurred while running the tool. Please try again.",
-        "Error - code 7",
-        "RuntimeError: booking backend timeout",
-        "httpx.ReadTimeoutError: 30 s",
-        "Traceback (most recent call last):\n  File ...",
-        "Failed to invoke Tool `book_ferry` with parameters {...}",
-        "Call id: call_1\nError:\nCode execution failed at line 1",
-        "Tool execution failed: no route",
-        {"error": "timeout"},
-        {"error": {"code": 7, "message": "timeout"}},
-        '{"error": "timeout"}',
-        {"isError": True, "content": [{"type": "text", "text": "no"}]},
-        {"is_error": True},
-        {"success": False, "reason": "full"},
-        {"status": "error", "message": "full"},
-        [{"type": "text", "text": "Error: timeout"}],
-        {"result": '{"error": "timeout"}'},
-        {"result": "Error: timeout"},
-    ],
-)
+@pytest.mark.parametrize("result", FAILED, ids=repr)
 def test_errors(result: Any) -> None:
+    assert tells(called(result)) is Told.FAILED
     assert failed(called(result))
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        "Error handling in Go is done by values.",
-        "Errors of measurement were small.",
-        "3 results: 'Error: file not found' and how to mend it",
-        ["Error: one", "Error: two"],
-        {"results": [{"title": "Error: file not found"}]},
-        {"results": [{"error": "x"}], "query": "error"},
-        {"error": None, "value": 3},
-        {"error": "", "value": 3},
-        {"error": False},
-        {"error": 0.05, "value": 3.1},
-        {"status": "failed", "job": 7},
-        {"title": "error"},
-        {"success": True},
-        "{not json",
-        None,
-        "",
-        7,
-    ],
-)
+@pytest.mark.parametrize("result", FINE, ids=repr)
 def test_no_errors(result: Any) -> None:
+    assert tells(called(result)) is Told.NOTHING
+
+
+@pytest.mark.parametrize("result", UNSURE, ids=repr)
+def test_what_may_be_read_both_ways(result: Any) -> None:
+    assert tells(called(result)) is Told.UNSURE
     assert not failed(called(result))
+
+
+@pytest.mark.parametrize("result", [each for each in FAILED if isinstance(each, dict)], ids=repr)
+def test_an_object_tells_the_same_as_its_text(result: Any) -> None:
+    assert failed(called(json.dumps(result)))
+
+
+@pytest.mark.parametrize("result", [each for each in FINE if isinstance(each, dict | list)], ids=repr)
+def test_the_text_of_an_object_tells_no_more_than_it(result: Any) -> None:
+    assert tells(called(json.dumps(result))) is Told.NOTHING
 
 
 def test_a_status_is_an_error_whatever_the_result() -> None:
