@@ -67,6 +67,7 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         secrets=config.redact.secrets,
         pii=config.redact.pii,
         custom=config.redact.custom,
+        language=judge.language,
     )
 
 

@@ -144,6 +144,9 @@ class Judge(Section):
         description="Other models for single metrics, by name, such as trace.plan_quality: openai/gpt-4o; --model of "
         "pandaeval evaluate outweighs them.",
     )
+    language: Text = Field(
+        default="en", description="Language in which reasons are given: en, or the name or code of another one."
+    )
     retest: Share = Field(
         default=0.0,
         description="Share of results, 0 to 1, whose question is put twice: how far does the judge agree with itself?",

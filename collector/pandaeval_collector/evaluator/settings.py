@@ -13,7 +13,7 @@ class JudgeSettings:
     """Which model judges, which traces, and what is redacted before. ``models``: overrides of ``model`` by metric key;
     ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
     ``pii``: whether secrets and personal data are redacted; ``custom``: functions of the user's that redact more, each
-    ``module:function``."""
+    ``module:function``; ``language``: that of reasons."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -22,6 +22,7 @@ class JudgeSettings:
     secrets: bool = True
     pii: bool = False
     custom: tuple[str, ...] = ()
+    language: str = "en"
 
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)

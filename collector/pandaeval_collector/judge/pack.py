@@ -37,7 +37,7 @@ paid for dozens of times."""
 class Pack:
     """``text``: what goes into the prompt; ``digest``: 16 hex digits of it, without the nonce; ``cut``: what was left
     out, in words; ``tokens``: an estimate, never above the budget that was given; ``last_said``: the agent's last words
-    before the run, neutral."""
+    before the run, neutral; ``outset``: so many characters of ``text`` tell what was there before the agent acted."""
 
     text: str
     nonce: str
@@ -45,6 +45,7 @@ class Pack:
     tokens: int
     cut: tuple[str, ...]
     last_said: str = ""
+    outset: int = 0
 
 
 def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
@@ -175,7 +176,8 @@ def _fenced(block: str, fence: str) -> str:
 def _finish(shown: Sequence[PromptSection], text: str, fence: str, cut: tuple[str, ...]) -> Pack:
     content = json.dumps([[section.title, section.blocks] for section in shown], ensure_ascii=False)
     digest = hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest()
-    return Pack(text, fence, digest, tokens(text), cut)
+    before = next((at for at, section in enumerate(shown) if not section.outset), len(shown))
+    return Pack(text, fence, digest, tokens(text), cut, outset=len(_render(shown[:before], fence)))
 
 
 def _said(limit: int) -> tuple[str, ...]:

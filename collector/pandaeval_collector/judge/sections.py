@@ -25,13 +25,15 @@ OURS = frozenset({_NOTHING, _NO_TOOLS, _NO_CALLS, _NO_TEXT})
 @dataclass(frozen=True, slots=True)
 class PromptSection:
     """``blocks`` are fenced one by one; ``together``: all in one fence; ``ours``: not at all, as no word of the trace
-    is in them. ``share``: its part, beside those of the others, of a budget that is too small for all."""
+    is in them. ``share``: its part, beside those of the others, of a budget that is too small for all. ``outset``: it
+    tells what was there before the agent acted; such sections stand first."""
 
     title: str
     blocks: tuple[str, ...]
     share: int
     together: bool = False
     ours: bool = False
+    outset: bool = False
 
 
 def said_on_the_way(trace: Trace) -> tuple[str, ...]:
@@ -51,8 +53,8 @@ def sections(trace: Trace, facts: Facts, known: Before, limit: int, text_limit: 
     tokens of the conversation before. Task, steps and answer have the largest shares."""
     return [
         *_context(known, limit, text_limit, room),
-        PromptSection("WHAT THE USER ASKED", tuple(_asked(trace, text_limit)), 25),
-        PromptSection("TOOLS THAT THE AGENT HAD", tuple(_tools(trace)), 5),
+        PromptSection("WHAT THE USER ASKED", tuple(_asked(trace, text_limit)), 25, outset=True),
+        PromptSection("TOOLS THAT THE AGENT HAD", tuple(_tools(trace)), 5, outset=True),
         PromptSection(
             "WHAT HAPPENED, IN ORDER (recorded by the instrumentation)",
             tuple(_steps(trace, facts, limit, text_limit)),
@@ -74,10 +76,13 @@ def sections(trace: Trace, facts: Facts, known: Before, limit: int, text_limit: 
 def _context(known: Before, limit: int, text_limit: int, room: int) -> Iterable[PromptSection]:
     if known.instructions:
         told = tuple(elided(each, text_limit) for each in known.instructions)
-        yield PromptSection("THE AGENT'S INSTRUCTIONS (context: what they forbid is rightly refused)", told, 8)
+        yield PromptSection(
+            "THE AGENT'S INSTRUCTIONS (context: what they forbid is rightly refused)", told, 8, outset=True
+        )
     if known.said:
         title = "THE CONVERSATION BEFORE THIS RUN, OLDEST FIRST (context: true for this run, and not judged)"
-        yield PromptSection(title, tuple(recent(known.said, limit, room, known.missing)), 20, together=True)
+        said = tuple(recent(known.said, limit, room, known.missing))
+        yield PromptSection(title, said, 20, together=True, outset=True)
 
 
 def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list[str]:

@@ -85,7 +85,9 @@ def _string_tells(text: str, depth: int) -> Told:
     start = text[:LOOKED_AT].lstrip()
     if not start.startswith(("{", "[{", '["')):
         return text_tells(text)
-    if not start.startswith('["') and not _may_say_error(text):  # as nearly always, in a fraction of the time that parsing takes
+    if not start.startswith('["') and not _may_say_error(
+        text
+    ):  # as nearly always, in a fraction of the time that parsing takes
         return Told.NOTHING
     parsed = _parsed(text)
     return text_tells(text) if parsed is None else _result_tells(parsed, depth)

@@ -81,9 +81,8 @@ def completion_limit(trace: Trace) -> Limit:
         return Limit(1.0, "failure_told", f"{reason}; the agent told of it or handed over", numbers)
     if undone:
         return Limit(LEFT_UNDONE, "failed_action", reason, undone)
-    if _found_elsewhere(trace) or len(lost) < len(trace.tool_calls):
-        return Limit(1.0, "failed_call", reason, numbers)
-    return Limit(NOT_KNOWN, "failed_call", reason, numbers)
+    nothing_known = all(failed(call) for call in trace.tool_calls) and not _found_elsewhere(trace)
+    return Limit(NOT_KNOWN if nothing_known else 1.0, "failed_call", reason, numbers)
 
 
 def efficiency_limit(trace: Trace) -> Limit:
