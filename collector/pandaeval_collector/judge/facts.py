@@ -45,6 +45,8 @@ def _lines(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], lost:
     yield f"the run ended: {'with an error' if trace.error is not None else 'without an error'}"
     if trace.output is None or not trace.output.strip():
         yield f"the last answer: {'not captured' if trace.output is None else 'empty'}"
+    if trace.ends_in_tool_call:
+        yield "the record ends with a tool call that nothing in it answers: the run may go on elsewhere"
     if not trace.complete:
         yield "the end of the run is not in the record"
     if any("cut short" in note for note in trace.notes):

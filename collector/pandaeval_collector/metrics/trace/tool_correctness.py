@@ -78,7 +78,8 @@ Did the agent choose its tools well for what the user wanted? Compare the tools 
 Only the choice counts here, not the arguments, not whether a call worked, not the answer; another try after a failure
 is not one too many, and neither is looking first at what is to be changed. Definitions are not always captured: a tool
 that is not listed may have existed. If no tool was called, ask whether the task could be done well without; where the
-agent rightly asked back or refused, no tool is missing.
+agent rightly asked back or refused, no tool is missing. Where the facts say that the run may go on elsewhere, judge the
+calls that were made: what is still to come is not missing.
 
 "choice" comes before the number: with "right" it is 0.75 at least, with "unknown" null.
 
