@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from pandaeval_collector.rules._failure_text import Told
+from pandaeval_collector.rules._failure_text import Told, text_tells
 
 _FALSE_IF_FAILED = ("success", "ok", "succeeded", "successful")
 _TRUE_IF_FAILED = ("isError", "is_error", "iserror", "hasError", "has_error", "timed_out", "timedOut")
 _ERRORS = (
     *("error", "error_message", "errorMessage", "error_msg", "errorType", "error_type", "error.type", "error_code"),
-    *("errorCode", "exception", "fault", "faultstring", "error_description", "traceback", "errno"),
+    *(
+        "Error",
+        "ERROR",
+        "Exception",
+        "errorMessages",
+        "error_messages",
+        "errorCode",
+        "exception",
+        "fault",
+        "faultstring",
+        "error_description",
+        "traceback",
+        "errno",
+    ),
 )
-_STATES = ("status", "outcome")
+_STATES = ("status", "outcome", "state")
 _BAD = frozenset(
     {
         *("error", "fail", "failed", "failure", "rejected", "denied", "declined", "refused", "forbidden"),
@@ -37,7 +51,20 @@ _SAYS_WHY = frozenset(
             "help",
             "instance",
         ),
-        *("code", "type", "name", "stack", "trace", "cause", "retryable", "retry_after", "retryAfter", "timestamp"),
+        *(
+            "code",
+            "type",
+            "__type",
+            "Message",
+            "name",
+            "stack",
+            "trace",
+            "cause",
+            "retryable",
+            "retry_after",
+            "retryAfter",
+            "timestamp",
+        ),
         *(
             "path",
             "method",
@@ -63,11 +90,29 @@ _OF_ERRORS = frozenset({*_ERRORS, "message", "msg", "detail", "details", "reason
 _MOST_OTHERS = 2
 """More fields of other things than this make a record, in which an error may be what was asked for."""
 _NONE = frozenset({"", "none", "null", "no", "no error", "false", "0", "ok", "n/a", "nil", "-", "success"})
+_CODE = re.compile(
+    r"E[A-Z]{4,}|[A-Z_]*(?:ERR|ERROR|FAIL|DENIED|INVALID|TIMEOUT|TIMED_OUT|NOT_FOUND|EXCEEDED|EXHAUSTED|UNAVAILABLE|"
+    r"FORBIDDEN|UNAUTHORIZED|UNAUTHENTICATED|CONFLICT|ABORTED|INTERNAL)[A-Z_]*"
+)
 _SIGNALLED = 126
 """From here on a shell's exit code says that a command did not run, or was killed."""
 
 
-_TELLING = frozenset({*_FALSE_IF_FAILED, *_TRUE_IF_FAILED, *_ERRORS, *_STATES, *_HTTP, *_EXITS, "code", "errors"})
+_TELLING = frozenset(
+    {
+        *_FALSE_IF_FAILED,
+        *_TRUE_IF_FAILED,
+        *_ERRORS,
+        *_STATES,
+        *_HTTP,
+        *_EXITS,
+        "code",
+        "errors",
+        "detail",
+        "__type",
+        "type",
+    }
+)
 
 
 def fields_tell(found: Mapping[str, Any]) -> Told:
@@ -81,7 +126,7 @@ def fields_tell(found: Mapping[str, Any]) -> Told:
         return Told.FAILED
     if any(_is_message(key, found[key]) for key in _ERRORS if key in found):
         return _in_a_record(found)
-    return max((_state(found), _http(found), _exit(found), _several(found)), key=_weight)
+    return max((_state(found), _http(found), _exit(found), _several(found), _coded(found)), key=_weight)
 
 
 def _weight(told: Told) -> int:
@@ -146,7 +191,21 @@ def _exit(found: Mapping[str, Any]) -> Told:
     for key in _EXITS:
         code = found.get(key)
         if isinstance(code, int) and not isinstance(code, bool) and code != 0:
-            return Told.FAILED if code >= _SIGNALLED or code < 0 else Told.UNSURE
+            said = found.get("stderr")
+            named = isinstance(said, str) and text_tells(said) is Told.FAILED
+            return Told.FAILED if named or code >= _SIGNALLED or code < 0 else Told.UNSURE
+    return Told.NOTHING
+
+
+def _coded(found: Mapping[str, Any]) -> Told:
+    """A code in capitals beside a message (``ECONNREFUSED``, ``INVALID_ARGUMENT``), and what validators list."""
+    code, detail, kind = found.get("code"), found.get("detail"), found.get("__type", found.get("type"))
+    if isinstance(kind, str) and kind.endswith(("Exception", "Error")):
+        return _in_a_record(found)
+    if isinstance(code, str) and _CODE.fullmatch(code) and not _OF_ERRORS.isdisjoint(found):
+        return _in_a_record(found)
+    if isinstance(detail, list) and detail and all(isinstance(each, dict) and "msg" in each for each in detail):
+        return _in_a_record(found)
     return Told.NOTHING
 
 

@@ -20,12 +20,12 @@ PARSED_UP_TO = 20_000
 """Characters; longer texts are taken as they stand."""
 _PYTHON_UP_TO = 4_000
 _WRAPPED = re.compile(
-    r"""\s*[{\[]\s*(?:\{\s*)?["'](?:result|output|content|text|response|value|data|message|type)["']"""
+    r"""\s*[{\[]\s*(?:\{\s*)?["'](?:result|output|content|text|response|value|data|[mM]essage|detail|(?:__)?type)["']"""
 )
 _STATE = re.compile(
-    r"""status["']\s*:\s*(?:[45]\d\d|["'](?i:err|fail|re[jf]|de[nc]|forb|unauth|time|abort|inval|exce))"""
+    r"""(?:status|state)["']\s*:\s*(?:[45]\d\d|["'](?i:err|fail|re[jf]|de[nc]|forb|unauth|time|abort|inval|exce))"""
 )
-_CODE = re.compile(r"""code["']\s*:\s*-?[345]\d""")
+_CODE = re.compile(r"""code["']\s*:\s*(?:-?[345]\d|["'][A-Z_]{5})""")
 _FIELDS = (
     *("rror", "rrno", '"success', '"succeeded', '"ok"', "xception", "ault", "raceback", "imed_out", "imedOut"),
     *("exit", "returncode", "return_code", "returnCode", "tatus_code", "tatusCode", "http_", "httpS", "httpC"),
@@ -36,7 +36,9 @@ _ABSENT = re.compile(
     r"not[ _]?found|no (?:such|matching|results?|match|records?)\b|does(?: not|n't) exist|no longer exists|unknown \w+",
     re.IGNORECASE,
 )
-_WRAPPERS = frozenset({"result", "output", "content", "text", "response", "value", "data", "message"})
+_WRAPPERS = frozenset(
+    {"result", "output", "content", "text", "response", "value", "data", "message", "detail", "Message"}
+)
 _DEPTH = 4
 
 
