@@ -16,31 +16,25 @@ def called(result: Any = None, error: str | None = None) -> ToolCall:
     return ToolCall("get_line", result=result, error=error, has_result=True)
 
 
-@pytest.mark.parametrize("result", FAILED, ids=repr)
-def test_errors(result: Any) -> None:
-    assert tells(called(result)) is Told.FAILED
-    assert failed(called(result))
+def test_errors() -> None:
+    assert [result for result in FAILED if tells(called(result)) is not Told.FAILED] == []
+    assert all(failed(called(result)) for result in FAILED)
 
 
-@pytest.mark.parametrize("result", FINE, ids=repr)
-def test_no_errors(result: Any) -> None:
-    assert tells(called(result)) is Told.NOTHING
+def test_no_errors() -> None:
+    assert [result for result in FINE if tells(called(result)) is not Told.NOTHING] == []
 
 
-@pytest.mark.parametrize("result", UNSURE, ids=repr)
-def test_what_may_be_read_both_ways(result: Any) -> None:
-    assert tells(called(result)) is Told.UNSURE
-    assert not failed(called(result))
+def test_what_may_be_read_both_ways() -> None:
+    assert [result for result in UNSURE if tells(called(result)) is not Told.UNSURE] == []
+    assert not any(failed(called(result)) for result in UNSURE)
 
 
-@pytest.mark.parametrize("result", [each for each in FAILED if isinstance(each, dict)], ids=repr)
-def test_an_object_tells_the_same_as_its_text(result: Any) -> None:
-    assert failed(called(json.dumps(result)))
-
-
-@pytest.mark.parametrize("result", [each for each in FINE if isinstance(each, dict | list)], ids=repr)
-def test_the_text_of_an_object_tells_no_more_than_it(result: Any) -> None:
-    assert tells(called(json.dumps(result))) is Told.NOTHING
+def test_an_object_tells_the_same_as_its_text() -> None:
+    for results in (FAILED, FINE, UNSURE):
+        objects = [result for result in results if isinstance(result, dict | list)]
+        assert len(objects) >= 5
+        assert [each for each in objects if tells(called(json.dumps(each))) is not tells(called(each))] == []
 
 
 def test_a_status_is_an_error_whatever_the_result() -> None:
