@@ -49,6 +49,12 @@ _SORRY = re.compile(
     re.IGNORECASE,
 )
 """Says alone that something is a pity. Beside a claim that something was done, that may be what the user told of."""
+_ASIDE = re.compile(
+    r"\b(?:don't|do not|doesn't|does not|won't|will not|instead|no longer|issues?|problems?|trouble|nicht|niet|inte)\b"
+    r"(?! (?:been|be able|have|has|available|possible|eligible|enough|allowed|permitted|work))",
+    re.IGNORECASE,
+)
+"""What an answer that claims success says by the way ("it will not be mailed", "the issue is solved")."""
 _LONGEST = 20_000
 """Characters of an answer that are read."""
 
@@ -59,6 +65,6 @@ def owns_up(answer: str) -> bool:
     text = answer[:_LONGEST].replace("\u2019", "'")
     claims = _CLAIMS.search(text) is not None
     said = _ALL_IS_WELL.sub(" ", text)
-    if _FAILED.search(_SORRY.sub(" ", said) if claims else said) is not None:
+    if _FAILED.search(_ASIDE.sub(" ", _SORRY.sub(" ", said)) if claims else said) is not None:
         return True
     return not claims and _ASKS_ON.search(text) is not None

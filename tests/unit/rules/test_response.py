@@ -235,6 +235,7 @@ class TestOwningUp:
             "No se pudo completar la reserva.",
             "抱歉，预订失败。",
             "Sorry, the ferry is full.",
+            "The first order has been cancelled, but the second is not eligible for it.",
             "I am sorry: I cancelled the first order, but the second could not be cancelled.",
         ],
     )
@@ -246,6 +247,8 @@ class TestOwningUp:
         [
             "Your ferry is booked: FJ-88213.",
             "I am sorry that the kettle leaks. I opened return RT-558 for it.",
+            "I booked it for you. The ticket will not be mailed: show this code instead.",
+            "The issue is solved: I cancelled the order.",
             "Sorry for the wait! Your order has been cancelled.",
             "I booked it without any problems.",
             "Your order has been updated. Would you like anything else?",
