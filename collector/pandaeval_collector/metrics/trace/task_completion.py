@@ -39,7 +39,8 @@ class Completion(Verdict):
 
     reason: Reason = Field(description="What the user got, what not, and what shows it, in one to three sentences.")
     answered: Literal["yes", "rightly not", "no", "unknown"] = Field(
-        description='"yes": the answer says what the user wanted to know, or that what the user wanted was done. '
+        description='"yes": the answer says what the user wanted to know, or that what the user wanted was done, or, '
+        "where the task allows for that, that it could not be done. "
         '"rightly not": instead it asks for what the agent needs before it can or may go on, or refuses what its '
         'instructions forbid. "no": neither. "unknown": the record does not tell.'
     )
