@@ -86,6 +86,7 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         pii=config.redact.pii,
         custom=config.redact.custom,
         votes=judge.votes,
+        language=judge.language,
     )
 
 

@@ -67,11 +67,12 @@ def tokens(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """``prefix``: tokens that all calls begin with; ``same``: whether they do."""
+    """``again``: prompt tokens with which an earlier call had begun as well; ``same``: whether all calls begin with the
+    same words, some with fewer of them."""
 
     calls: int
     prompt: int
-    prefix: int
+    again: int
     whole: int
     same: bool
 
@@ -100,10 +101,14 @@ async def _cost(trace: Trace, whole: str) -> Cost:
             await metric.ask(trace, Judge(desk, packed, "m", asker=metric.key))
         except NoVerdictError as error:
             print(f"{trace.trace_id}: {metric.name}: {error}", file=sys.stderr)
-    heads = {(asked[0]["content"], asked[1]["content"]) for asked in counting.asked}
-    prefix = sum(tokens(text) for text in next(iter(heads), ()))
+    heads = ["".join(message["content"] for message in asked[:2]) for asked in counting.asked]
+    begun = {head: tokens(head) for head in set(heads)}
     rest = sum(tokens(message["content"]) for asked in counting.asked for message in asked[2:])
-    return Cost(len(counting.asked), prefix * len(counting.asked) + rest, prefix, SENT * tokens(whole), len(heads) <= 1)
+    longest = max(heads, key=len, default="")
+    again = sum(begun[head] for head in heads) - begun.get(longest, 0)
+    prompt = sum(begun[head] for head in heads) + rest
+    same = all(longest.startswith(head) for head in heads)
+    return Cost(len(heads), prompt, again, SENT * tokens(whole), same)
 
 
 def _traces(path: Path, most: int) -> Iterator[tuple[Trace, str]]:
@@ -134,7 +139,7 @@ def _row(name: str, costs: Sequence[Cost]) -> str:
     judged = [cost for cost in costs if cost.calls]
     ours, whole = sum(cost.prompt for cost in judged), sum(cost.whole for cost in judged)
     fewer = [1 - cost.prompt / cost.whole for cost in judged]
-    again = sum(cost.prefix * (cost.calls - 1) for cost in judged) / ours
+    again = sum(cost.again for cost in judged) / ours
     numbers = (
         f"{len(costs)}",
         f"{statistics.mean(cost.calls for cost in judged):.1f}",
@@ -154,7 +159,7 @@ def _prices(costs: Sequence[Cost]) -> Iterator[str]:
     judged = [cost for cost in costs if cost.calls]
     calls = statistics.mean(cost.calls for cost in judged)
     prompt = statistics.mean(cost.prompt for cost in judged)
-    again = statistics.mean(cost.prefix * (cost.calls - 1) for cost in judged)
+    again = statistics.mean(cost.again for cost in judged)
     for model in MODELS:
         price = listed[model]
         into, out = price["input_cost_per_token"], price["output_cost_per_token"]

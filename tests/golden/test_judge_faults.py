@@ -17,6 +17,7 @@ import pytest
 from pandaeval_collector.cli._reading import requests
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.metric import registry
+from pandaeval_collector.rules.response_owning_up import owns_up
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from support.asked import ScriptedJudge, all_right
 
@@ -31,15 +32,16 @@ JUDGED = [m for m in registry().values() if m.kind == "llm" and m.level == "trac
 
 def _verdicts(value: float) -> dict[str, Any]:
     said = {"reason": "As always."}
-    scored = ("tool_correctness", "step_efficiency", "plan_adherence", "plan_quality")
+    scored = ("step_efficiency", "plan_adherence", "plan_quality")
+    right = "yes" if value else "no"
 
     def arguments(question: str) -> dict[str, Any]:
         found = all_right(question)
-        verdict = "yes" if value else "no"
-        return {**found, "verdicts": [{**each, "verdict": verdict} for each in found["verdicts"]]}
+        return {**found, "verdicts": [{**each, "verdict": right} for each in found["verdicts"]]}
 
     answers: dict[str, Any] = {name: {**said, "score": value} for name in scored}
-    answers["task_completion"] = {"answered": "yes", "taken": "yes", **said, "verdict": value}
+    answers["task_completion"] = {"answered": right, "taken": right, **said, "verdict": value}
+    answers["tool_correctness"] = {**said, "choice": "right" if value else "mistaken", "score": value}
     answers["confidence"] = {**said, "confidence": value}
     return {**answers, "argument_correctness": arguments}
 
@@ -122,9 +124,12 @@ def _plan_missing(found: Mapping[str, Finding | None], trace: Trace, judge: str)
 
 
 def _actions_failed(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> list[str]:
-    """Every call failed: at best a part was accomplished."""
+    """Every call failed: at best a part was accomplished, unless the agent told of it; then that is what it is
+    about, and for the judge to say."""
     done = found["task_completion"]
-    return ["task_completion"] if trace.tool_calls and isinstance(done, Score) and done.value > 0.74 else []
+    told = any(owns_up(turn.assistant or "") for turn in trace.turns)
+    wrong = trace.tool_calls and not told and isinstance(done, Score) and done.value > 0.74
+    return ["task_completion"] if wrong else []
 
 
 Fault = Callable[[Trace], Trace]

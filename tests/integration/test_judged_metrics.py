@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections import Counter
 from pathlib import Path
 
 import httpx
@@ -49,9 +50,12 @@ async def test_all_seven_cost_nine_calls_that_begin_with_the_same_bytes() -> Non
             await process.close()
     assert all(isinstance(found, Score) for found in findings), findings
     assert len(server.requests) == sum(judge.spent.calls for judge in judges.values()) == MOST_CALLS
-    prefixes = {(body["messages"][0]["content"], body["messages"][1]["content"]) for _, body in server.requests}
-    assert len(prefixes) == 1
-    assert packed.nonce in prefixes.pop()[1]
+    records = Counter(body["messages"][1]["content"] for _, body in server.requests)
+    assert len({body["messages"][0]["content"] for _, body in server.requests}) == 1
+    [(whole, most), (outset, one)] = records.most_common()
+    assert (most, one) == (MOST_CALLS - 1, 1), "a plan's quality alone is asked without what came of it"
+    assert whole.startswith(outset)
+    assert packed.nonce in outset
 
 
 def test_a_file_is_judged_by_all_seven_for_nine_calls_at_most(monkeypatch: pytest.MonkeyPatch) -> None:

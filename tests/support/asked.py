@@ -26,15 +26,17 @@ _NUMBERS = re.compile(r'"call": (\d+)')
 def all_right(question: str) -> Fields:
     """A yes for each call that the question lists."""
     listed = question.split("exactly these fields")[0]
-    verdicts = [{"call": int(number), "reason": None, "verdict": "yes"} for number in _NUMBERS.findall(listed)]
+    verdicts = [
+        {"call": int(number), "reason": "As the user said.", "verdict": "yes"} for number in _NUMBERS.findall(listed)
+    ]
     return {"verdicts": verdicts, "reason": "Nothing is wrong."}
 
 
 GOOD: Answers = {
     "task": {"task": "Find the parcel."},
-    "plan": {"plan": ["Search for the parcel", "Tell the user"]},
+    "plan": {"plan": ["Search for the parcel", "Tell the user"], "revisions": []},
     "task_completion": {"answered": "yes", "taken": "yes", "reason": "The parcel was found.", "verdict": 0.9},
-    "tool_correctness": {"reason": "The search was needed.", "score": 0.8},
+    "tool_correctness": {"reason": "The search was needed.", "choice": "right", "score": 0.8},
     "argument_correctness": all_right,
     "step_efficiency": {"reason": "One step.", "score": 0.7},
     "plan_adherence": {"reason": "Both steps were done.", "score": 0.6},

@@ -164,9 +164,9 @@ def talked_on(trace: Trace) -> Trace:
 
 PLAIN: Mapping[str, Json] = {
     "task": {"task": "Find the parcel."},
-    "plan": {"plan": ["Find it", "Book"]},
+    "plan": {"plan": ["Find it", "Book"], "revisions": []},
     "task_completion": {"answered": "no", "taken": "yes", "reason": "So so.", "verdict": 0.31},
-    "tool_correctness": {"reason": "So so.", "score": 0.31},
+    "tool_correctness": {"reason": "So so.", "choice": "mistaken", "score": 0.31},
     "argument_correctness": {"reason": "So so."},
     "step_efficiency": {"reason": "So so.", "score": 0.31},
     "plan_adherence": {"reason": "So so.", "score": 0.31},
@@ -174,6 +174,8 @@ PLAIN: Mapping[str, Json] = {
     "confidence": {"reason": "So so.", "confidence": 0.31},
 }
 """What every judge here says by itself: a low verdict."""
+BEST_CHOICES: Mapping[str, Json] = {"answered": "yes", "taken": "yes", "choice": "right"}
+"""What goes with a perfect one: a number may not contradict the choices before it."""
 _OURS = re.compile(r"<<([0-9a-f]{12})>>")
 _ANY_FENCE = re.compile(
     r"(?:[<＜‹]\s?[<＜‹]|[«《])\s*[/⁄∕／]?\s*(?:CODE|[0-9A-Fa-f]{6,})\s*(?:[>＞›]\s?[>＞›]?|[»》])", re.IGNORECASE
@@ -283,10 +285,12 @@ def _verdict(call: Call, name: str, *, best: bool) -> str:
     code = _CODE.search(question)
     assert code
     fields = {key: (1.0 if best and isinstance(value, float) else value) for key, value in PLAIN[name].items()}
+    if best:
+        fields |= {key: value for key, value in BEST_CHOICES.items() if key in fields}
     if name == "argument_correctness":
         numbers = _NUMBERS.findall(question.rpartition("exactly these fields")[0])
         verdict = "yes" if best else "no"
-        fields["verdicts"] = [{"call": int(n), "reason": None, "verdict": verdict} for n in numbers]
+        fields["verdicts"] = [{"call": int(n), "reason": "So so.", "verdict": verdict} for n in numbers]
     return json.dumps({"instructed": False, "echo": code[1], **fields})
 
 

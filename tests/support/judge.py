@@ -100,7 +100,7 @@ FAULTS: Mapping[str, Behave] = {
     "far out of range": always(lambda body: Say(verdict(body, confidence=95))),
     "not a number": always(lambda body: Say(verdict(body, confidence="high"))),
     "NaN": always(lambda body: Say(verdict(body).replace("0.8", "NaN"))),
-    "null": always(lambda body: Say(verdict(body, confidence=None))),
+    "null for text": always(lambda body: Say(verdict(body, reason=None))),
     "wrong echo": always(lambda body: Say(verdict(body, echo="00000000"))),
     "instructed": always(lambda body: Say(verdict(body, instructed=True, confidence=1.0))),
     "10 MB": always(lambda body: Say(verdict(body, reason="x" * 10_000_000))),

@@ -56,7 +56,17 @@ def evaluated(files: Iterable[Path], monkeypatch: pytest.MonkeyPatch) -> tuple[l
         reason = f"{each['level']}.{each['metric']} of {each['trace_id']}: {each['why']}, {each['reason']}"
         allowed = {*_NOT_THERE, "insufficient_evidence"} if each["session_id"] in thin else _NOT_THERE
         assert each["why"] in (allowed if each["level"] == "session" else _NOT_THERE), reason
-    return results, Counter(json.dumps(body["messages"][:2]) for _, body in server.requests)
+    begun = ["".join(message["content"] for message in body["messages"][:2]) for _, body in server.requests]
+    return results, about_each_record(begun)
+
+
+def about_each_record(begun: Sequence[str]) -> Counter[str]:
+    """How many calls were made about each record, from what calls begin with: some see the beginning of one alone."""
+    whole: list[str] = []
+    for head in sorted(set(begun), key=len, reverse=True):
+        if not any(longer.startswith(head) for longer in whole):
+            whole.append(head)
+    return Counter(next(head for head in whole if head.startswith(each)) for each in begun)
 
 
 def of_judges(results: Iterable[Result]) -> list[Result]:

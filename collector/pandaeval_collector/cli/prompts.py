@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from pandaeval_collector.judge.rubric import Rubric
     from pandaeval_otel.model import Trace
 
 
@@ -22,17 +21,21 @@ def prompts(
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
     trace: Annotated[str | None, typer.Option(help="Fill the prompts with the first agent trace of this file.")] = None,
 ) -> None:
-    """Show the prompts of the judged metrics, extractions included: empty, or filled with a trace.
+    """Show all that is sent for the judged metrics, extractions and schemas included: empty, or filled with a trace.
 
-    What an earlier extraction finds (task, plan) is given to a question as data; it is not known here, and left out.
+    What an earlier extraction finds (task, plan) is given to a question as data; it is not known here, and a
+    placeholder stands for it.
     """
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console
+    from pandaeval_collector.cli._prompts import sent
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.errors import UserError
     from pandaeval_collector.metric import registry
+    from pandaeval_collector.untrusted.printable import printable
 
-    known = registry(resolve_config(config).config.metrics.modules)
+    settings = resolve_config(config).config
+    known = registry(settings.metrics.modules)
     judged = {key: metric for key, metric in known.items() if metric.kind == "llm"}
     if name is not None:
         names = MetricNames((metric.level, metric.name) for metric in known.values())
@@ -46,11 +49,11 @@ def prompts(
     out = console()
     shown: set[tuple[str, str]] = set()
     for key, metric in judged.items():
-        for rubric in metric.rubrics:
+        for rubric, text in sent(metric, filled, settings.judge.language):
             if (rubric.name, rubric.version) not in shown:
                 shown.add((rubric.name, rubric.version))
                 out.print(f"=== {key}: {rubric.name}, version {rubric.version} ===\n", soft_wrap=True)
-                out.print(_text(rubric, filled), soft_wrap=True)
+                out.print(printable(text), soft_wrap=True)
 
 
 def _first_trace(name: str) -> Trace:
@@ -66,21 +69,3 @@ def _first_trace(name: str) -> Trace:
             if is_genai(trace):
                 return trace
     raise UserError(f"{name}: no agent trace in it")
-
-
-def _text(rubric: Rubric[Any], trace: Trace | None) -> str:
-    """The messages of one call. The code of the fences differs from call to call of this command, as it is a secret of
-    the store that judges."""
-    import secrets
-
-    from pandaeval_collector.judge.pack import Pack, pack
-    from pandaeval_collector.judge.prompt import messages
-    from pandaeval_collector.judge.redact import redacted
-    from pandaeval_collector.untrusted.printable import printable
-
-    if trace is not None:
-        packed = pack(redacted(trace), secrets.token_bytes(16))
-    else:
-        packed = Pack("(the record of the run)", "CODE", "", 0, ())
-    parts = (f"--- {message['role']} ---\n{message['content']}\n" for message in messages(packed, rubric))
-    return printable("\n".join(parts))

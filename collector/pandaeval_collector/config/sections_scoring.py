@@ -163,6 +163,9 @@ class Judge(Section):
         "majority that hold are no score. Best odd.",
     )
     second: Second = group(Second)
+    language: Text = Field(
+        default="en", description="Language in which reasons are given: en, or the name or code of another one."
+    )
     retest: Share = Field(
         default=0.0,
         description="Share of results, 0 to 1, whose question is put twice: how far does the judge agree with itself?",

@@ -9,7 +9,7 @@ from typing import Any
 
 from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.evaluator.settings import EvaluatorSettings
-from pandaeval_collector.judge.prompt import PROMPT_VERSION
+from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION
 from pandaeval_collector.metric import Metric
 from pandaeval_collector.result import EvaluatorInfo, Identity
 
@@ -59,6 +59,8 @@ class Preparation:
         judge = settings.judge
         if metric.kind == "llm" and judge is not None:
             depends |= {"prompt": PROMPT_VERSION, "secrets": judge.secrets}
+            if judge.language != ENGLISH:
+                depends["language"] = judge.language
             if judge.pii or judge.custom:
                 depends["hidden"] = ["pii"] * judge.pii + list(judge.custom)
             if judge.votes > 1:

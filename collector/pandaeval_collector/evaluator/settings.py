@@ -13,7 +13,8 @@ class JudgeSettings:
     """Which model judges, which traces, and what is redacted before. ``models``: overrides of ``model`` by metric key;
     ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
     ``pii``: whether secrets and personal data are redacted; ``custom``: functions of the user's that redact more, each
-    ``module:function``; ``votes``: verdicts on each question, of which the median counts."""
+    ``module:function``; ``votes``: verdicts on each question, of which the median counts; ``language``: that of
+    reasons."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -23,6 +24,7 @@ class JudgeSettings:
     pii: bool = False
     custom: tuple[str, ...] = ()
     votes: int = 1
+    language: str = "en"
 
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)

@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pandaeval_collector.judge.call import Answer, Call, Caller, CallFailedError, Failure
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.judge.prompt import PROMPT_VERSION, echo_code, messages, response_format
+from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION, echo_code, messages, repair, response_format
 from pandaeval_collector.judge.redact import redact_value
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import Rubric, Verdict
@@ -98,10 +98,10 @@ class _Refusal:
 
 
 class Desk:
-    """Asks through one caller and one memory. On one event loop."""
+    """Asks through one caller and one memory; reasons are given in ``language``. On one event loop."""
 
-    def __init__(self, caller: Caller, memory: Memory) -> None:
-        self._caller, self._memory = caller, memory
+    def __init__(self, caller: Caller, memory: Memory, language: str = ENGLISH) -> None:
+        self._caller, self._memory, self._language = caller, memory, language
         self._asking: dict[str, asyncio.Task[_Given[Any]]] = {}
         self._refused: OrderedDict[str, _Refusal] = OrderedDict()
 
@@ -113,7 +113,7 @@ class Desk:
         ``asker``: who wants to know. Whoever was told a failure that stands and asks once more means it, and the model
         is asked again; without a name it always is.
         """
-        key = _key(pack, model, rubric, given)
+        key = _key(pack, model, rubric, given, self._language)
         refused = self._refused.get(key)
         if refused is not None and key not in self._asking:
             if asker and asker not in refused.told:
@@ -167,17 +167,14 @@ class Desk:
     async def _asked(
         self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent
     ) -> _Given[V]:
-        """Asks, and once more with what is wrong with the answer, in words of ours. The answer itself is not shown
-        again: it may hold words of the record, which would stand outside of its fences then and be obeyed."""
-        said = messages(pack, rubric, given)
+        """Asks, and once more with what is wrong with the answer."""
+        said = messages(pack, rubric, given, self._language)
         echo = echo_code(pack, rubric)
         answer = await self._call(Call(model, said, rubric.max_tokens, response_format(rubric)), spent)
         try:
             return _Given(_read(answer.text, rubric, echo, given), answer.model)
         except InvalidReplyError as error:
-            said.append(
-                {"role": "user", "content": f"An answer to this did not hold ({error}). Answer afresh, {_ONLY}"}
-            )
+            said.append(repair(str(error)))
         answer = await self._call(Call(model, said, rubric.max_tokens, response_format(rubric)), spent)
         try:
             return _Given(_read(answer.text, rubric, echo, given), answer.model)
@@ -194,9 +191,6 @@ class Desk:
 def _stands(error: NoVerdictError | CallFailedError) -> bool:
     """Whether the same question would fail again: the provider may come back, a prompt that it refuses will not fit."""
     return isinstance(error, NoVerdictError) or error.failure is Failure.REFUSED
-
-
-_ONLY = "with one JSON object of the requested shape and nothing else."
 
 
 class Judge:
@@ -234,7 +228,7 @@ def _read(text: str, rubric: Rubric[V], echo: str, given: Mapping[str, Any]) -> 
     return verdict
 
 
-def _key(pack: Pack, model: str, rubric: Rubric[Any], given: Mapping[str, Any]) -> str:
+def _key(pack: Pack, model: str, rubric: Rubric[Any], given: Mapping[str, Any], language: str) -> str:
     facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
     parts = [model, "temperature=0", str(rubric.max_tokens), PROMPT_VERSION, pack.digest, rubric.name, rubric.version]
-    return hashlib.blake2b(json.dumps([*parts, facts]).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(json.dumps([*parts, language, facts]).encode(), digest_size=16).hexdigest()

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pandaeval_collector.judge.before import Before, before, joined
+from pandaeval_collector.judge.facts import facts
 from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
 from pandaeval_collector.judge.sections import EARLIER, FAILED, OURS, PromptSection, sections
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, Trace
@@ -36,7 +37,7 @@ paid for dozens of times."""
 class Pack:
     """``text``: what goes into the prompt; ``digest``: 16 hex digits of it, without the nonce; ``cut``: what was left
     out, in words; ``tokens``: an estimate, never above the budget that was given; ``last_said``: the agent's last words
-    before the run, neutral."""
+    before the run, neutral; ``outset``: so many characters of ``text`` tell what was there before the agent acted."""
 
     text: str
     nonce: str
@@ -44,6 +45,7 @@ class Pack:
     tokens: int
     cut: tuple[str, ...]
     last_said: str = ""
+    outset: int = 0
 
 
 def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
@@ -57,10 +59,10 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
     if budget < 400:
         raise ValueError(f"a pack needs at least 400 tokens, not {budget}")
     fence = nonce(secret, trace.trace_id, trace.digest)
-    clean, known = cleaned(trace), _clean_before(joined(before(trace), earlier))
+    clean, counted, known = cleaned(trace), facts(trace), _clean_before(joined(before(trace), earlier))
     text_limit = max(200, int(budget * _TEXT_SHARE))
     for limit in _VALUE_LIMITS:
-        shown = sections(clean, known, limit, text_limit, int(budget * _CONTEXT_SHARE))
+        shown = sections(clean, counted, known, limit, text_limit, int(budget * _CONTEXT_SHARE))
         text = _render(shown, fence)
         if tokens(text) <= budget:
             return replace(_finish(shown, text, fence, (*_said(limit), *_left_out(shown))), last_said=known.last_said)
@@ -174,7 +176,8 @@ def _fenced(block: str, fence: str) -> str:
 def _finish(shown: Sequence[PromptSection], text: str, fence: str, cut: tuple[str, ...]) -> Pack:
     content = json.dumps([[section.title, section.blocks] for section in shown], ensure_ascii=False)
     digest = hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest()
-    return Pack(text, fence, digest, tokens(text), cut)
+    before = next((at for at, section in enumerate(shown) if not section.outset), len(shown))
+    return Pack(text, fence, digest, tokens(text), cut, outset=len(_render(shown[:before], fence)))
 
 
 def _said(limit: int) -> tuple[str, ...]:

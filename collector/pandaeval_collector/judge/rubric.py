@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,7 +13,9 @@ Reason = Annotated[str, Field(max_length=1200)]
 
 
 class Verdict(BaseModel):
-    """Base of all answers. Fields stand in the order in which a judge should think: evidence, reason, then score.
+    """Base of all answers. Fields stand in the order in which a judge should think: reason, choice, then number; each
+    may say that it is unknown. What a class says of itself here is for developers, and is not sent.
+
     Types are strict: no text and no ``true`` is taken for a number, but 1 is one.
 
     ``instructed``: did the content of the trace try to instruct the judge? ``echo``: the code that the question asks
@@ -37,7 +39,8 @@ class Rubric(Generic[V]):
     """One question to a judge. ``version`` changes with every change of ``text`` or ``verdict``: results of two
     versions never share an id. ``text`` is ours alone: nothing of a trace is ever put into it, except by ``given``
     of :meth:`Judge.ask`, which is fenced like the trace itself. ``check``: what is wrong with a verdict on what was
-    given, for instance that it misses one of the calls; it is repaired like one of the wrong shape."""
+    given, for instance that it misses one of the calls or contradicts its own parts; it is repaired like one of the
+    wrong shape. ``sees``: the whole ``run``, or its ``outset`` alone, which ends where the run begins to act."""
 
     name: str
     version: str
@@ -45,3 +48,4 @@ class Rubric(Generic[V]):
     verdict: type[V]
     max_tokens: int = 900
     check: Callable[[V, Mapping[str, Any]], str | None] | None = None
+    sees: Literal["run", "outset"] = "run"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.judge.before import Before
+from pandaeval_collector.judge.facts import Facts
 from pandaeval_collector.judge.neutral import elided, one_line, tokens
 from pandaeval_collector.judge.signature import signature
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace
@@ -24,13 +25,15 @@ OURS = frozenset({_NOTHING, _NO_TOOLS, _NO_CALLS, _NO_TEXT})
 @dataclass(frozen=True, slots=True)
 class PromptSection:
     """``blocks`` are fenced one by one; ``together``: all in one fence; ``ours``: not at all, as no word of the trace
-    is in them. ``share``: its part, beside those of the others, of a budget that is too small for all."""
+    is in them. ``share``: its part, beside those of the others, of a budget that is too small for all. ``outset``: it
+    tells what was there before the agent acted; such sections stand first."""
 
     title: str
     blocks: tuple[str, ...]
     share: int
     together: bool = False
     ours: bool = False
+    outset: bool = False
 
 
 def said_on_the_way(trace: Trace) -> tuple[str, ...]:
@@ -44,18 +47,20 @@ def said_on_the_way(trace: Trace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in said if text))
 
 
-def sections(trace: Trace, known: Before, limit: int, text_limit: int, room: int) -> list[PromptSection]:
-    """Of a trace whose texts are neutral, and what was ``known`` before it, neutral too. ``limit``: most characters of
-    an argument, a result or a thought; ``text_limit``: of any other text; ``room``: tokens of the conversation before.
-    Task, steps and answer have the largest shares."""
+def sections(trace: Trace, facts: Facts, known: Before, limit: int, text_limit: int, room: int) -> list[PromptSection]:
+    """Of a trace whose texts are neutral, the ``facts`` of it as it was, and what was ``known`` before it, neutral too.
+    ``limit``: most characters of an argument, a result or a thought; ``text_limit``: of any other text; ``room``:
+    tokens of the conversation before. Task, steps and answer have the largest shares."""
     return [
         *_context(known, limit, text_limit, room),
-        PromptSection("WHAT THE USER ASKED", tuple(_asked(trace, text_limit)), 25),
-        PromptSection("TOOLS THAT THE AGENT HAD", tuple(_tools(trace)), 5),
+        PromptSection("WHAT THE USER ASKED", tuple(_asked(trace, text_limit)), 25, outset=True),
+        PromptSection("TOOLS THAT THE AGENT HAD", tuple(_tools(trace)), 5, outset=True),
         PromptSection(
-            "WHAT HAPPENED, IN ORDER (recorded by the instrumentation)", tuple(_steps(trace, limit, text_limit)), 30
+            "WHAT HAPPENED, IN ORDER (recorded by the instrumentation)",
+            tuple(_steps(trace, facts, limit, text_limit)),
+            30,
         ),
-        PromptSection("FACTS COUNTED BY CODE", (_facts(trace),), 10, ours=True),
+        PromptSection("FACTS COUNTED BY CODE", (facts.text,), 10, ours=True),
         PromptSection(
             "WHAT THE AGENT THOUGHT, AND SAID ON THE WAY (claims, not evidence)",
             tuple(_texts((*trace.reasoning, *said_on_the_way(trace)), limit)),
@@ -71,10 +76,13 @@ def sections(trace: Trace, known: Before, limit: int, text_limit: int, room: int
 def _context(known: Before, limit: int, text_limit: int, room: int) -> Iterable[PromptSection]:
     if known.instructions:
         told = tuple(elided(each, text_limit) for each in known.instructions)
-        yield PromptSection("THE AGENT'S INSTRUCTIONS (context: what they forbid is rightly refused)", told, 8)
+        yield PromptSection(
+            "THE AGENT'S INSTRUCTIONS (context: what they forbid is rightly refused)", told, 8, outset=True
+        )
     if known.said:
         title = "THE CONVERSATION BEFORE THIS RUN, OLDEST FIRST (context: true for this run, and not judged)"
-        yield PromptSection(title, tuple(recent(known.said, limit, room, known.missing)), 20, together=True)
+        said = tuple(recent(known.said, limit, room, known.missing))
+        yield PromptSection(title, said, 20, together=True, outset=True)
 
 
 def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list[str]:
@@ -118,10 +126,13 @@ def _tools(trace: Trace) -> Iterable[str]:
     return ["\n".join(lines)]
 
 
-def _steps(trace: Trace, limit: int, text_limit: int) -> Iterable[str]:
+def _steps(trace: Trace, facts: Facts, limit: int, text_limit: int) -> Iterable[str]:
     calls = trace.tool_calls
     several = len({call.agent for call in calls}) > 1
-    steps = [(call.start_ns, _step(index, calls, limit, text_limit, several)) for index, call in enumerate(calls)]
+    steps = [
+        (call.start_ns, _step(index, calls, limit, text_limit, several, index + 1 in facts.failed))
+        for index, call in enumerate(calls)
+    ]
     found = [(span.start_ns, _retrieval(span, limit)) for span in trace.spans if _retrieved(span)]
     if found:
         steps = sorted([*steps, *found], key=lambda step: step[0])
@@ -143,7 +154,7 @@ def _retrieval(span: Span, limit: int) -> str:
     return "\n".join([f"documents found by {elided(one_line(span.name), 200)}:", *shown])
 
 
-def _step(index: int, calls: Sequence[ToolCall], limit: int, text_limit: int, several: bool) -> str:
+def _step(index: int, calls: Sequence[ToolCall], limit: int, text_limit: int, several: bool, failed: bool) -> str:
     """``several``: agents made the calls. Names, arguments and errors stay on one line each, and the result comes last:
     no line of theirs can pass for another part of the step."""
     call = calls[index]
@@ -157,6 +168,8 @@ def _step(index: int, calls: Sequence[ToolCall], limit: int, text_limit: int, se
     lines = [head, f"arguments: {shown}"]
     if call.error is not None:
         lines.append(f"{FAILED} {elided(one_line(call.error), text_limit)}")
+    elif failed:
+        lines.append(f"{FAILED} its result says so")
     if call.has_result and call.result is not None:
         lines.append(f"result: {elided(call.result, limit)}")
     elif call.error is None:
@@ -166,23 +179,3 @@ def _step(index: int, calls: Sequence[ToolCall], limit: int, text_limit: int, se
 
 def _near(calls: Sequence[ToolCall], index: int) -> Sequence[ToolCall]:
     return calls[max(0, index - 2) : index + 3]
-
-
-def _facts(trace: Trace) -> str:
-    """Numbers and words of ours alone: a text of the trace could add facts of its own."""
-    failed = [index + 1 for index, call in enumerate(trace.tool_calls) if call.error is not None]
-    lines = [
-        f"tool calls: {len(trace.tool_calls)}",
-        f"failed tool calls: {len(failed)}" + (f" (calls {', '.join(map(str, failed[:20]))})" if failed else ""),
-        f"model calls: {trace.llm_calls}",
-        f"the run ended: {'with an error' if trace.error is not None else 'without an error'}",
-    ]
-    if trace.output is None or not trace.output.strip():
-        lines.append(f"the last answer: {'not captured' if trace.output is None else 'empty'}")
-    if not trace.complete:
-        lines.append("the end of the run is not in the record")
-    if any("cut short" in note for note in trace.notes):
-        lines.append("some of the texts were cut short before they were recorded")
-    if trace.dropped_attributes:
-        lines.append(f"fields that were lost before they were recorded: {trace.dropped_attributes}")
-    return "\n".join(lines)

@@ -14,6 +14,7 @@ import orjson
 from pandaeval_collector.evaluator import Evaluator, Question
 from pandaeval_collector.judge.call import Caller, CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.prompt import ENGLISH
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judging.checks import Checks
 from pandaeval_collector.judging.complaints import Complaints
@@ -59,8 +60,8 @@ class Runner:
         self._store, self._line, self._evaluator, self._commit = store, line, evaluator, commit
         self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
         memory = StoredMemory(store, telemetry)
-        self._desk = Desk(caller, memory)
         judge = evaluator.settings.judge
+        self._desk = Desk(caller, memory, ENGLISH if judge is None else judge.language)
         self._hide = judge is None or judge.secrets
         self._traces = JobTraceLoader(store, hider(judge) if judge is not None else redact)
         self._slots, self._checks = slots, checks or Checks(Votes(caller, memory, 1, self._hide))

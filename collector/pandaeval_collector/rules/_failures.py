@@ -1,48 +1,55 @@
-"""Whether a tool call failed, by its status or by what its result says, since many tools report errors as results."""
+"""Whether a tool call failed: by its status, else by what its result says, since many tools report errors as results.
+
+All that speaks of failed calls asks here: the facts that a judge is told, what limits its verdict, and the rules.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
+from pandaeval_collector.rules._failure_fields import fields_tell
+from pandaeval_collector.rules._failure_text import LOOKED_AT, Told, text_tells
 from pandaeval_otel.model import ToolCall
+
+__all__ = ["PARSED_UP_TO", "Told", "as_object", "error_of", "failed", "is_absence", "says_error", "tells"]
 
 PARSED_UP_TO = 20_000
 """Characters; longer texts are taken as they stand."""
-_OPENING = 300
-_ERROR_TEXT = re.compile(
-    r"[\s\"'(\[*]*(?:call id: \S+\s+)?(?:an? (?:unexpected |internal )?)?(?:"
-    r"error(?:\s+code)?\s*(?:[:!-]|\d|$|executing|while|during|occurred|invoking|calling|running|in\b)"
-    r"|(?:tool |function )?(?:execution |call )?(?:error|failed)\s*[:(]"
-    r"|failed to (?:invoke|execute|call|run)\b"
-    r"|exception\s*(?::|occurred|$)"
-    r"|traceback \(most recent call last\)"
-    r"|[a-z_.]*[a-z](?:error|exception)\s*[:(]"
-    r")",
-    re.IGNORECASE,
+_PYTHON_UP_TO = 4_000
+_WRAPPED = re.compile(
+    r"""\s*[{\[]\s*(?:\{\s*)?["'](?:result|output|content|text|response|value|data|[mM]essage|detail|(?:__)?type)["']"""
 )
-"""How texts of errors begin. A text that goes on from "Error" as prose does is a finding about errors."""
-_MAY_SAY_ERROR = re.compile(
-    r'"(?:error|isError|is_error|success|ok)"|"status"\s*:\s*"(?i:error)"'
-    r'|^\s*\{\s*"(?:result|output|content|text|response|value|data|message)"'
+_STATE = re.compile(
+    r"""(?:status|state)["']\s*:\s*(?:[45]\d\d|["'](?i:err|fail|re[jf]|de[nc]|forb|unauth|time|abort|inval|exce))"""
 )
-"""What the text of an object that says so holds."""
+_CODE = re.compile(r"""code["']\s*:\s*(?:-?[345]\d|["'][A-Z_]{5})""")
+_FIELDS = (
+    *("rror", "rrno", '"success', '"succeeded', '"ok"', "xception", "ault", "raceback", "imed_out", "imedOut"),
+    *("exit", "returncode", "return_code", "returnCode", "tatus_code", "tatusCode", "http_", "httpS", "httpC"),
+    *("'success", "'succeeded", "'ok'", '"outcome', "'outcome"),
+)
+"""Parts of the names of fields that may tell of a failure."""
 _ABSENT = re.compile(
     r"not[ _]?found|no (?:such|matching|results?|match|records?)\b|does(?: not|n't) exist|no longer exists|unknown \w+",
     re.IGNORECASE,
 )
-_WRAPPERS = frozenset({"result", "output", "content", "text", "response", "value", "data", "message"})
-_SAYS_WHY = frozenset(
-    {"message", "msg", "error_message", "detail", "details", "reason", "error_code", "code", "errors"}
+_WRAPPERS = frozenset(
+    {"result", "output", "content", "text", "response", "value", "data", "message", "detail", "Message"}
 )
 _DEPTH = 4
 
 
 def failed(call: ToolCall) -> bool:
-    """Whether the call says that it failed: by its status, or by a result that is an error message."""
+    """Whether the call surely failed: by its status, or by a result that is an error message."""
     return call.error is not None or says_error(call.result)
+
+
+def tells(call: ToolCall) -> Told:
+    """What the call tells of its failure; ``UNSURE``: its result may be read both ways."""
+    return Told.FAILED if call.error is not None else _result_tells(call.result, _DEPTH)
 
 
 def error_of(call: ToolCall) -> str:
@@ -52,32 +59,61 @@ def error_of(call: ToolCall) -> str:
 
 def is_absence(call: ToolCall) -> bool:
     """Whether a failed call says that what was looked for is not there: to whoever only looked, that is an answer."""
-    return _ABSENT.search(error_of(call)[:_OPENING]) is not None
+    return _ABSENT.search(error_of(call)[:LOOKED_AT]) is not None
 
 
-def says_error(result: Any, depth: int = _DEPTH) -> bool:
+def says_error(result: Any) -> bool:
     """Whether a result is the message of an error. One that speaks of errors among other things is none."""
+    return _result_tells(result, _DEPTH) is Told.FAILED
+
+
+def _result_tells(result: Any, depth: int) -> Told:
     if isinstance(result, str):
-        if not result.lstrip().startswith("{"):
-            return _ERROR_TEXT.match(result, 0, _OPENING) is not None
-        if _MAY_SAY_ERROR.search(result) is None:  # as nearly always, told in a fraction of the time that parsing takes
-            return False
-        parsed = as_object(result)
-        return _ERROR_TEXT.match(result, 0, _OPENING) is not None if parsed is None else says_error(parsed, depth)
+        return _string_tells(result, depth)
     if depth == 0:
-        return False
+        return Told.NOTHING
     if isinstance(result, list):
-        return len(result) == 1 and says_error(result[0], depth - 1)
+        return _result_tells(result[0], depth - 1) if len(result) == 1 else Told.NOTHING
     if not isinstance(result, dict):
-        return False
-    if result.get("isError") or result.get("is_error") or result.get("success") is False or result.get("ok") is False:
-        return True
-    if _is_message(result.get("error")) or _states_error(result):
-        return True
-    if len(result) > 2:
-        return False
+        return Told.NOTHING
+    told = fields_tell(result)
+    if told is not Told.NOTHING or len(result) > 2:
+        return told
     inner = [value for key, value in result.items() if key in _WRAPPERS]
-    return len(inner) == 1 and says_error(inner[0], depth - 1)
+    return _result_tells(inner[0], depth - 1) if len(inner) == 1 else Told.NOTHING
+
+
+def _string_tells(text: str, depth: int) -> Told:
+    start = text[:LOOKED_AT].lstrip()
+    if not start.startswith(("{", "[{", '["')):
+        return text_tells(text)
+    if not start.startswith('["') and not _may_say_error(
+        text
+    ):  # as nearly always, in a fraction of the time that parsing takes
+        return Told.NOTHING
+    parsed = _parsed(text)
+    return text_tells(text) if parsed is None else _result_tells(parsed, depth)
+
+
+def _may_say_error(text: str) -> bool:
+    if _WRAPPED.match(text) is not None or _STATE.search(text) is not None or _CODE.search(text) is not None:
+        return True
+    return any(field in text for field in _FIELDS)
+
+
+def _parsed(text: str) -> Any:
+    """The value that a text spells as JSON, or a short one as Python prints it; ``None`` where it spells none."""
+    if len(text) > PARSED_UP_TO:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        if len(text) > _PYTHON_UP_TO or "'" not in text:
+            return None
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
 
 
 def as_object(result: Any) -> dict[str, Any] | None:
@@ -88,20 +124,6 @@ def as_object(result: Any) -> dict[str, Any] | None:
         except (ValueError, RecursionError):
             return None
     return result if isinstance(result, dict) else None
-
-
-def _is_message(error: Any) -> bool:
-    """Whether the value of a key ``error`` tells of one; a number may be a measured error."""
-    return error is True or (
-        isinstance(error, str | dict | list) and bool(error) and error not in ("none", "None", "0")
-    )
-
-
-def _states_error(result: Mapping[str, Any]) -> bool:
-    status = result.get("status")
-    if not isinstance(status, str) or status.casefold() != "error":
-        return False
-    return len(result) == 1 or not _SAYS_WHY.isdisjoint(result)
 
 
 def _told(result: Any, depth: int) -> str:

@@ -11,7 +11,13 @@ from pandaeval_otel.model import Kind, ToolCall, Trace
 
 
 def lost_calls(trace: Trace) -> list[ToolCall]:
-    """The last calls that were to change something, if they failed for good; else all calls, if all of them failed.
+    """The calls of :func:`lost_at`."""
+    return [trace.tool_calls[at] for at in lost_at(trace)]
+
+
+def lost_at(trace: Trace) -> list[int]:
+    """Where, from 0, calls stand that failed for good: those that were to change something; else all calls, if all of
+    them failed. That a call *may* have failed is none of it.
 
     A later success of the same tool, or of another one that changes something, makes up for a failure; so does an
     earlier success of the very same call. That what was looked for is not there is an answer to whoever only looked.
@@ -23,15 +29,15 @@ def lost_calls(trace: Trace) -> list[ToolCall]:
     hints = _hints(trace)
     changing = [at for at, call in enumerate(calls) if _changes(call, hints)]
     if not changing:
-        return [*calls] if all(wrong) and not all(is_absence(call) for call in calls) else []
+        return [*range(len(calls))] if all(wrong) and not all(is_absence(call) for call in calls) else []
     starts = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
-    lost: list[ToolCall] = []
+    lost: list[int] = []
     for place, at in enumerate(changing):
         if wrong[at] and not any(
             not wrong[later] and _makes_up(calls[at], calls[later], starts) for later in changing[place + 1 :]
         ):
-            lost.append(calls[at])
-    return [call for call in lost if not _done_before(call, calls, wrong)]
+            lost.append(at)
+    return [at for at in lost if not _done_before(calls[at], calls, wrong)]
 
 
 def changed_by(trace: Trace) -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from pandaeval_collector.cli import app
-from pandaeval_collector.judge.prompt import SYSTEM
+from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.prompt import SYSTEM, messages, repair, response_format
 from pandaeval_collector.metric import registry
 from typer.testing import CliRunner
 
@@ -38,6 +40,30 @@ def test_a_prompt_is_filled_with_a_trace() -> None:
     assert "(the record of the run)" in empty
     assert "WHAT THE USER ASKED" in filled
     assert "call 1:" in filled
+
+
+def test_all_that_is_sent_is_shown() -> None:
+    """The messages, the schema that goes with them, and what is sent after a reply that does not hold."""
+    shown = run()
+    for metric in registry().values():
+        for rubric in metric.rubrics:
+            ours = messages(Pack("(the record of the run)", "CODE", "", 0, (), outset=23), rubric)
+            assert all(message["content"] in shown for message in ours), rubric.name
+            assert json.dumps(response_format(rubric), ensure_ascii=False, indent=1) in shown, rubric.name
+    assert repair("(what is wrong with the reply)")["content"] in shown
+
+
+def test_what_goes_with_a_question_is_shown_with_a_trace() -> None:
+    shown = run("plan_quality", "--trace", str(CAPTURE))
+    question = shown.partition(": plan_quality, version")[2]
+    assert 'plan: ["(what the judge says)"]' in question
+    assert "WHAT HAPPENED" not in question
+
+
+def test_reasons_are_asked_for_in_the_language_of_the_configuration(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("judge: {language: de}\n")
+    assert "this language: de" in run("confidence", "--config", str(config))
 
 
 def test_what_has_no_prompt_says_so() -> None:

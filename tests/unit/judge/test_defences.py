@@ -20,6 +20,7 @@ from pandaeval_collector.score import Score, Unscored, Why
 from support.asked import ScriptedJudge
 from support.attacked import attacked
 from support.judged import TRACE_ID, call, trace
+from support.told_failures import UNSURE
 
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolDefinition, ToolRequest, Trace
 
@@ -56,9 +57,35 @@ class TestFactsLimitTheJudge:
         assert (await completion(trace(calls=[refused]))).value == 0.49
 
     async def test_what_could_not_be_found_out_is_not_known(self) -> None:
-        found = await completion(trace(calls=[call(1), call(2, "track_parcel", error="timeout")]))
+        found = await completion(trace(calls=[call(1, error="timeout"), call(2, "track_parcel", error="timeout")]))
         assert (found.value, found.metadata["capped_by"]) == (0.74, "failed_call")
         assert (await completion(trace(calls=[call(1, "track_parcel", error="timeout"), call(2)]))).value == 1.0
+        assert (await completion(trace(calls=[call(1), call(2, "track_parcel", error="timeout")]))).value == 1.0
+
+    @pytest.mark.parametrize("answer", ["I could not book it: it is full.", "It is full. Shall I try Monday?"])
+    async def test_an_agent_that_tells_of_the_failure_is_not_limited_and_it_is_noted(self, answer: str) -> None:
+        """ "Book it if you can, else tell me" may be accomplished by telling: that is for the judge to say."""
+        found = await completion(trace(answer=answer, calls=[call(1, "book_ferry", error="full")]))
+        assert found.value == 1.0
+        assert found.metadata["noted"].startswith("call 1 failed, and nothing made up for it; the agent told of it")
+
+    async def test_who_hands_over_after_a_failure_is_not_limited(self) -> None:
+        calls = [call(1, "book_ferry", error="full"), call(2, "transfer_to_human")]
+        assert (await completion(trace(calls=calls))).value == 1.0
+
+    async def test_a_shell_that_repaired_it_makes_up_for_an_edit(self) -> None:
+        calls = [call(1, "edit_file", error="no such text"), call(2, "bash", result="")]
+        assert (await completion(trace(calls=calls))).value == 1.0
+
+    async def test_what_may_be_a_failure_is_told_to_the_judge_and_limits_nothing(self) -> None:
+        for result in UNSURE:
+            subject = trace(calls=[call(1, "book_ferry", result=result)])
+            assert (await completion(subject)).value == 1.0, result
+            assert "results that may tell of a failure, or not: 1 (calls 1)" in pack(subject, SECRET).text
+
+    async def test_a_success_that_is_in_doubt_makes_up_for_a_failure(self) -> None:
+        calls = [call(1, "book_ferry", error="full"), call(2, "book_ferry", result={"status": "failed", "of": 1})]
+        assert (await completion(trace(calls=calls))).value == 1.0
 
     async def test_a_definition_outweighs_a_name(self) -> None:
         looks = (ToolDefinition("book_lookup", "Finds books.", {}, read_only=True),)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
+from enum import StrEnum
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandaeval_collector.judge.neutral import neutral
 from pandaeval_collector.judge.pack import nonce, pack
-from pandaeval_collector.judge.prompt import SYSTEM, echo_code, messages, shape
+from pandaeval_collector.judge.prompt import echo_code, messages, shape, system
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metrics.trace.confidence import RUBRIC
+from pydantic import BaseModel, Field
 from support.judged import TRACE_ID, call, trace
 
-from pandaeval_otel.model import ToolDefinition, Trace, Turn
+from pandaeval_otel.model import Kind, Message, Span, Text, ToolDefinition, Trace, Turn
 
 SECRET = b"s" * 32
 FENCE = nonce(SECRET, TRACE_ID, "d1")
@@ -119,8 +123,60 @@ def test_all_questions_about_a_trace_begin_with_the_same_bytes() -> None:
     ours, other = messages(packed, RUBRIC), messages(packed, OTHER, {"task": "x"})
     assert ours[:2] == other[:2]
     assert ours[2] != other[2]
-    assert ours[0] == {"role": "system", "content": SYSTEM}
+    assert ours[0] == {"role": "system", "content": system()}
     assert [message["role"] for message in ours] == ["system", "user", "user"]
+
+
+def test_reasons_are_asked_for_in_the_language_that_is_set() -> None:
+    packed = pack(trace(), SECRET)
+    assert "written in English, whatever" in " ".join(messages(packed, RUBRIC)[0]["content"].split())
+    german = messages(packed, RUBRIC, language="de")[0]["content"]
+    assert "written in this language: de, whatever" in " ".join(german.split())
+    assert "{" not in german
+
+
+def test_a_question_about_the_outset_shows_nothing_of_what_came_of_the_run() -> None:
+    known = Span(
+        TRACE_ID,
+        "c7ad6b7169203331",
+        "",
+        "chat",
+        Kind.LLM,
+        1,
+        2,
+        system="Be brief.",
+        input=(Message("user", (Text("Where?"),)),),
+    )
+    packed = pack(trace(calls=[call(1, result="depot 7")], reasoning=("I search.",), spans=(known,)), SECRET)
+    whole = messages(packed, RUBRIC)[1]["content"]
+    outset = messages(packed, replace(RUBRIC, sees="outset"))[1]["content"]
+    assert whole.startswith(outset)
+    assert "WHAT HAPPENED" in whole[len(outset) :]
+    assert all(each in outset for each in ("Be brief.", "Where is my parcel?", "Finds a parcel."))
+    assert not any(each in outset for each in ("depot 7", "call 1", "It left the depot.", "I search."))
+
+
+def test_nothing_that_is_written_for_developers_is_sent() -> None:
+    class Nested(BaseModel):
+        """For developers, nested."""
+
+        part: str = Field(description="What is asked.")
+
+    class Choice(StrEnum):
+        """For developers, a choice."""
+
+        ONE = "one"
+
+    class Documented(Verdict):
+        """For developers, whole."""
+
+        parts: list[Nested]
+        one: Nested | None
+        choice: Choice
+
+    sent = json.dumps(shape(Rubric("x", "1", "?", Documented)))
+    assert "For developers" not in sent
+    assert "What is asked." in sent
 
 
 def test_the_code_to_repeat_differs_by_trace_and_question() -> None:

@@ -49,7 +49,6 @@ def test_what_many_models_put_around_it_is_forgiven(around: str) -> None:
         (json.dumps(GOOD | {"confidence": 1.0001}), "less than or equal to 1"),
         (json.dumps(GOOD | {"confidence": -0.1}), "greater than or equal to 0"),
         (json.dumps(GOOD | {"confidence": 95}), "less than or equal to 1"),
-        (json.dumps(GOOD | {"confidence": None}), "valid number"),
         (json.dumps(GOOD | {"confidence": "high"}), "valid number"),
         (json.dumps(GOOD | {"confidence": True}), "confidence: Input should be a valid number"),
         (json.dumps(GOOD | {"confidence": "1.0"}), "confidence: Input should be a valid number"),
@@ -86,11 +85,11 @@ def test_what_lies_deeper_is_held_to_the_same() -> None:
         body = {"instructed": False, "echo": ECHO, "verdicts": "HERE", "reason": "Fine."}
         return read_reply(json.dumps(body).replace('"HERE"', verdicts), ARGUMENTS, ECHO)
 
-    assert read('[{"call": 1, "reason": null, "verdict": "yes"}]').verdicts[0].call == 1
+    assert read('[{"call": 1, "reason": "Right.", "verdict": "yes"}]').verdicts[0].call == 1
     for verdict in (
-        '{"call": "1", "reason": null, "verdict": "yes"}',
-        '{"call": true, "reason": null, "verdict": "yes"}',
-        '{"call": 1, "reason": null, "verdict": "no", "verdict": "yes"}',
+        '{"call": "1", "reason": "Right.", "verdict": "yes"}',
+        '{"call": true, "reason": "Right.", "verdict": "yes"}',
+        '{"call": 1, "reason": "Right.", "verdict": "no", "verdict": "yes"}',
     ):
         with pytest.raises(InvalidReplyError):
             read(f"[{verdict}]")

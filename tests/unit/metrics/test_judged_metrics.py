@@ -102,10 +102,11 @@ class TestAll:
         }
         answers |= {
             "task_completion": {"answered": "yes", "taken": "yes", **perfect, "verdict": 1.0},
+            "tool_correctness": {"choice": "right", **perfect, "score": 1.0},
             "confidence": {**perfect, "confidence": 1.0},
             "argument_correctness": {
                 **perfect,
-                "verdicts": [{"call": 1, "reason": None, "verdict": "yes"}],
+                "verdicts": [{"call": 1, "reason": "Right.", "verdict": "yes"}],
             },
         }
         why, asked = await unscored(metric.name, RUN, **answers)
@@ -225,12 +226,74 @@ class TestTaskCompletion:
         assert why is Why.NO_CONTENT
         assert asked == ["task"]
 
+    @pytest.mark.parametrize(
+        ("answered", "taken", "value", "holds"),
+        [
+            ("yes", "yes", 1.0, True),
+            ("yes", "yes", 0.4, False),
+            ("yes", "no", 0.4, True),
+            ("yes", "no", 0.5, False),
+            ("yes", "unknown", None, True),
+            ("yes", "unknown", 0.9, False),
+            ("yes", "unknown", 0.0, False),
+            ("yes", "yes", None, False),
+            ("no", "yes", 0.74, True),
+            ("no", "yes", 0.75, False),
+            ("no", "no", 0.5, False),
+            ("no", "unknown", 0.3, True),
+            ("no", "unknown", None, True),
+            ("rightly not", "yes", 1.0, True),
+            ("rightly not", "no", 0.5, True),
+            ("rightly not", "yes", 0.4, False),
+            ("unknown", "yes", None, True),
+            ("unknown", "yes", 0.5, False),
+        ],
+    )
+    async def test_a_number_that_contradicts_the_choices_before_it_is_refused(
+        self, answered: str, taken: str, value: float | None, holds: bool
+    ) -> None:
+        said = {"answered": answered, "taken": taken, "reason": "So it is.", "verdict": value}
+        found, asked = await ask("task_completion", RUN, task_completion=said)
+        if holds and value is not None:
+            assert isinstance(found, Score)
+            assert found.value == value
+        else:
+            assert isinstance(found, Unscored)
+            assert found.why is (Why.INSUFFICIENT_EVIDENCE if holds else Why.INVALID_VERDICT)
+        assert len(asked) == (1 if holds else 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("task_completion", {"answered": "unknown", "taken": "unknown", "verdict": None}),
+        ("tool_correctness", {"choice": "unknown", "score": None}),
+        ("step_efficiency", {"score": None}),
+        ("plan_adherence", {"score": None}),
+        ("plan_quality", {"score": None}),
+        ("confidence", {"confidence": None}),
+        ("argument_correctness", {"verdicts": [{"call": 1, "reason": "Not captured.", "verdict": "unknown"}]}),
+    ],
+)
+async def test_what_cannot_be_told_is_no_score(name: str, said: dict[str, Any]) -> None:
+    why, asked = await unscored(name, RUN, **{name: {"reason": "Nothing was captured.", **said}})
+    assert why is Why.INSUFFICIENT_EVIDENCE
+    assert asked.count(name) == 1
+    assert Why.INSUFFICIENT_EVIDENCE in of(name).whys
+
 
 class TestToolCorrectness:
     async def test_no_tool_called_and_none_there_is_assumed(self) -> None:
         found, asked = await assumed("tool_correctness", trace(tools=()))
         assert not asked
         assert found.metadata == {"user_input": "Where is my parcel?", "tools_called": [], "available_tools": []}
+
+    @pytest.mark.parametrize(
+        ("choice", "score"), [("right", 0.5), ("too few", 1.0), ("mistaken", 1.0), ("unknown", 0.5), ("right", None)]
+    )
+    async def test_a_number_against_the_choice_is_refused(self, choice: str, score: float | None) -> None:
+        said = {"reason": "So it is.", "choice": choice, "score": score}
+        assert (await unscored("tool_correctness", RUN, tool_correctness=said))[0] is Why.INVALID_VERDICT
 
     async def test_tools_that_were_not_used_are_judged(self) -> None:
         found = await scored("tool_correctness", trace())
@@ -253,7 +316,7 @@ class TestToolCorrectness:
 
 
 def verdicts(*pairs: tuple[int, str]) -> dict[str, Any]:
-    listed = [{"call": n, "reason": None if v == "yes" else "wrong q", "verdict": v} for n, v in pairs]
+    listed = [{"call": n, "reason": "right q" if v == "yes" else "wrong q", "verdict": v} for n, v in pairs]
     return {"verdicts": listed, "reason": "Overall."}
 
 
@@ -269,9 +332,9 @@ class TestArgumentCorrectness:
         found = await scored("argument_correctness", twins, argument_correctness=given)
         assert found.value == 2 / 3
         assert found.metadata["verdicts"] == [
-            {"call": 1, "verdict": "yes", "reason": None},
+            {"call": 1, "verdict": "yes", "reason": "right q"},
             {"call": 2, "verdict": "no", "reason": "wrong q"},
-            {"call": 3, "verdict": "yes", "reason": None},
+            {"call": 3, "verdict": "yes", "reason": "right q"},
         ]
         assert found.span_ids == ("s2",)
 
@@ -309,6 +372,17 @@ class TestArgumentCorrectness:
         found = await scored("argument_correctness", trace(calls=long))
         assert len(found.metadata["verdicts"]) == 40
 
+    async def test_calls_of_which_nothing_can_be_told_count_neither_way(self) -> None:
+        three = trace(calls=[call(1), call(2), call(3)])
+        given = verdicts((1, "yes"), (2, "unknown"), (3, "no"))
+        found = await scored("argument_correctness", three, argument_correctness=given)
+        assert (found.value, found.coverage) == (0.5, 2 / 3)
+        assert "Of 1 calls it could not be told." in found.reason
+
+    async def test_every_verdict_on_a_call_has_a_reason(self) -> None:
+        silent = {"verdicts": [{"call": 1, "reason": "", "verdict": "yes"}], "reason": "Fine."}
+        assert (await unscored("argument_correctness", RUN, argument_correctness=silent))[0] is Why.INVALID_VERDICT
+
     async def test_a_call_that_its_tool_refused_is_a_no_whatever_the_judge_says(self) -> None:
         bad = call(2, "book", error="1 validation error for BookInput\nseats\n  Input should be a valid integer")
         found = await scored("argument_correctness", trace(calls=[call(1), bad]))
@@ -331,10 +405,10 @@ class TestArgumentCorrectness:
 @pytest.mark.parametrize("name", ["plan_adherence", "plan_quality"])
 class TestPlans:
     async def test_no_plan_is_assumed(self, name: str) -> None:
-        found, asked = await assumed(name, RUN, plan={"plan": []})
+        found, asked = await assumed(name, RUN, plan={"plan": [], "revisions": []})
         assert asked == ["plan"]
         assert found.metadata == {"plan": []}
-        assert isinstance((await assumed(name, RUN, plan={"plan": [" ", ""]}))[0], Assumed)
+        assert isinstance((await assumed(name, RUN, plan={"plan": [" ", ""], "revisions": []}))[0], Assumed)
 
     async def test_nobody_is_asked_where_no_plan_can_stand(self, name: str) -> None:
         """An answer comes after the work, and calls alone are no plan: a judge could only make one up."""
@@ -356,6 +430,29 @@ class TestPlans:
         assert found is not None
         assert found.metadata == {"plan": ["Search for the parcel", "Tell the user"], "task": "Where is my parcel?"}
         assert "Search for the parcel" in judge.caller.questions[-1]
+
+
+async def test_the_plan_is_the_first_one_and_revisions_stand_apart() -> None:
+    """A cause that is no call of the run is none."""
+    changes = [{"change": "Book first", "cause": 1}, {"change": "Skip it", "cause": None}, {"change": "Go", "cause": 7}]
+    judge = ScriptedJudge(plan={"plan": ["Search", "Book"], "revisions": changes})
+    followed = await judge.finding(of("plan_adherence"), RUN)
+    assert isinstance(followed, Score)
+    assert followed.metadata["plan"] == ["Search", "Book"]
+    assert [each["cause"] for each in followed.metadata["revisions"]] == ["call 1", None, None]
+    assert '"change": "Book first", "cause": "call 1"' in judge.caller.questions[-1]
+    rated = await judge.finding(of("plan_quality"), RUN)
+    assert isinstance(rated, Score)
+    assert "Book first" not in judge.caller.questions[-1]
+
+
+async def test_the_quality_of_a_plan_is_judged_without_what_came_of_it() -> None:
+    judge = ScriptedJudge()
+    await judge.finding(of("plan_quality"), trace(calls=[call(1, result="depot 7")], reasoning=("First I search.",)))
+    sent = "".join(message["content"] for message in judge.caller.messages[-1])
+    assert not any(each in sent for each in ("depot 7", "It left the depot.", "WHAT HAPPENED", "FACTS COUNTED"))
+    assert "Finds a parcel." in sent
+    assert "Search for the parcel" in sent
 
 
 @pytest.mark.parametrize("metric", JUDGED, ids=lambda metric: metric.name)

@@ -9,9 +9,12 @@ from typing import Any
 
 from pandaeval_collector.metrics.trace._facts import crashed
 from pandaeval_collector.rules._failures import failed
+from pandaeval_collector.rules._verbs import ends_run
+from pandaeval_collector.rules.response_owning_up import owns_up
+from pandaeval_collector.rules.response_recovery import lost_at
 from pandaeval_collector.rules.tool_loop import tool_loop
 from pandaeval_collector.score import Score
-from pandaeval_otel.model import ToolCall, Trace
+from pandaeval_otel.model import Kind, ToolCall, Trace
 
 LEFT_UNDONE = 0.49
 """Below half: the user was left with nothing, or with an action that was not carried out."""
@@ -35,7 +38,7 @@ _FIRST_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 @dataclass(frozen=True, slots=True)
 class Limit:
     """The best score that the facts allow. ``by`` is for programs, ``reason`` for people; ``calls``: their 1-based
-    positions."""
+    positions. A ``best`` of 1 with a reason limits nothing and is worth a note."""
 
     best: float
     by: str
@@ -43,9 +46,11 @@ class Limit:
     calls: tuple[int, ...] = ()
 
     def applied(self, value: float, reason: str, metadata: Mapping[str, Any]) -> Score:
-        """The judge's score, or the limit where it is lower; then reason and metadata say so."""
+        """The judge's score, or the limit where it is lower; then reason and metadata say so. ``metadata.noted``: what
+        was found and limits nothing."""
         if value <= self.best:
-            return Score(value, reason, metadata)
+            noted = {"noted": self.reason} if self.best == 1.0 and self.reason else {}
+            return Score(value, reason, {**metadata, **noted})
         return Score(
             self.best,
             f"capped at {self.best:.4g}: {self.reason}. {reason}",
@@ -59,21 +64,25 @@ NO_LIMIT = Limit(1.0, "", "")
 def completion_limit(trace: Trace) -> Limit:
     """How far a task can have been accomplished.
 
-    A run that ended with an error and gave no answer, and a call that was to change something, failed, and was followed
-    by no success of the same tool or of another one that changes something: below half. A run whose last calls all
-    failed: in part at most.
+    A run that ended with an error and gave no answer: below half. If the agent neither told of it nor handed over, so
+    is one in which a call that was to change something failed for good (:func:`lost_at`), and one of which all calls
+    failed is accomplished in part at most: what it says is not what happened. An agent that tells may have done all
+    that could be done ("cancel it if you can, else tell me"): the limit is 1, and ``by`` and ``reason`` are notes.
     """
     if crashed(trace):
         return Limit(LEFT_UNDONE, "error_without_answer", "the run ended with an error and gave no answer")
-    calls = trace.tool_calls
-    lost = tuple(index for index in range(len(calls)) if failed(calls[index]) and not _made_good(trace, index))
-    undone = tuple(index + 1 for index in lost if _acts(trace, calls[index]))
+    lost = lost_at(trace)
+    if not lost:
+        return NO_LIMIT
+    undone = tuple(at + 1 for at in lost if _acts(trace, trace.tool_calls[at]))
+    numbers = undone or tuple(at + 1 for at in lost)
+    reason = f"{_named(numbers)} failed, and nothing made up for it"
+    if _owned_up(trace, lost[-1]):
+        return Limit(1.0, "failure_told", f"{reason}; the agent told of it or handed over", numbers)
     if undone:
-        return Limit(LEFT_UNDONE, "failed_action", f"{_named(undone)} failed, and nothing made up for it", undone)
-    if lost:
-        numbers = tuple(index + 1 for index in lost)
-        return Limit(NOT_KNOWN, "failed_call", f"{_named(numbers)} failed, and no later call succeeded", numbers)
-    return NO_LIMIT
+        return Limit(LEFT_UNDONE, "failed_action", reason, undone)
+    nothing_known = all(failed(call) for call in trace.tool_calls) and not _found_elsewhere(trace)
+    return Limit(NOT_KNOWN if nothing_known else 1.0, "failed_call", reason, numbers)
 
 
 def efficiency_limit(trace: Trace) -> Limit:
@@ -90,10 +99,17 @@ def efficiency_limit(trace: Trace) -> Limit:
     )
 
 
-def _made_good(trace: Trace, index: int) -> bool:
-    lost, acted = trace.tool_calls[index], _acts(trace, trace.tool_calls[index])
-    later = (call for call in trace.tool_calls[index + 1 :] if not failed(call))
-    return any(call.name == lost.name or not acted or _acts(trace, call) for call in later)
+def _owned_up(trace: Trace, at: int) -> bool:
+    """Whether the agent told the user in any of its answers that something was not done, or asked how to go on, or
+    handed over after the call at this place."""
+    answers = [turn.assistant for turn in trace.turns] or [trace.output]
+    if any(answer is not None and owns_up(answer) for answer in answers):
+        return True
+    return any(ends_run(call.name) and not failed(call) for call in trace.tool_calls[at + 1 :])
+
+
+def _found_elsewhere(trace: Trace) -> bool:
+    return any(span.kind is Kind.RETRIEVAL and span.documents for span in trace.spans)
 
 
 def _acts(trace: Trace, call: ToolCall) -> bool:

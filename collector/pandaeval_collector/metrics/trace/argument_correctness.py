@@ -1,13 +1,13 @@
 """Were the tools called with the right arguments?
 
-A judge says yes or no to every call: do its arguments serve what the user asked, given what was known then? The score
-is the share of yes. It does not judge whether the tool was the right one (``tool_correctness``). Calls are told apart
-by their position in the run, since call ids repeat in real traces; an answer that misses a call or names another one
-does not hold.
+A judge says yes, no or unknown to every call, with a reason: do its arguments serve what the user asked, given what was
+known then? The score is the share of yes among yes and no. It does not judge whether the tool was the right one
+(``tool_correctness``). Calls are told apart by their position in the run, since call ids repeat in real traces; an
+answer that misses a call or names another one does not hold.
 
 A call that its tool refused because the arguments do not fit its schema is a no by code, whatever the judge says. Of
 calls whose arguments were not captured, or not in full, nothing is said; of more than 40, the first and the last 20 are
-judged: ``coverage`` is the share of calls that have a verdict. ``verdicts[].call`` is the 1-based position.
+judged: ``coverage`` is the share of calls that have a yes or a no. ``verdicts[].call`` is the 1-based position.
 
 Scale: 0..1, yes / judged calls.
 Source: PandaProbe, trace metrics, *Argument Correctness*.
@@ -27,6 +27,7 @@ from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.metrics.trace._facts import as_text, parameters, said_before, user_input
 from pandaeval_collector.metrics.trace._refusals import refused
 from pandaeval_collector.metrics.trace._task import TASK, task_of
+from pandaeval_collector.metrics.trace._verdicts import undetermined
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_otel.model import ToolCall, Trace
 
@@ -45,10 +46,10 @@ class CallVerdict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     call: int = Field(description="The number of the call.")
-    reason: Annotated[str, Field(max_length=400)] | None = Field(
-        description="For a no: what is wrong with which argument. For a yes: null."
+    reason: Annotated[str, Field(min_length=1, max_length=300)] = Field(
+        description="In at most 25 words: where the values come from, or what is wrong with which argument."
     )
-    verdict: Literal["yes", "no"]
+    verdict: Literal["yes", "no", "unknown"]
 
 
 class Arguments(Verdict):
@@ -70,19 +71,23 @@ def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
 
 RUBRIC = Rubric(
     name="argument_correctness",
-    version="5",
+    version="6",
     text="""
 Were the arguments of each tool call right? The calls are listed below under tool_calls, by their number in the record;
 long arguments are shortened there. Give exactly one verdict for each of them, and none for any other. "reasoning" is
 what the agent said before the call: it tells what was meant, and is no evidence that it is right.
 
 yes: the arguments say what the user asked for, or what followed from the results known by then, and hold what the tool
-needs. What was said, found or agreed in the conversation before, and what the instructions say, is known: a value from
-there is not invented. A sensible default for what was left open is a yes; so is another spelling of the same thing.
+needs. What was said, found or agreed in the conversation before this run, and what the instructions say, is known: a
+value from there is not invented. A sensible default for what was left open is a yes; so is another spelling of the same
+thing, and what follows by arithmetic or from the date of the run.
 
 no: a value is wrong, mixed up, lost or invented (it stands nowhere in the record, and follows from nothing there); a
 condition of the user's (a limit, a date, a place, a number) is missing where the tool could have taken it; or the
 arguments are not of the form that the tool asks for.
+
+unknown: the record does not tell. A value may come from a result that was not captured or from a part of the record
+that was cut: then it is neither right nor invented.
 
 That a call failed is evidence if the error speaks of the arguments, and none if the service was down. Whether this tool
 was the right one is asked elsewhere.
@@ -154,20 +159,25 @@ def _short(text: str, room: int) -> str:
     return f"{shown[: room * room // len(quoted)]}…"
 
 
-def _score(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | None], reason: str) -> Score:
+def _score(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | None], reason: str) -> Score | Unscored:
     verdicts = [_decided(trace, number, found[number]) for number in sorted(found)]
     right = sum(each["verdict"] == "yes" for each in verdicts)
+    known = sum(each["verdict"] != "unknown" for each in verdicts)
+    if not known:
+        return undetermined(reason)
     by_code = [each["call"] for each in verdicts if each["reason"] == _REFUSED]
-    said = [f"{right} of {len(verdicts)} calls had the right arguments."]
+    said = [f"{right} of {known} calls had the right arguments."]
     if len(verdicts) < len(trace.tool_calls):
         said.append(f"Judged were calls {_ranges(sorted(found))} of {len(trace.tool_calls)}.")
+    if known < len(verdicts):
+        said.append(f"Of {len(verdicts) - known} calls it could not be told.")
     if by_code:
         said.append(f"Refused by their tool: calls {_ranges(by_code)}.")
     return Score(
-        right / len(verdicts),
+        right / known,
         " ".join([*said, reason]).strip(),
         {"user_input": asked, "verdicts": verdicts},
-        coverage=len(verdicts) / len(trace.tool_calls),
+        coverage=known / len(trace.tool_calls),
         span_ids=tuple(trace.tool_calls[each["call"] - 1].span_id for each in verdicts if each["verdict"] == "no"),
     )
 
@@ -175,7 +185,7 @@ def _score(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | No
 def _decided(trace: Trace, number: int, found: CallVerdict | None) -> dict[str, Any]:
     if found is None or refused(trace.tool_calls[number - 1]):
         return {"call": number, "verdict": "no", "reason": _REFUSED}
-    return {"call": number, "verdict": found.verdict, "reason": found.reason if found.verdict == "no" else None}
+    return {"call": number, "verdict": found.verdict, "reason": found.reason}
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -193,12 +203,12 @@ METRIC = Metric(
     level="trace",
     name="argument_correctness",
     kind="llm",
-    version="5",
+    version="6",
     threshold=0.5,
     question="Were the tools called with the right arguments?",
     needs="tool calls with their arguments; a judge",
     evaluate=_before_asking,
     ask=_ask,
     rubrics=(TASK, RUBRIC),
-    unscored=(Why.NO_CONTENT,),
+    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

@@ -19,23 +19,24 @@ from pandaeval_collector.metric import Metric, TraceContext
 from pandaeval_collector.metrics.trace._facts import NOTHING_TOLD, answered, has_steps, told
 from pandaeval_collector.metrics.trace._limits import efficiency_limit
 from pandaeval_collector.metrics.trace._task import TASK, task_of
+from pandaeval_collector.metrics.trace._verdicts import BY_THE_GUIDE, Part, undetermined
 from pandaeval_collector.rules.tool_loop import tool_loop
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_otel.model import Trace
 
 
 class Efficiency(Verdict):
-    """``score``: 0..1, 1 is no step too many."""
+    """``score``: 0..1, 1 is no step too many; ``None``: it cannot be told."""
 
     reason: Reason = Field(
         description="Which steps were needless and why, or that none was, in one to three sentences."
     )
-    score: float = Field(ge=0.0, le=1.0, description="By the guide.")
+    score: Part = Field(description=BY_THE_GUIDE)
 
 
 RUBRIC = Rubric(
     name="step_efficiency",
-    version="4",
+    version="5",
     text="""
 How little more than necessary did the agent do for the task that is given below? Compare with the least that a skilled
 agent with the same tools would have needed. Against it count:
@@ -72,6 +73,8 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     task = await task_of(trace, judge)
     given = {"task": task, "calls_that_repeat_another_in_vain": tool_loop(trace).wasted_calls}
     verdict = await judge.ask(RUBRIC, given)
+    if verdict.score is None:
+        return undetermined(verdict.reason)
     return efficiency_limit(trace).applied(verdict.score, verdict.reason, {"task": task})
 
 
@@ -79,12 +82,12 @@ METRIC = Metric(
     level="trace",
     name="step_efficiency",
     kind="llm",
-    version="4",
+    version="5",
     threshold=0.5,
     question="Did the agent reach its goal without needless steps?",
     needs="an answer or steps, and what the user asked; a judge",
     evaluate=_before_asking,
     ask=_ask,
     rubrics=(TASK, RUBRIC),
-    unscored=(Why.NO_CONTENT,),
+    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

@@ -1,0 +1,98 @@
+"""What is sent for one judged metric, word for word."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.pack import Pack, pack
+from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
+from pandaeval_collector.judge.redact import redacted
+from pandaeval_collector.judge.rubric import Rubric, Verdict
+from pandaeval_collector.metric import TraceMetric
+from pandaeval_otel.model import Trace
+
+V = TypeVar("V", bound=Verdict)
+_RECORD = "(the record of the run)"
+TOLD = "(what the judge says)"
+
+
+def sent(metric: TraceMetric, trace: Trace | None, language: str) -> Iterator[tuple[Rubric[Any], str]]:
+    """Each question of the metric with its messages and the schema that goes with them. With a trace they are filled;
+    what an earlier question would find is given as a placeholder. The code of the fences differs from call to call, as
+    it is a secret of the store that judges."""
+    given: Mapping[str, Mapping[str, Any]] = {}
+    packed = Pack(_RECORD, "CODE", "", 0, (), outset=len(_RECORD))
+    if trace is not None:
+        shown = redacted(trace)
+        packed = pack(shown, secrets.token_bytes(16))
+        given = _given(metric, shown, packed)
+    for rubric in metric.rubrics:
+        parts = [
+            f"--- {message['role']} ---\n{message['content']}\n"
+            for message in messages(packed, rubric, given.get(rubric.name), language)
+        ]
+        again = repair("(what is wrong with the reply)")
+        schema = json.dumps(response_format(rubric), ensure_ascii=False, indent=1)
+        parts.append(f"--- response_format, where the provider takes one ---\n{schema}\n")
+        parts.append(f"--- {again['role']}, once, after a reply that does not hold ---\n{again['content']}\n")
+        yield rubric, "\n".join(parts)
+
+
+def _given(metric: TraceMetric, trace: Trace, packed: Pack) -> Mapping[str, Mapping[str, Any]]:
+    """What goes with each question, by rubric."""
+    asked = _Asked(packed)
+    if metric.ask is None:
+        return {}
+    with suppress(Exception):  # a placeholder is no answer to reckon with; what was asked so far is known
+        asyncio.run(_ignored(metric, trace, asked))
+    return asked.given
+
+
+async def _ignored(metric: TraceMetric, trace: Trace, asked: _Asked) -> None:
+    assert metric.ask is not None
+    await metric.ask(trace, asked)
+
+
+class _Asked(Judge):
+    """Notes what is asked, and answers with placeholders."""
+
+    def __init__(self, packed: Pack) -> None:
+        self._said_last = packed.last_said
+        self.given: dict[str, Mapping[str, Any]] = {}
+
+    @property
+    def last_said(self) -> str:
+        return self._said_last
+
+    async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
+        self.given[rubric.name] = given or {}
+        whole = shape(rubric)
+        return rubric.verdict.model_validate_json(json.dumps(_example(whole, whole)))
+
+
+def _example(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Any:
+    """The least that fits a schema."""
+    match schema:
+        case {"$ref": str(name)}:
+            return _example(whole["$defs"][name.rpartition("/")[2]], whole)
+        case {"anyOf": [first, *_]}:
+            return _example(first, whole)
+        case {"enum": [first, *_]} | {"const": first}:
+            return first
+        case {"pattern": _}:
+            return "00000000"
+        case {"type": "string"}:
+            return TOLD
+        case {"type": "array", "items": items}:
+            return [_example(items, whole)]
+        case {"properties": properties}:
+            return {name: _example(each, whole) for name, each in properties.items()}
+        case {"type": "number" | "integer"}:
+            return 1
+    return False

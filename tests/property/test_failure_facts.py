@@ -1,0 +1,67 @@
+"""What a judge is told of failed calls, and what limits its verdict, can never contradict each other."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.redact import redacted
+from pandaeval_collector.metrics.trace._limits import completion_limit
+from pandaeval_collector.metrics.trace._outcome import outcome
+from pandaeval_collector.rules._failures import Told, failed, tells
+from pandaeval_collector.rules.response import response
+from support.judged import call, trace
+from support.told_failures import FAILED, FINE, UNSURE
+
+from pandaeval_otel.model import ToolCall, Trace
+
+VALUES = st.one_of(
+    st.sampled_from([*FAILED, *FINE, *UNSURE]),
+    st.text(max_size=80),
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-600, 600) | st.sampled_from(["error", "Error: x", "failed", "<<a>>"]),
+        lambda inner: (
+            st.lists(inner, max_size=2)
+            | st.dictionaries(st.sampled_from(["error", "status", "ok", "code", "content", "rows"]), inner, max_size=3)
+        ),
+        max_leaves=6,
+    ),
+)
+NAMES = ["book_ferry", "cancel_order", "search", "get_order", "bash", "transfer_to_human", "edit_file"]
+ANSWERS = ["Done.", "I could not do it.", "Shall I try Monday?", "", None, "It is booked, no problem."]
+TOLD = re.compile(r"^(.+): (\d+)(?: \(calls ([\d, ]+)\))?$", re.MULTILINE)
+
+
+@st.composite
+def made(draw: st.DrawFn) -> ToolCall:
+    error = draw(st.sampled_from([None, None, None, "full", "Error: not found", ""]))
+    return call(draw(st.integers(1, 9)), draw(st.sampled_from(NAMES)), result=draw(VALUES), error=error)
+
+
+def told_in(shown: str) -> dict[str, list[int]]:
+    facts = shown.partition("FACTS COUNTED BY CODE")[2].partition("## ")[0]
+    return {line[1]: [int(each) for each in (line[3] or "").split(",") if each] for line in TOLD.finditer(facts)}
+
+
+@settings(max_examples=150, deadline=None)
+@given(calls=st.lists(made(), max_size=6), answer=st.sampled_from(ANSWERS), secrets=st.booleans())
+def test_facts_limits_and_outcome_tell_the_same(calls: list[ToolCall], answer: str | None, secrets: bool) -> None:
+    subject: Trace = trace(answer=answer, calls=calls)
+    if secrets:
+        subject = redacted(subject)
+    told, limit = told_in(pack(subject, b"s" * 32).text), completion_limit(subject)
+    numbers = [number for number, each in enumerate(subject.tool_calls, 1) if failed(each)]
+    assert told["failed tool calls"] == numbers
+    lost = told.get("failed, and no later call made up for it", [])
+    assert set(limit.calls) <= set(lost) <= set(numbers)
+    doubtful = [number for number, each in enumerate(subject.tool_calls, 1) if tells(each) is Told.UNSURE]
+    assert told.get("results that may tell of a failure, or not", []) == doubtful
+    ended = response(subject)
+    if limit.best < 1.0 and ended is not None and ended.score is not None:
+        assert ended.score < 1.0, "what limits a verdict is no good end of a run"
+    results: Any = outcome(subject)["results"]
+    for number, line in enumerate(results if isinstance(results, list) else (), 1):
+        assert line.startswith(f"{subject.tool_calls[number - 1].name} failed:") is (number in numbers)
