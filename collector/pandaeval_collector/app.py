@@ -20,7 +20,16 @@ from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
-from pandaeval_collector.judging import Agreement, Canaries, Retest, Runner, open_caller, read_canaries
+from pandaeval_collector.judging import (
+    SLOTS,
+    Agreement,
+    Canaries,
+    RecordBudgets,
+    Retest,
+    Runner,
+    open_caller,
+    read_canaries,
+)
 from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.pipeline.accounting import publish
@@ -210,8 +219,9 @@ class Collector:
             pipeline.commit,
             self.telemetry,
             over_budget=configured.over_budget,
-            slots=2 * configured.limits.concurrency,
+            slots=SLOTS * configured.limits.concurrency,
             retest=Retest(caller, agreement, self.telemetry, configured.retest, self._config.redact.secrets),
+            budgets=RecordBudgets(process.record_budget),
         )
         await runner.start()
         self._parts.push_async_callback(runner.stop)

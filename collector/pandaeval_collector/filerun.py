@@ -19,7 +19,16 @@ from google.protobuf.message import DecodeError
 
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.judging import Agreement, JudgeConfig, Patience, Retest, Runner, open_caller
+from pandaeval_collector.judging import (
+    SLOTS,
+    Agreement,
+    JudgeConfig,
+    Patience,
+    RecordBudgets,
+    Retest,
+    Runner,
+    open_caller,
+)
 from pandaeval_collector.line.implied_sessions import Forward, Link
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.reading import closing_of, stored
@@ -35,7 +44,7 @@ from pandaeval_otel.normal.history import may_be_linked
 from pandaeval_otel.wire import read_chunk, split_logs, split_traces
 
 _BATCH = 128
-_COOLDOWN_S = 5.0
+_COOLDOWN_S = 3.0
 """Somebody waits for a run: a provider that fails gets a shorter rest than in a collector."""
 T = TypeVar("T")
 
@@ -198,8 +207,9 @@ class FileRun:
             settle,
             self.telemetry,
             Patience(attempts=3, first=1.0, longest=5.0, interactive=True),
-            slots=2 * judge.limits.concurrency,
+            slots=SLOTS * judge.limits.concurrency,
             retest=self._retest(caller, evaluator, judge),
+            budgets=RecordBudgets(process.record_budget),
         )
         total, done = self._store.jobs.waiting(), 0
 

@@ -192,7 +192,7 @@ async def test_each_try_says_whether_the_one_before_was_answered(with_fallback: 
     _, process = _behaving(with_fallback, behave)
     asked: list[tuple[str, bool]] = []
 
-    async def permit(model: str, answered: bool) -> None:
+    async def permit(model: str, answered: bool, max_tokens: int) -> None:
         asked.append((model, answered))
 
     await process.complete(Call(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300), permit)
@@ -268,7 +268,7 @@ async def test_no_order_in_a_trace_reaches_a_judge_that_obeys_any(running: Runni
 async def with_fallback() -> AsyncIterator[Running]:
     """A process that tries twice, and then asks another model."""
     with JudgeServer() as server:
-        process = WorkerProcess(_setup(server, retries=1, fallbacks=(FALLBACK,)), ENVIRON)
+        process = WorkerProcess(_setup(server, retries=1, fallbacks=(FALLBACK,), allowed_fails=100), ENVIRON)
         yield server, process
         await process.close()
 
@@ -286,7 +286,7 @@ async def test_each_try_is_asked_for_before_it_is_made(with_fallback: Running) -
     server, process = _behaving(with_fallback, _only(FALLBACK))
     asked: list[tuple[str, int]] = []
 
-    async def permit(model: str, answered: bool) -> None:
+    async def permit(model: str, answered: bool, max_tokens: int) -> None:
         asked.append((model, len(server.requests)))
 
     answer = await process.complete(Call(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300), permit)
@@ -300,7 +300,7 @@ async def test_what_is_not_permitted_is_not_sent_and_the_process_goes_on(with_fa
     server, process = _behaving(with_fallback, _only(FALLBACK))
     call = Call(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300)
 
-    async def permit(model: str, answered: bool) -> None:
+    async def permit(model: str, answered: bool, max_tokens: int) -> None:
         if model == FALLBACK:
             raise OverBudgetError
 

@@ -59,6 +59,8 @@ class Preparation:
         judge = settings.judge
         if metric.kind == "llm" and judge is not None:
             depends |= {"prompt": PROMPT_VERSION, "secrets": judge.secrets}
+            if asked_with := judge.asked_with(judge.model_of(metric.key)):
+                depends["parameters"] = asked_with
             if judge.pii or judge.custom:
                 depends["hidden"] = ["pii"] * judge.pii + list(judge.custom)
         if metric.level == "session":

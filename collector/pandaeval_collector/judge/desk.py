@@ -12,11 +12,12 @@ import hashlib
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from pandaeval_collector.judge.call import Answer, Call, Caller, CallFailedError, Failure
+from pandaeval_collector.judge.first import FirstCalls
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import PROMPT_VERSION, echo_code, messages, response_format
 from pandaeval_collector.judge.redact import redact_value
@@ -26,6 +27,8 @@ from pandaeval_collector.score import Why
 
 _log = logging.getLogger(__name__)
 _MAX_REFUSED = 1024
+_CACHED_FROM = 600
+"""Tokens of a record; with the message of the system before it, providers cache no shorter beginning."""
 
 V = TypeVar("V", bound=Verdict)
 
@@ -47,20 +50,36 @@ class Memory(Protocol):
 
 @dataclass(slots=True)
 class Spent:
-    """What one metric's answers did cost: calls, tokens, US dollars, seconds of waiting for the model; and who gave the
-    last one, which may be a fallback."""
+    """What one metric's answers did cost: calls, tokens, US dollars, seconds of waiting for the model; who gave the
+    last one, which may be a fallback; and what was shown to it.
+
+    ``cached``: those of the tokens in ``prompt`` that the provider had in its cache; ``completion``: hidden reasoning
+    included; ``pack``: digest of the record, ``""`` where nothing was asked; ``truncated``: its parts of which
+    something was left out."""
 
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
     seconds: float = 0.0
     model: str = ""
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    pack: str = ""
+    truncated: tuple[str, ...] = ()
 
     def add(self, answer: Answer) -> None:
         self.calls += 1
         self.tokens += answer.tokens
         self.cost_usd += answer.cost_usd
         self.seconds += answer.seconds
+        self.prompt += answer.prompt_tokens
+        self.completion += answer.completion_tokens
+        self.cached += answer.cached_tokens
+
+    def saw(self, pack: Pack) -> None:
+        """A record was shown, or what was said of it remembered."""
+        self.pack, self.truncated = pack.digest, pack.truncated
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +117,12 @@ class _Refusal:
 
 
 class Desk:
-    """Asks through one caller and one memory. On one event loop."""
+    """Asks through one caller and one memory. ``asked_with``: the parameters of a model's calls that may change its
+    answers, as a text. On one event loop."""
 
-    def __init__(self, caller: Caller, memory: Memory) -> None:
-        self._caller, self._memory = caller, memory
+    def __init__(self, caller: Caller, memory: Memory, asked_with: Callable[[str], str] = lambda model: "") -> None:
+        self._caller, self._memory, self._asked_with = caller, memory, asked_with
+        self._first = FirstCalls()
         self._asking: dict[str, asyncio.Task[_Given[Any]]] = {}
         self._refused: OrderedDict[str, _Refusal] = OrderedDict()
 
@@ -113,7 +134,8 @@ class Desk:
         ``asker``: who wants to know. Whoever was told a failure that stands and asks once more means it, and the model
         is asked again; without a name it always is.
         """
-        key = _key(pack, model, rubric, given)
+        spent.saw(pack)
+        key = _key(pack, model, self._asked_with(model), rubric, given)
         refused = self._refused.get(key)
         if refused is not None and key not in self._asking:
             if asker and asker not in refused.told:
@@ -169,20 +191,46 @@ class Desk:
     ) -> _Given[V]:
         """Asks, and once more with what is wrong with the answer, in words of ours. The answer itself is not shown
         again: it may hold words of the record, which would stand outside of its fences then and be obeyed."""
-        said = messages(pack, rubric, given)
         echo = echo_code(pack, rubric)
-        answer = await self._call(Call(model, said, rubric.max_tokens, response_format(rubric)), spent)
+        call = Call(model, messages(pack, rubric, given), rubric.max_tokens, response_format(rubric))
+        call, answer = await self._first_answer(call, pack, spent)
         try:
             return _Given(_read(answer.text, rubric, echo, given), answer.model)
         except InvalidReplyError as error:
-            said.append(
-                {"role": "user", "content": f"An answer to this did not hold ({error}). Answer afresh, {_ONLY}"}
-            )
-        answer = await self._call(Call(model, said, rubric.max_tokens, response_format(rubric)), spent)
+            wrong = f"An answer to this did not hold ({error}). Answer afresh, {_ONLY}"
+        said = [*call.messages, {"role": "user", "content": wrong}]
+        answer = await self._whole(replace(call, messages=said, held=True), spent)
         try:
             return _Given(_read(answer.text, rubric, echo, given), answer.model)
         except InvalidReplyError as error:
             raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {error}") from error
+
+    async def _first_answer(self, call: Call, pack: Pack, spent: Spent) -> tuple[Call, Answer]:
+        """The answer to the first call of a question, behind the first one about its trace, and the call that was
+        answered: one that was cut is made again with more room."""
+        if pack.tokens < _CACHED_FROM:
+            answer = await self._call(call, spent)
+        else:
+            async with self._first.behind(f"{call.model} {pack.nonce} {pack.digest}"):
+                answer = await self._call(call, spent)
+        if not answer.cut:
+            return call, answer
+        longer = replace(call, more=True)
+        return longer, await self._whole(longer, spent)
+
+    async def _whole(self, call: Call, spent: Spent) -> Answer:
+        """An answer that was not cut; a call that has no more room yet is made again with more. Raises
+        :class:`NoVerdictError`: what was cut is no verdict, whatever it holds."""
+        answer = await self._call(call, spent)
+        if answer.cut and not call.more:
+            answer = await self._call(replace(call, more=True), spent)
+        if answer.cut:
+            raise NoVerdictError(
+                Why.INVALID_VERDICT,
+                f"the answer was cut at {answer.max_tokens} tokens, also with more room; raise judge.max_tokens, or "
+                "lower judge.reasoning_effort",
+            )
+        return answer
 
     async def _call(self, call: Call, spent: Spent) -> Answer:
         answer = await self._caller.complete(call)
@@ -193,18 +241,33 @@ class Desk:
 
 def _stands(error: NoVerdictError | CallFailedError) -> bool:
     """Whether the same question would fail again: the provider may come back, a prompt that it refuses will not fit."""
-    return isinstance(error, NoVerdictError) or error.failure is Failure.REFUSED
+    return isinstance(error, NoVerdictError) or error.failure in (Failure.REFUSED, Failure.TOO_LONG)
 
 
 _ONLY = "with one JSON object of the requested shape and nothing else."
 
 
 class Judge:
-    """What a metric asks about one trace."""
+    """What a metric asks about one trace. ``shorter``: makes a shorter pack of it, for a model whose window turns out
+    to be too short for ``pack``."""
 
-    def __init__(self, desk: Desk, pack: Pack, model: str, secrets: bool = True, asker: str = "") -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        pack: Pack,
+        model: str,
+        secrets: bool = True,
+        asker: str = "",
+        shorter: Callable[[], Awaitable[Pack]] | None = None,
+    ) -> None:
         self._desk, self._pack, self._model, self._secrets, self._asker = desk, pack, model, secrets, asker
+        self._shorter = shorter
         self.spent = Spent()
+
+    @property
+    def pack(self) -> Pack:
+        """The record as it is shown now."""
+        return self._pack
 
     @property
     def last_said(self) -> str:
@@ -220,10 +283,20 @@ class Judge:
         facts = dict(given or {})
         if self._secrets:
             facts = {name: redact_value(value) for name, value in facts.items()}
-        verdict = await self._desk.ask(self._pack, self._model, rubric, facts, self.spent, self._asker)
+        try:
+            verdict = await self._ask(rubric, facts)
+        except CallFailedError as error:
+            shorter, self._shorter = self._shorter, None
+            if error.failure is not Failure.TOO_LONG or shorter is None:
+                raise
+            self._pack = await shorter()
+            verdict = await self._ask(rubric, facts)
         if verdict.instructed:
             raise NoVerdictError(Why.INJECTION_SUSPECTED, "the trace tries to tell the judge how to judge")
         return verdict
+
+    async def _ask(self, rubric: Rubric[V], facts: Mapping[str, Any]) -> V:
+        return await self._desk.ask(self._pack, self._model, rubric, facts, self.spent, self._asker)
 
 
 def _read(text: str, rubric: Rubric[V], echo: str, given: Mapping[str, Any]) -> V:
@@ -234,7 +307,7 @@ def _read(text: str, rubric: Rubric[V], echo: str, given: Mapping[str, Any]) -> 
     return verdict
 
 
-def _key(pack: Pack, model: str, rubric: Rubric[Any], given: Mapping[str, Any]) -> str:
+def _key(pack: Pack, model: str, asked_with: str, rubric: Rubric[Any], given: Mapping[str, Any]) -> str:
     facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
-    parts = [model, "temperature=0", str(rubric.max_tokens), PROMPT_VERSION, pack.digest, rubric.name, rubric.version]
+    parts = [model, f"temperature=0{asked_with}", PROMPT_VERSION, pack.digest, rubric.name, rubric.version]
     return hashlib.blake2b(json.dumps([*parts, facts]).encode(), digest_size=16).hexdigest()

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pandaeval_collector.judge.call import Call
+from pandaeval_collector.judge.known import FREE, Price
 from pandaeval_collector.judge.usage import AnswerUsage, believed, estimated
 
-PRICE = (1e-5, 1e-4)
+PRICE = Price(1e-5, 1e-4, 1e-6)
 CALL = Call("m", [{"role": "system", "content": "x" * 3996}], 40)  # 1000 tokens
 TEXT = "y" * 396  # 100 tokens
 ESTIMATE = AnswerUsage(1000, 40, 1000 * 1e-5 + 40 * 1e-4, stated=False)
@@ -51,7 +52,7 @@ def test_a_cost_that_cannot_be_true_is_the_list_price_of_the_tokens(cost: Any) -
 
 @pytest.mark.parametrize(("cost", "counts"), [(None, 0.0), (0.3, 0.3), (-0.3, 0.0), (1e6, 0.0), (float("nan"), 0.0)])
 def test_without_a_list_price_the_provider_may_name_one(cost: Any, counts: float) -> None:
-    assert believed(_stated(1000, 40, cost), CALL, TEXT, (0.0, 0.0)).cost_usd == counts
+    assert believed(_stated(1000, 40, cost), CALL, TEXT, FREE).cost_usd == counts
 
 
 _ANY = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
