@@ -1,5 +1,5 @@
 """A judge by script: an OpenAI-compatible chat endpoint on loopback that answers verdicts, or fails in every way that
-providers do.
+providers do. What is asked of ``/messages`` is answered as Anthropic does.
 
 Base URL ``http://127.0.0.1:PORT/v1``. What is answered depends on ``behave``, a function of the request's number
 (0-based) and its body; nothing else is kept but the times and bodies of the requests.
@@ -63,8 +63,8 @@ def rubric_of(body: Mapping[str, Any]) -> str:
 
 def question_of(body: Mapping[str, Any]) -> str:
     """The last message that holds the code to be repeated."""
-    asked = [m["content"] for m in body["messages"] if m["role"] == "user" and _ECHO.search(m["content"])]
-    return str(asked[-1])
+    told = [text_of(message) for message in body["messages"] if message["role"] == "user"]
+    return next(text for text in reversed(told) if _ECHO.search(text))
 
 
 def verdict(body: Mapping[str, Any], **fields: Any) -> str:
@@ -135,6 +135,7 @@ FAULTS: Mapping[str, Behave] = {
     "no words": always(Say(message={"content": None})),
     "cut after a whole verdict": always(lambda body: Say(verdict(body), finish="length")),
     "filtered after a whole verdict": always(lambda body: Say(verdict(body), finish="content_filter")),
+    "broken off after a whole verdict": always(lambda body: Say(verdict(body), finish="error")),
     "refused beside a whole verdict": always(lambda body: Say(verdict(body), message={"refusal": "I cannot."})),
     "true": always(lambda body: Say(verdict(body, confidence=True))),
     "a number as text": always(lambda body: Say(verdict(body, confidence="0.8"))),
@@ -212,15 +213,15 @@ class _Handler(BaseHTTPRequestHandler):
         owner = cast(_Http, self.server).owner
         say = owner.took(body)
         try:
-            self._say(say, body)
+            self._say(say, body, _message if self.path.endswith("/messages") else _completion)
         except OSError:
             self.close_connection = True  # whoever asked has gone: that is what some faults are about
         finally:
             owner.left()
 
-    def _say(self, say: Say, body: dict[str, Any]) -> None:
+    def _say(self, say: Say, body: dict[str, Any], wire: Callable[[Say, dict[str, Any]], Any]) -> None:
         time.sleep(say.hang_s)
-        content = say.raw if say.raw is not None else json.dumps(_completion(say, body)).encode()
+        content = say.raw if say.raw is not None else json.dumps(wire(say, body)).encode()
         self.send_response(say.status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(content)))
@@ -241,6 +242,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: the requests are in :attr:`JudgeServer.requests`."""
+
+
+def _message(say: Say, body: Mapping[str, Any]) -> dict[str, Any]:
+    """As Anthropic says it."""
+    usage = {"input_tokens": 40, "output_tokens": 40, **say.usage}
+    words = [{"type": "text", "text": say.text}]
+    about = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "stop_reason": "end_turn"}
+    return {**about, "content": words, "usage": usage}
 
 
 def _completion(say: Say, body: Mapping[str, Any]) -> dict[str, Any]:

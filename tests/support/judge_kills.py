@@ -18,7 +18,7 @@ from typing import Any
 
 from support.asked import GOOD, said
 from support.collector import CollectorProcess, children_of
-from support.judge import FAULTS, JudgeServer, Say
+from support.judge import FAULTS, JudgeServer, Say, rubric_of
 from support.made_traces import Composer
 from support.senders import HttpDoor
 from support.stored import exported_problems, series_problems

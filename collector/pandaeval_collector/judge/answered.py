@@ -8,7 +8,7 @@ from pandaeval_collector.judge.failures import Reply, failed
 
 MAX_TEXT = 65_000
 """No verdict is longer; what is behind is not passed on."""
-_CUT = "length"
+_CUT, _NATIVE = "length", "native_finish_reason"
 _REFUSED = frozenset({"content_filter", "safety", "refusal", "recitation"})
 """Reasons for which an answer ended that make it none, by OpenAI's names and others that pass through litellm."""
 
@@ -19,20 +19,25 @@ def answered(response: Any, model: str, max_tokens: int) -> Reply:
     """
     choice = response.choices[0] if response.choices else None
     message = getattr(choice, "message", None)
-    reason = str(getattr(choice, "finish_reason", None) or "stop").lower()
-    if reason in _REFUSED or getattr(message, "refusal", None):
-        return failed("refused", f"the model or its provider refused to answer ({reason})", answered=True)
-    if reason == "error":
+    reasons = {str(each).lower() for each in (getattr(choice, "finish_reason", None), _own(choice, _NATIVE)) if each}
+    if reasons & _REFUSED or _own(message, "refusal"):
+        return failed("refused", "the model or its provider refused to answer", answered=True)
+    if "error" in reasons:
         return failed("unavailable", "the provider broke the answer off", answered=True)
     text = getattr(message, "content", None)
     return {
         "ok": True,
         "text": text[:MAX_TEXT] if isinstance(text, str) else "",
-        "cut": reason == _CUT,
+        "cut": _CUT in reasons,
         "usage": _usage(response),
         "max_tokens": max_tokens,
         "model": model,
     }
+
+
+def _own(part: Any, name: str) -> Any:
+    """What of a provider's own fields litellm passes on beside those that all have."""
+    return (getattr(part, "provider_specific_fields", None) or {}).get(name)
 
 
 def _usage(response: Any) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class ProviderCaller:
         self._fallbacks = [str(model) for model in setup.get("fallbacks", ())]
         self._retries = int(setup.get("retries", _RETRIES))
         self.models = list(dict.fromkeys([*map(str, setup["models"]), *self._fallbacks]))
-        self._routes = {model: Route(litellm, setup, model) for model in self.models}
+        self._routes = {model: Route.of(litellm, setup, model) for model in self.models}
 
     def known(self) -> dict[str, Any]:
         """Of each model: US dollars per token in, out and in from the cache, if the list has them, and how many tokens

@@ -11,7 +11,7 @@ from typing import Any
 
 from pandaeval_collector.judge.breaker import Breaker
 from pandaeval_collector.judge.keys import missing_key
-from pandaeval_collector.judge.known import known, record_budget
+from pandaeval_collector.judge.known import KnownModel, known, record_budget
 from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.judge.parameters import CallParameters, room
 
@@ -29,9 +29,8 @@ _WEAKER: Mapping[str, str] = {"json_schema": "json_object", "json_object": ""}
 class Route:
     """One model of the worker. ``keyless``: the variable with its key, where that is not set."""
 
-    def __init__(self, litellm: Any, setup: Mapping[str, Any], model: str) -> None:
-        self.model, self.timeout = model, float(setup["timeout"])
-        self.known = known(litellm, model)
+    def __init__(self, setup: Mapping[str, Any], model: str, known: KnownModel) -> None:
+        self.model, self.timeout, self.known = model, float(setup["timeout"]), known
         given = setup.get("parameters", {}).get(model) or setup.get("defaults") or {}
         self.parameters = CallParameters(**given)
         self.breaker = Breaker(int(setup.get("allowed_fails", 3)), float(setup.get("cooldown", 30.0)))
@@ -40,7 +39,14 @@ class Route:
         self._took: set[str] = set()
         """Forms of an answer, by OpenAI's names, that the provider does not know, and those that it does."""
         self._reached = _reached(setup, model)
-        self.keyless = "" if "api_key" in self._reached else missing_key(litellm, model)
+        self.keyless = ""
+
+    @classmethod
+    def of(cls, litellm: Any, setup: Mapping[str, Any], model: str) -> Route:
+        """The way to a model as litellm knows it."""
+        route = cls(setup, model, known(litellm, model))
+        route.keyless = "" if "api_key" in route._reached else missing_key(litellm, model)
+        return route
 
     @property
     def budget(self) -> int:

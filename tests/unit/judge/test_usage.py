@@ -64,3 +64,14 @@ def test_no_usage_is_ever_a_credit(prompt: Any, completion: Any, cost: Any, text
     assert 100 <= usage.prompt_tokens <= 10_000
     assert 0 <= usage.completion_tokens <= 400
     assert 0.0001 * 0.01 <= usage.cost_usd <= 1.5
+
+
+def test_cached_tokens_have_their_own_price_and_are_never_more_than_the_prompt() -> None:
+    stated = {**_stated(1200, 90), "cached_tokens": 1000}
+    found = believed(stated, CALL, TEXT, PRICE)
+    assert found.cached_tokens == 1000
+    assert found.cost_usd == pytest.approx(200 * 1e-5 + 1000 * 1e-6 + 90 * 1e-4)
+    for odd in (1201, -1, True, 10.5, "1000", None):
+        assert believed({**stated, "cached_tokens": odd}, CALL, TEXT, PRICE) == believed(
+            _stated(1200, 90), CALL, TEXT, PRICE
+        )
