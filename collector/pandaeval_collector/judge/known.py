@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +11,8 @@ MOST_RECORD, LEAST_RECORD, SMALLER_RECORD = 12_000, 400, 6_000
 tried where the first was too long for the model."""
 _QUESTION = 1_500
 """Tokens of what stands around a record: system message, question, the shape of the answer."""
+_ELSEWHERE = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+"""Variables that send what is meant for OpenAI to another server."""
 _SURE = 0.75
 """Part of a window that is filled: our count of tokens is an estimate, and texts full of numbers take more."""
 
@@ -29,13 +32,15 @@ FREE = Price()
 class KnownModel:
     """``price``: ``None`` where the list has none; ``window``: tokens of prompt and answer together, ``most_out``: of
     an answer, ``None`` where they are not known; ``reasons``: it thinks before it answers, or may; ``marks``: its
-    provider caches the beginning of a prompt where the prompt says so, and not by itself."""
+    provider caches the beginning of a prompt where the prompt says so, and not by itself; ``keyed``: its provider keeps
+    prompts with the same key together, on machines that have their beginning."""
 
     price: Price | None = None
     window: int | None = None
     most_out: int | None = None
     reasons: bool = False
     marks: bool = False
+    keyed: bool = False
 
 
 def known(litellm: Any, model: str) -> KnownModel:
@@ -52,6 +57,7 @@ def known(litellm: Any, model: str) -> KnownModel:
         _count(info.get("max_output_tokens")),
         bool(info.get("supports_reasoning")),
         "claude" in model.lower() and bool(info.get("supports_prompt_caching")),
+        info.get("litellm_provider") == "openai" and not any(map(os.environ.get, _ELSEWHERE)),
     )
 
 

@@ -5,6 +5,7 @@ For the worker's process alone.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -97,6 +98,8 @@ class Route:
         }
         if form:
             asked["response_format"] = call["response_format"] if form == "json_schema" else {"type": form}
+        if self.known.keyed and "api_base" not in self._reached:  # other servers with this API may not know it
+            asked["prompt_cache_key"] = _digest(call["messages"][:2])
         if own.reasoning_effort is not None:
             del asked["temperature"]  # models that think take none
             asked |= {"reasoning_effort": own.reasoning_effort, "allowed_openai_params": ["reasoning_effort"]}
@@ -112,6 +115,13 @@ class Route:
             return messages
         part = {"type": "text", "text": begins[1]["content"], "cache_control": {"type": "ephemeral"}}
         return [begins[0], {**begins[1], "content": [part]}, *rest]
+
+
+def _digest(beginning: list[dict[str, Any]]) -> str:
+    """The same for all calls about a trace. All prompts begin with one message of ours, by which alone a provider would
+    send them all to one machine."""
+    whole = "\n".join(str(message["content"]) for message in beginning)
+    return hashlib.blake2b(whole.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def _reached(setup: Mapping[str, Any], model: str) -> dict[str, Any]:

@@ -100,6 +100,18 @@ def test_the_end_of_what_all_calls_share_is_marked_where_the_provider_wants_a_ma
     assert _route(KnownModel(FREE, marks=True)).request(short, "")["messages"] == short["messages"], "below any minimum"
 
 
+def test_calls_about_one_trace_have_one_key_where_their_provider_sorts_by_it() -> None:
+    keyed, call = KnownModel(FREE, keyed=True), _call()
+    other = _call(messages=[*call["messages"][:2], {"role": "user", "content": "another question"}])
+    key = _route(keyed).request(call, "")["prompt_cache_key"]
+    assert _route(keyed).request(other, "")["prompt_cache_key"] == key
+    another = _call(messages=[call["messages"][0], {"role": "user", "content": "t"}, call["messages"][2]])
+    assert _route(keyed).request(another, "")["prompt_cache_key"] != key
+    own = Route({"timeout": 5.0, "api_base": "http://127.0.0.1:9/v1"}, "m", keyed)
+    assert "prompt_cache_key" not in own.request(call, ""), "a server of one's own may not know it"
+    assert "prompt_cache_key" not in _sent()
+
+
 def test_a_record_fits_into_the_window() -> None:
     assert record_budget(None, 900) == record_budget(128_000, 900) == 12_000
     assert 2_000 < record_budget(8_192, 900) < 6_000
