@@ -37,7 +37,7 @@ def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Repl
     message = explained(error, secrets)
     if is_too_long(litellm, error):
         return failed("too_long", message)
-    if "missing credentials" in str(error).lower():  # a server's error by class, and yet nobody was asked
+    if was_not_asked(error):
         return failed("denied", message)
     kinds: tuple[tuple[str, tuple[type[Exception], ...]], ...] = (
         ("timeout", (litellm.Timeout,)),
@@ -47,6 +47,12 @@ def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Repl
     )
     kind = next((kind for kind, types in kinds if isinstance(error, types)), "unavailable")
     return failed(kind, message, _retry_after(error), unreadable(error))
+
+
+def was_not_asked(error: Exception) -> bool:
+    """Whether litellm found out by itself that nobody can be asked; by class it may be a server's error."""
+    said = str(error).lower()
+    return "missing credentials" in said or "llm provider not provided" in said
 
 
 def is_too_long(litellm: Any, error: Exception) -> bool:

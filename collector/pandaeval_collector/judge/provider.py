@@ -8,6 +8,7 @@ failure, and takes a limit that equals its default for none. For the worker's pr
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import os
 import random
@@ -15,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from pandaeval_collector.judge.answered import answered
-from pandaeval_collector.judge.failures import Reply, failed, failure_of, is_too_long
+from pandaeval_collector.judge.failures import Reply, failed, failure_of, is_too_long, was_not_asked
 from pandaeval_collector.judge.route import Route
 from pandaeval_collector.untrusted.foreign import secrets_in
 
@@ -66,7 +67,8 @@ class ProviderCaller:
     async def warm_up(self) -> None:
         """Has litellm import what it imports at its first call, whose timeout would pay for it. Sends nothing."""
         asked = [{"role": "user", "content": "x"}]
-        await self._litellm.acompletion(model=self.models[0], messages=asked, mock_response="x")
+        with contextlib.suppress(self._litellm.BadRequestError):  # a name that is none: whoever asks it will hear of it
+            await self._litellm.acompletion(model=self.models[0], messages=asked, mock_response="x")
 
     async def answer(self, call: Mapping[str, Any], allowed: Allowed) -> Reply:
         """The reply to one call: of its model, or of the first fallback that gives one."""
@@ -137,8 +139,10 @@ class ProviderCaller:
             return self._heard(route, answered(response, route.model, asked["max_tokens"]), form, refused)
 
     def _tells_why(self, error: Exception) -> bool:
-        """Whether a refusal is about what is asked, not about the form of the answer."""
-        return is_too_long(self._litellm, error) or isinstance(error, self._litellm.ContentPolicyViolationError)
+        """Whether a refusal is about what is asked, or of whom, not about the form of the answer."""
+        if was_not_asked(error) or is_too_long(self._litellm, error):
+            return True
+        return isinstance(error, self._litellm.ContentPolicyViolationError)
 
     def _heard(self, route: Route, reply: Reply, form: str, refused: list[str]) -> Reply:
         route.took(form, refused)
