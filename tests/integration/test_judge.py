@@ -302,6 +302,7 @@ async def test_anthropic_is_told_what_to_cache_and_its_cache_is_counted(running:
     judge = Judge(Desk(process, Memory()), packed, CLAUDE)
     await judge.ask(RUBRIC)
     [(_, body)] = server.requests
+    assert "tools" not in body, "which would stand before what is to be cached"
     marked = [part for message in body["messages"] for part in message["content"] if "cache_control" in part]
     assert [part["text"] for part in marked] == [messages(packed, RUBRIC)[1]["content"]]
     assert judge.spent.cached == 2000

@@ -19,6 +19,8 @@ from pandaeval_collector.judge.parameters import CallParameters, room
 _SHORT_ANSWER = 900
 """Tokens that the answer to most questions may take."""
 _LEAST_ANSWER = 256
+_TELLING = 500
+"""Characters of a record that tell its trace: a fence is among them."""
 _MORE_THAN_COUNTED = 1.25
 """What a prompt may take more than our estimate says."""
 _LEAST_MARKED = 1_024
@@ -98,8 +100,10 @@ class Route:
         }
         if form:
             asked["response_format"] = call["response_format"] if form == "json_schema" else {"type": form}
-        if self.known.keyed and "api_base" not in self._reached:  # other servers with this API may not know it
-            asked["prompt_cache_key"] = _digest(call["messages"][:2])
+        if (
+            self.known.keyed and "api_base" not in self._reached and len(call["messages"]) > 2
+        ):  # other servers with this API may not know it
+            asked["prompt_cache_key"] = _digest(call["messages"][1]["content"])
         if own.reasoning_effort is not None:
             del asked["temperature"]  # models that think take none
             asked |= {"reasoning_effort": own.reasoning_effort, "allowed_openai_params": ["reasoning_effort"]}
@@ -117,11 +121,10 @@ class Route:
         return [begins[0], {**begins[1], "content": [part]}, *rest]
 
 
-def _digest(beginning: list[dict[str, Any]]) -> str:
-    """The same for all calls about a trace. All prompts begin with one message of ours, by which alone a provider would
-    send them all to one machine."""
-    whole = "\n".join(str(message["content"]) for message in beginning)
-    return hashlib.blake2b(whole.encode("utf-8", "replace"), digest_size=16).hexdigest()
+def _digest(record: str) -> str:
+    """The same for all calls about a trace, by the fences at the beginning of its record. All prompts begin with one
+    message of ours, by which alone a provider would send them all to one machine."""
+    return hashlib.blake2b(record[:_TELLING].encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def _reached(setup: Mapping[str, Any], model: str) -> dict[str, Any]:

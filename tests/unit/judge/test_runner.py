@@ -215,6 +215,27 @@ async def test_a_result_says_who_judged_it_what_was_shown_and_what_that_took(tmp
     }
 
 
+async def test_after_a_rest_one_job_finds_out_whether_the_judge_is_back(tmp_path: Path) -> None:
+    rested, inside, entered = time.monotonic() + 0.5, 0, list[int]()
+
+    async def back_later(call: Call) -> Answer:
+        nonlocal inside
+        if time.monotonic() < rested:
+            raise CallFailedError(Failure.COOLDOWN, "it failed too often just now", 1.1)
+        inside += 1
+        entered.append(inside)
+        await asyncio.sleep(0.3 if len(entered) == 1 else 0.02)
+        inside -= 1
+        return await good(call)
+
+    async with _jobs(tmp_path, back_later) as jobs:
+        count = jobs.decide(12)
+        await jobs.runner.drain()
+        assert jobs.store.jobs.counts() == {"done": count}
+        assert entered[:2] == [1, 1]
+        assert max(entered) > 1
+
+
 async def test_a_run_that_somebody_waits_for_gives_a_dead_judge_up(tmp_path: Path) -> None:
     """One call is tried, a pause, one more; all other jobs end with what was wrong."""
     tried = 0
