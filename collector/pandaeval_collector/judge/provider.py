@@ -23,6 +23,8 @@ from pandaeval_collector.untrusted.foreign import secrets_in
 _RETRIES = 2
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
 """Between two tries of a call, with jitter; if a provider asks for more, the job waits instead."""
+_COUNTED = 2
+"""Failed tries of one call that count against a provider: a prompt over which it fails each time stops no others."""
 _AGAIN = frozenset({"timeout", "unavailable", "rate_limit"})
 """Failures after which the same model is tried once more."""
 _FINE = frozenset({"refused", "too_long"})
@@ -94,7 +96,8 @@ class ProviderCaller:
             wait = route.breaker.closed_in()
             if wait > 0.0:
                 return reply or failed("cooldown", f"{route.model} failed too often just now", wait, unread)
-            reply = await self._watched(route, call, allowed, reply["answered"] if reply else unread)
+            unread = reply["answered"] if reply else unread
+            reply = await self._watched(route, call, allowed, unread, counts=number < _COUNTED)
             pause = _pause(number, reply)
             if pause is None or number == self._retries or not route.breaker.is_closed:
                 break
@@ -102,8 +105,10 @@ class ProviderCaller:
         assert reply is not None
         return reply
 
-    async def _watched(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
-        """One try, of which the breaker hears."""
+    async def _watched(
+        self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool, *, counts: bool
+    ) -> Reply:
+        """One try, of which the breaker hears; of a failure only if it ``counts``."""
         try:
             reply = await self._once(route, call, allowed, unread)
         except BaseException:
@@ -111,8 +116,10 @@ class ProviderCaller:
             raise
         if reply["ok"] or reply["failure"] in _FINE:
             route.breaker.succeeded()
-        else:
+        elif counts:
             route.breaker.failed(reply["retry_after"])
+        else:
+            route.breaker.left()
         return reply
 
     async def _once(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
