@@ -31,17 +31,17 @@ class RecordBudgets:
         except CallFailedError:
             return MOST_RECORD
 
-    def was_too_long(self, model: str, budget: int) -> int:
-        """What to show instead of ``budget`` tokens, which the model did not take: of this trace and of all later
-        ones."""
-        smaller = max(LEAST_RECORD, min(SMALLER_RECORD, budget * 2 // 3))
-        if smaller < self._smaller.get(model, budget):
+    def was_too_long(self, model: str, shown: int) -> int:
+        """What to show instead of a record of ``shown`` tokens, which the model did not take: of this trace, and at
+        most of all later ones."""
+        smaller = max(LEAST_RECORD, min(SMALLER_RECORD, shown * 2 // 3))
+        if smaller < self._smaller.get(model, MOST_RECORD):
             self._smaller[model] = smaller
             _log.warning(
-                "the window of the judge %s is too short for %d tokens of a record; it is shown %d from now on "
+                "the window of the judge %s is too short for %d tokens of a record; it is shown %d at most from now on "
                 "(judge.context_tokens says how many it takes)",
                 model,
-                budget,
+                shown,
                 smaller,
             )
         return smaller

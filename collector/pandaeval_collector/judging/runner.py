@@ -176,8 +176,7 @@ class Runner:
 
     async def _judge(self, job: Job) -> None:
         try:
-            budget = await self._budget(job)
-            loaded = await self._loaded(job, budget)
+            loaded = await self._loaded(job, await self._budget(job))
         except GoneError as error:
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "gone", str(error))))
         except Exception as error:  # noqa: BLE001 - what one trace holds must not stop the judge
@@ -189,7 +188,8 @@ class Runner:
         self._warn_of_itself(question.model, loaded)
 
         async def shorter() -> Pack:
-            return (await self._loaded(job, self._budgets.was_too_long(question.model, budget))).pack
+            smaller = self._budgets.was_too_long(question.model, loaded.pack.tokens)
+            return (await self._loaded(job, smaller)).pack
 
         judge = Judge(self._desk, loaded.pack, question.model, self._hide, job.metric, shorter)
         finding = await self._finding(job, question, loaded, judge)

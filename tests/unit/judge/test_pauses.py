@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pandaeval_collector.judge.call import CallFailedError, Failure
-from pandaeval_collector.judge.known import SMALLER_RECORD
+from pandaeval_collector.judge.known import LEAST_RECORD, SMALLER_RECORD
 from pandaeval_collector.judging.budgets import RecordBudgets
 from pandaeval_collector.judging.pauses import Pauses
 
@@ -61,6 +61,7 @@ async def test_a_model_that_refuses_a_record_is_shown_less_of_it_from_then_on() 
     assert budgets.was_too_long("m", 1500) == 1000
     assert budgets.was_too_long("m", whole) == SMALLER_RECORD, "of a call that was under way"
     assert await budgets.of("m") == 1000
+    assert budgets.was_too_long("m", 450) == LEAST_RECORD
 
 
 async def test_a_budget_that_nobody_can_tell_is_the_usual_one() -> None:
