@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
-from pandaeval_collector.judge.call import Answer, Call, Caller, CallFailedError, Failure
-from pandaeval_collector.judge.first import FirstCalls
+from pandaeval_collector.judge.answers import Answers, NoVerdictError, Spent
+from pandaeval_collector.judge.call import Call, Caller, CallFailedError, Failure
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import PROMPT_VERSION, echo_code, messages, response_format
 from pandaeval_collector.judge.redact import redact_value
@@ -25,20 +25,12 @@ from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 from pandaeval_collector.score import Why
 
+__all__ = ["Desk", "Judge", "Memory", "NoVerdictError", "Spent"]
+
 _log = logging.getLogger(__name__)
 _MAX_REFUSED = 1024
-_CACHED_FROM = 600
-"""Tokens of a record; with the message of the system before it, providers cache no shorter beginning."""
 
 V = TypeVar("V", bound=Verdict)
-
-
-class NoVerdictError(Exception):
-    """The judge answered, and there is no verdict in it; ``why`` tells what the result says."""
-
-    def __init__(self, why: Why, message: str) -> None:
-        super().__init__(message)
-        self.why = why
 
 
 class Memory(Protocol):
@@ -46,40 +38,6 @@ class Memory(Protocol):
 
     def recall(self, key: str) -> bytes | None: ...
     async def keep(self, key: str, body: bytes) -> None: ...
-
-
-@dataclass(slots=True)
-class Spent:
-    """What one metric's answers did cost: calls, tokens, US dollars, seconds of waiting for the model; who gave the
-    last one, which may be a fallback; and what was shown to it.
-
-    ``cached``: those of the tokens in ``prompt`` that the provider had in its cache; ``completion``: hidden reasoning
-    included; ``pack``: digest of the record, ``""`` where nothing was asked; ``truncated``: its parts of which
-    something was left out."""
-
-    calls: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-    seconds: float = 0.0
-    model: str = ""
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-    pack: str = ""
-    truncated: tuple[str, ...] = ()
-
-    def add(self, answer: Answer) -> None:
-        self.calls += 1
-        self.tokens += answer.tokens
-        self.cost_usd += answer.cost_usd
-        self.seconds += answer.seconds
-        self.prompt += answer.prompt_tokens
-        self.completion += answer.completion_tokens
-        self.cached += answer.cached_tokens
-
-    def saw(self, pack: Pack) -> None:
-        """A record was shown, or what was said of it remembered."""
-        self.pack, self.truncated = pack.digest, pack.truncated
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +79,7 @@ class Desk:
     answers, as a text. On one event loop."""
 
     def __init__(self, caller: Caller, memory: Memory, asked_with: Callable[[str], str] = lambda model: "") -> None:
-        self._caller, self._memory, self._asked_with = caller, memory, asked_with
-        self._first = FirstCalls()
+        self._answers, self._memory, self._asked_with = Answers(caller), memory, asked_with
         self._asking: dict[str, asyncio.Task[_Given[Any]]] = {}
         self._refused: OrderedDict[str, _Refusal] = OrderedDict()
 
@@ -193,50 +150,17 @@ class Desk:
         again: it may hold words of the record, which would stand outside of its fences then and be obeyed."""
         echo = echo_code(pack, rubric)
         call = Call(model, messages(pack, rubric, given), rubric.max_tokens, response_format(rubric))
-        call, answer = await self._first_answer(call, pack, spent)
+        call, answer = await self._answers.first(call, pack, spent)
         try:
             return _Given(_read(answer.text, rubric, echo, given), answer.model)
         except InvalidReplyError as error:
             wrong = f"An answer to this did not hold ({error}). Answer afresh, {_ONLY}"
         said = [*call.messages, {"role": "user", "content": wrong}]
-        answer = await self._whole(replace(call, messages=said, held=True), spent)
+        answer = await self._answers.whole(replace(call, messages=said, held=True), spent)
         try:
             return _Given(_read(answer.text, rubric, echo, given), answer.model)
         except InvalidReplyError as error:
             raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {error}") from error
-
-    async def _first_answer(self, call: Call, pack: Pack, spent: Spent) -> tuple[Call, Answer]:
-        """The answer to the first call of a question, behind the first one about its trace, and the call that was
-        answered: one that was cut is made again with more room."""
-        if pack.tokens < _CACHED_FROM:
-            answer = await self._call(call, spent)
-        else:
-            async with self._first.behind(f"{call.model} {pack.nonce} {pack.digest}"):
-                answer = await self._call(call, spent)
-        if not answer.cut:
-            return call, answer
-        longer = replace(call, more=True)
-        return longer, await self._whole(longer, spent)
-
-    async def _whole(self, call: Call, spent: Spent) -> Answer:
-        """An answer that was not cut; a call that has no more room yet is made again with more. Raises
-        :class:`NoVerdictError`: what was cut is no verdict, whatever it holds."""
-        answer = await self._call(call, spent)
-        if answer.cut and not call.more:
-            answer = await self._call(replace(call, more=True), spent)
-        if answer.cut:
-            raise NoVerdictError(
-                Why.INVALID_VERDICT,
-                f"the answer was cut at {answer.max_tokens} tokens, also with more room; raise judge.max_tokens, or "
-                "lower judge.reasoning_effort",
-            )
-        return answer
-
-    async def _call(self, call: Call, spent: Spent) -> Answer:
-        answer = await self._caller.complete(call)
-        spent.add(answer)
-        spent.model = answer.model
-        return answer
 
 
 def _stands(error: NoVerdictError | CallFailedError) -> bool:
