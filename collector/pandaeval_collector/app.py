@@ -24,7 +24,16 @@ from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
-from pandaeval_collector.judging import Canaries, Runner, open_caller, open_checks, read_canaries
+from pandaeval_collector.judging import (
+    SLOTS,
+    Canaries,
+    Desks,
+    RecordBudgets,
+    Runner,
+    open_caller,
+    open_checks,
+    read_canaries,
+)
 from pandaeval_collector.labels.monitor import PassRates
 from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
@@ -219,8 +228,9 @@ class Collector:
             pipeline.commit,
             self.telemetry,
             over_budget=configured.over_budget,
-            slots=2 * configured.limits.concurrency,
-            checks=open_checks(configured, store, caller, self.telemetry, self._config.redact.secrets),
+            slots=SLOTS * configured.limits.concurrency,
+            checks=open_checks(configured, store, Desks(caller, scorer.settings.judge), self.telemetry),
+            budgets=RecordBudgets(process.record_budget),
         )
         await runner.start()
         self._parts.push_async_callback(runner.stop)

@@ -18,7 +18,16 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.evaluator import Evaluator
-from pandaeval_collector.judging import JudgeConfig, Patience, Runner, open_caller, open_checks
+from pandaeval_collector.judging import (
+    SLOTS,
+    Desks,
+    JudgeConfig,
+    Patience,
+    RecordBudgets,
+    Runner,
+    open_caller,
+    open_checks,
+)
 from pandaeval_collector.line.implied_sessions import Forward, Link
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.reading import closing_of, stored
@@ -34,7 +43,7 @@ from pandaeval_otel.normal.history import may_be_linked
 from pandaeval_otel.wire import read_chunk, split_logs, split_traces
 
 _BATCH = 128
-_COOLDOWN_S = 5.0
+_COOLDOWN_S = 3.0
 """Somebody waits for a run: a provider that fails gets a shorter rest than in a collector."""
 T = TypeVar("T")
 
@@ -184,7 +193,6 @@ class FileRun:
 
         hasty = replace(judge, setup=replace(judge.setup, cooldown=_COOLDOWN_S))
         process, caller = open_caller(self._store, hasty, self._environ)
-        secrets = evaluator.settings.judge is None or evaluator.settings.judge.secrets
         runner = Runner(
             self._store,
             line,
@@ -193,8 +201,9 @@ class FileRun:
             settle,
             self.telemetry,
             Patience(attempts=3, first=1.0, longest=5.0, interactive=True),
-            slots=2 * judge.limits.concurrency,
-            checks=open_checks(judge, self._store, caller, self.telemetry, secrets),
+            slots=SLOTS * judge.limits.concurrency,
+            checks=open_checks(judge, self._store, Desks(caller, evaluator.settings.judge), self.telemetry),
+            budgets=RecordBudgets(process.record_budget),
         )
         total, done = self._store.jobs.waiting(), 0
 

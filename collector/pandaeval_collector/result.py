@@ -129,6 +129,18 @@ class Result:
         """The same, RFC 3339."""
         return written(self.time)
 
+    @property
+    def judge(self) -> Mapping[str, Any]:
+        """What ``metadata.judge`` says of the judge that was asked; empty where none was."""
+        about = self.finding.metadata.get("judge")
+        return about if isinstance(about, Mapping) and "pack" in about else {}
+
+    @property
+    def cached_tokens(self) -> int:
+        """Tokens that the judge's provider had in its cache."""
+        tokens: Mapping[str, int] = self.judge.get("tokens") or {}
+        return tokens.get("cached", 0)
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of a result, in the order in which people read it."""
         finding, unit = self.finding, self.unit

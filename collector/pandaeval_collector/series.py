@@ -48,8 +48,11 @@ JUDGE_DURATION = Instrument(
 )
 JUDGE_TOKENS = Instrument("pandaeval.judge.tokens", "counter", "{token}", "Tokens that judged results took")
 JUDGE_COST = Instrument("pandaeval.judge.cost", "counter", "{USD}", "US dollars that judged results did cost")
+JUDGE_CACHED = Instrument(
+    "pandaeval.judge.cached_tokens", "counter", "{token}", "Those of them that came from the provider's prompt cache"
+)
 INSTRUMENTS: Mapping[str, Instrument] = {
-    each.name: each for each in (SCORE, EVALUATIONS, REVISIONS, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST)
+    each.name: each for each in (SCORE, EVALUATIONS, REVISIONS, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED)
 }
 
 
@@ -212,6 +215,8 @@ def _observe_judge(result: Result, labels: Labels, at: Callable[[Instrument, Att
     at(JUDGE_DURATION, asked).observe(seconds, result, seconds)
     at(JUDGE_TOKENS, asked).observe(float(result.tokens), None)
     at(JUDGE_COST, asked).observe(result.cost_usd, None)
+    if cached := result.cached_tokens:
+        at(JUDGE_CACHED, asked).observe(float(cached), None)
 
 
 def folded(attributes: Attributes) -> Attributes:

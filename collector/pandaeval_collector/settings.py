@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.config import Config, enabled_metrics, judge_models, judge_samples, metric_thresholds
+from pandaeval_collector.config.sections_judge import JudgeParameters
+from pandaeval_collector.config.sections_scoring import Judge as JudgeSection
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.labels.calibration import read, thresholds
 from pandaeval_collector.metric import registry
@@ -87,6 +90,23 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         custom=config.redact.custom,
         votes=judge.votes,
         language=judge.language,
+        defaults=_parameters(judge, JudgeParameters()),
+        parameters=_all_parameters(judge),
+    )
+
+
+def _all_parameters(judge: JudgeSection) -> dict[str, CallParameters]:
+    return {model: _parameters(judge, own) for model, own in judge.parameters.items()}
+
+
+def _parameters(judge: JudgeSection, own: JudgeParameters) -> CallParameters:
+    """Those of one model, and of all where it has none of its own."""
+    return CallParameters(
+        max_tokens=own.max_tokens or judge.max_tokens,
+        reasoning_effort=own.reasoning_effort or judge.reasoning_effort,
+        response_format=own.response_format or judge.response_format,
+        context_tokens=own.context_tokens or judge.context_tokens,
+        extra={**judge.extra, **own.extra},
     )
 
 
@@ -111,6 +131,8 @@ def judge(config: Config) -> JudgeConfig | None:
             allowed_fails=given.allowed_fails,
             fallbacks=given.fallbacks,
             home=settings.model.partition("/")[0],
+            defaults=settings.defaults,
+            parameters=settings.parameters,
         ),
         Limits(
             concurrency=given.concurrency,

@@ -27,7 +27,7 @@ from _load import Load, send  # noqa: E402
 from _server import Server, collector  # noqa: E402
 from _table import table  # noqa: E402
 from support.asked import GOOD, said  # noqa: E402
-from support.judge import JudgeServer, Say  # noqa: E402
+from support.judge import JudgeServer, Say, rubric_of  # noqa: E402
 from synthetic import SIZES, SPANS_PER_TRACE  # noqa: E402
 
 _BACKLOG = 600 * SPANS_PER_TRACE
@@ -81,7 +81,7 @@ def report(rounds: int, spans: int) -> str:
     """The table."""
 
     def answer(number: int, body: dict[str, object]) -> Say:
-        name = body["response_format"]["json_schema"]["name"]  # type: ignore[index]
+        name = rubric_of(body)
         return Say(said(body["messages"], name, GOOD), hang_s=_ANSWER_S)  # type: ignore[arg-type]
 
     os.environ["BENCH_KEY"] = "sk-bench"

@@ -1,11 +1,15 @@
 """What judging costs: calls and prompt tokens of the seven judged metrics, and what sending the whole trace would.
 
-    python tests/bench/judge_tokens.py [--sample N]
+    python tests/bench/judge_tokens.py [--sample N] [--only SET]
+    python tests/bench/judge_tokens.py --wire
 
 Over the golden captures, and over ``../shared`` where it is there. Tokens are counted with tiktoken's o200k_base from
 litellm's own files, so that nothing is fetched. *Whole trace*: its spans with all attributes as compact JSON, without
-any question, sent 11 times; that is how often a judge sees it that extracts and judges each metric by itself. Prices
-are litellm's list at hand.
+any question, sent 11 times; that is how often a judge sees it that extracts and judges each metric by itself. *Schema*:
+the tokens of the questions' JSON schemas, which are sent too with ``judge.response_format: schema``. Prices are
+litellm's list at hand; a model that reasons without being asked to is reckoned with hidden tokens for each answer.
+``--wire`` sends the calls about a few traces to a server on loopback, through litellm, and says how many bytes of them
+are the same from their beginning on.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import json
 import os
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -33,12 +37,15 @@ import tiktoken  # noqa: E402
 from pandaeval_collector.cli._reading import requests  # noqa: E402
 from pandaeval_collector.filerun import FileRun  # noqa: E402
 from pandaeval_collector.judge.call import Answer, Call  # noqa: E402
+from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess  # noqa: E402
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
+from pandaeval_collector.judge.parameters import CallParameters  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
 from pandaeval_collector.line.reading import closing_of, stored  # noqa: E402
 from pandaeval_collector.metric import Texts, TraceContext, registry  # noqa: E402
 from support.asked import GOOD, Memory, said  # noqa: E402
+from support.judge import JudgeServer, Say, rubric_of  # noqa: E402
 
 from pandaeval_otel.model import Trace  # noqa: E402
 from pandaeval_otel.normal.trace import is_genai  # noqa: E402
@@ -47,17 +54,19 @@ from pandaeval_otel.raw import RawSpan  # noqa: E402
 SENT = 11
 ANSWER_TOKENS = 120
 """What a verdict takes, about; the scripted judge's are shorter."""
-MODELS = (
-    "gpt-5-nano",
-    "gemini/gemini-2.5-flash-lite",
-    "gpt-4o-mini",
-    "gemini/gemini-3.1-flash-lite",
-    "gpt-5-mini",
-    "gemini/gemini-2.5-flash",
-    "claude-haiku-4-5",
-    "gpt-5.1",
-    "claude-sonnet-4-6",
-)
+HIDDEN_TOKENS = 500
+"""What a model thinks before a verdict, where it thinks by default; from 64 to a few thousand by model and question."""
+MODELS: Mapping[str, tuple[int, bool]] = {
+    "gpt-5-nano": (1024, True),
+    "gpt-4o-mini": (1024, False),
+    "gpt-5-mini": (1024, True),
+    "gpt-5.1": (1024, False),
+    "gemini/gemini-2.5-flash-lite": (1024, False),
+    "gemini/gemini-2.5-flash": (1024, True),
+    "claude-haiku-4-5": (4096, False),
+    "claude-sonnet-4-6": (2048, False),
+}
+"""Tokens of the shortest beginning that the provider caches, and whether the model reasons unless it is told not to."""
 _ENCODING = tiktoken.get_encoding("o200k_base")
 
 
@@ -67,14 +76,17 @@ def tokens(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """``again``: prompt tokens with which an earlier call had begun as well; ``same``: whether all calls begin with the
-    same words, some with fewer of them."""
+    """``prefix``: tokens of the longest beginning; ``again``: prompt tokens with which an earlier call had begun, too;
+    ``same``: whether all calls begin with the same words, some with fewer of them; ``schema``: of the questions'
+    schemas, which are no part of ``prompt``."""
 
     calls: int
     prompt: int
+    prefix: int
     again: int
     whole: int
     same: bool
+    schema: int
 
 
 class _Counting:
@@ -82,33 +94,42 @@ class _Counting:
 
     def __init__(self) -> None:
         self.asked: list[Sequence[Any]] = []
+        self.schemas: list[str] = []
 
     async def complete(self, call: Call) -> Answer:
         assert call.response_format is not None
         self.asked.append(call.messages)
+        self.schemas.append(json.dumps(call.response_format, separators=(",", ":")))
         return Answer(said(call.messages, str(call.response_format["json_schema"]["name"]), GOOD), 1, 1)
 
 
-async def _cost(trace: Trace, whole: str) -> Cost:
-    counting = _Counting()
-    desk, packed = Desk(counting, Memory()), pack(redacted(trace), b"s" * 32)
+async def _ask_all(desk: Desk, trace: Trace, model: str) -> None:
+    """Every question of every judged metric about a trace."""
+    packed = pack(redacted(trace), b"s" * 32)
     context = TraceContext(Texts({}, (), "none", None), 0.5)
     for metric in registry().values():
         if metric.kind != "llm" or metric.level != "trace" or metric.evaluate(trace, context) is not None:
             continue
         assert metric.ask is not None
         try:
-            await metric.ask(trace, Judge(desk, packed, "m", asker=metric.key))
+            await metric.ask(trace, Judge(desk, packed, model, asker=metric.key))
         except NoVerdictError as error:
             print(f"{trace.trace_id}: {metric.name}: {error}", file=sys.stderr)
+
+
+async def _cost(trace: Trace, whole: str) -> Cost:
+    counting = _Counting()
+    await _ask_all(Desk(counting, Memory()), trace, "m")
     heads = ["".join(message["content"] for message in asked[:2]) for asked in counting.asked]
     begun = {head: tokens(head) for head in set(heads)}
     rest = sum(tokens(message["content"]) for asked in counting.asked for message in asked[2:])
     longest = max(heads, key=len, default="")
-    again = sum(begun[head] for head in heads) - begun.get(longest, 0)
+    prefix = begun.get(longest, 0)
+    again = sum(begun[head] for head in heads) - prefix
     prompt = sum(begun[head] for head in heads) + rest
     same = all(longest.startswith(head) for head in heads)
-    return Cost(len(heads), prompt, again, SENT * tokens(whole), same)
+    schema = sum(map(tokens, counting.schemas))
+    return Cost(len(heads), prompt, prefix, again, SENT * tokens(whole), same, schema)
 
 
 def _traces(path: Path, most: int) -> Iterator[tuple[Trace, str]]:
@@ -145,6 +166,7 @@ def _row(name: str, costs: Sequence[Cost]) -> str:
         f"{statistics.mean(cost.calls for cost in judged):.1f}",
         f"{max(cost.calls for cost in judged)}",
         f"{ours / len(judged):,.0f}",
+        f"{sum(cost.schema for cost in judged) / len(judged):,.0f}",
         f"{whole / len(judged):,.0f}",
         f"{1 - ours / whole:.0%}",
         f"{statistics.median(fewer):.0%}",
@@ -157,32 +179,89 @@ def _row(name: str, costs: Sequence[Cost]) -> str:
 def _prices(costs: Sequence[Cost]) -> Iterator[str]:
     listed = json.loads((_LITELLM / "model_prices_and_context_window_backup.json").read_text(encoding="utf-8"))
     judged = [cost for cost in costs if cost.calls]
-    calls = statistics.mean(cost.calls for cost in judged)
-    prompt = statistics.mean(cost.prompt for cost in judged)
-    again = statistics.mean(cost.again for cost in judged)
-    for model in MODELS:
+    for model, (least, reasons) in MODELS.items():
         price = listed[model]
         into, out = price["input_cost_per_token"], price["output_cost_per_token"]
-        cached = price.get("cache_read_input_token_cost") or into
-        answers = calls * ANSWER_TOKENS * out
-        full, least = prompt * into + answers, (prompt - again) * into + again * cached + answers
-        yield f"| {model} | {full * 1000:.2f} | {least * 1000:.2f} |"
+        read = price.get("cache_read_input_token_cost") or into
+        write = price.get("cache_creation_input_token_cost") or into
+        answer = (ANSWER_TOKENS + HIDDEN_TOKENS * reasons) * out
+        before = statistics.mean((cost.prompt + cost.schema) * into + cost.calls * answer for cost in judged)
+        plain = statistics.mean(cost.prompt * into + cost.calls * answer for cost in judged)
+        cached = statistics.mean(_cached(cost, least, into, read, write) + cost.calls * answer for cost in judged)
+        hit = sum(cost.prefix >= least for cost in judged) / len(judged)
+        numbers = (f"{each * 1000:.2f}" for each in (before, plain, cached))
+        yield f"| {model} | {' | '.join(numbers)} | {hit:.0%} | {HIDDEN_TOKENS if reasons else 0} |"
+
+
+def _cached(cost: Cost, least: int, into: float, read: float, write: float) -> float:
+    """US dollars for the prompts about one trace, of which the first writes the cache and the others read it."""
+    if cost.prefix < least:
+        return cost.prompt * into
+    rest = cost.prompt - cost.prefix - cost.again
+    return rest * into + cost.prefix * write + cost.again * read
+
+
+# -- on the wire -------------------------------------------------------------------------------------------------------
+
+
+async def _wire(paths: Sequence[Path]) -> None:
+    """Prints how many bytes the calls about each trace begin with alike, as a provider reads them: the schema of the
+    answer stands before the messages."""
+    print("| trace | calls | bytes of a call | alike, a schema for each question | alike, any JSON object |")
+    print("|---|---|---|---|---|")
+    environ = {**os.environ, "BENCH_KEY": "sk-bench"}
+    with JudgeServer(lambda number, body: Say(said(body["messages"], rubric_of(body), GOOD))) as server:
+        callers = []
+        for form in ("schema", "json"):
+            parameters = CallParameters(response_format=form)  # type: ignore[arg-type]
+            setup = JudgeProcessSetup(("openai/gpt-4o-mini",), server.url, "BENCH_KEY", defaults=parameters)
+            callers.append(WorkerProcess(setup, environ))
+        try:
+            for path in paths:
+                for trace, _ in _traces(path, 1):
+                    rows = [await _alike(caller, server, trace) for caller in callers]
+                    (calls, size, before), (_, _, now) = rows
+                    print(f"| {path.parent.name}/{path.name.partition('.')[0]} | {calls} | {size} | {before} | {now} |")
+        finally:
+            for caller in callers:
+                await caller.close()
+
+
+async def _alike(caller: WorkerProcess, server: JudgeServer, trace: Trace) -> tuple[int, int, int]:
+    """How many calls there were, their mean length, and what they begin with alike, in bytes."""
+    server.requests.clear()
+    await _ask_all(Desk(caller, Memory()), trace, "openai/gpt-4o-mini")
+    bodies = [body for _, body in server.requests]
+    seen = [(json.dumps(body.get("response_format")) + json.dumps(body["messages"])).encode() for body in bodies]
+    return len(seen), sum(map(len, seen)) // len(seen), _same(min(seen), max(seen))
+
+
+def _same(one: bytes, other: bytes) -> int:
+    """How many bytes two texts begin with alike; of the first and the last in order, it is what all begin with."""
+    return next((number for number, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
 
 
 def main() -> None:
     """Print both tables as Markdown."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sample", type=int, default=150, help="traces per large file")
-    sample = parser.parse_args().sample
+    parser.add_argument("--only", help="one of the sets")
+    parser.add_argument("--wire", action="store_true", help="bytes that the calls about a trace begin with alike")
+    options = parser.parse_args()
+    if options.wire:
+        asyncio.run(_wire(sorted((ROOT / "tests/golden/captures").glob("*/good.otlp.jsonl"))[:6]))
+        return
+    sample = options.sample
     shared = ROOT.parent / "shared"
     sets = {"golden captures": sorted((ROOT / "tests/golden/captures").glob("*/*.otlp.jsonl"))}
     if shared.is_dir():
         sets["all captures"] = sorted((shared / "captures").glob("*/*.otlp.jsonl"))
         sets |= {path.parent.name: [path] for path in sorted((shared / "data").glob("*/traces.jsonl.xz"))}
-    print(
-        "| traces of | n | calls | most | prompt tokens | whole trace x 11 | fewer | median | cacheable | one prefix |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    if options.only:
+        sets = {options.only: sets[options.only]}
+    titles = ("traces of", "n", "calls", "most", "prompt tokens", "schema", "whole trace x 11", "fewer", "median")
+    print(f"| {' | '.join(titles)} | cacheable | one prefix |")
+    print("|" + "---|" * (len(titles) + 2))
     everything: list[Cost] = []
     for name, paths in sets.items():
         costs = [asyncio.run(_cost(trace, whole)) for path in paths for trace, whole in _traces(path, sample)]
@@ -190,7 +269,8 @@ def main() -> None:
         print(_row(name, costs), flush=True)
     print(_row("all", everything))
     print(f"\nUS dollars per 1,000 traces; litellm {version('litellm')}'s list\n")
-    print("| model | without caching | with the prefix cached |\n|---|---|---|")
+    print("| model | schema in each call | now, nothing cached | now, cached | traces cached | hidden tokens |")
+    print("|---|---|---|---|---|---|")
     print("\n".join(_prices(everything)))
 
 

@@ -33,6 +33,7 @@ from pandaeval_collector.judge.call import Caller, CallFailedError  # noqa: E402
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess  # noqa: E402
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
+from pandaeval_collector.judge.parameters import CallParameters  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
 from pandaeval_collector.metric import Texts, TraceContext  # noqa: E402
@@ -47,6 +48,8 @@ from pandaeval_otel.normal.trace import is_genai  # noqa: E402
 
 MODEL = "openai/local"
 SECRET = b"s" * 32
+HELD = CallParameters(response_format="schema")
+"""Small models need the schema from the first call on."""
 PLACES = ("tool output", "user message", "document")
 """Where attackers have most room."""
 LONGEST = 1500
@@ -160,7 +163,7 @@ async def _attack(caller: Caller, ledger: Ledger, run: str, count: int, conditio
 
 
 async def _main(options: argparse.Namespace) -> None:
-    setup = JudgeProcessSetup((MODEL,), options.api_base, "LOCAL_JUDGE_KEY", timeout=900.0, retries=0)
+    setup = JudgeProcessSetup((MODEL,), options.api_base, "LOCAL_JUDGE_KEY", timeout=900.0, retries=0, defaults=HELD)
     caller = WorkerProcess(setup, {**os.environ, "LOCAL_JUDGE_KEY": "none"})
     ledger = Ledger(options.ledger)
     try:

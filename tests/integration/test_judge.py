@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,31 @@ from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.limits import LimitedCaller
 from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.prompt import messages
 from pandaeval_collector.judge.usage import estimated
 from pandaeval_collector.judging.setup import Limits as LimitsOfDay
 from pandaeval_collector.judging.setup import StoredPurse
 from pandaeval_collector.metrics.trace.confidence import RUBRIC
 from pandaeval_collector.store import Store
-from support.judge import FAULTS, Behave, JudgeServer, Say, good, parrot, verdict
+from support.judge import FAULTS, Behave, JudgeServer, Say, always, good, parrot, verdict
 from support.judged import call, trace
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MODEL, OTHER, FALLBACK = "openai/gpt-4o-mini", "openai/gpt-4o", "openai/gpt-4.1-mini"
+REASONING, UNKNOWN, DEAD, CLAUDE = (
+    "openai/gpt-5-mini",
+    "openai/qwen3-8b",
+    "hosted_vllm/any",
+    "anthropic/claude-haiku-4-5",
+)
 Running = tuple[JudgeServer, WorkerProcess]
-ENVIRON = {**os.environ, "JUDGE_KEY": "sk-test"}
+ENVIRON = {
+    **os.environ,
+    "JUDGE_KEY": "sk-test",
+    "ANTHROPIC_API_KEY": "sk-test",
+}
 
 
 class Memory:
@@ -46,15 +58,18 @@ class Memory:
 
 
 def _setup(server: JudgeServer, **fields: Any) -> JudgeProcessSetup:
-    given: dict[str, Any] = {"timeout": 4.0, "retries": 0, "cooldown": 0.01}
-    return JudgeProcessSetup((MODEL, OTHER), server.url, "JUDGE_KEY", **(given | fields))
+    given: dict[str, Any] = {"timeout": 4.0, "retries": 0, "cooldown": 0.01, "home": "openai"}
+    models = (MODEL, OTHER, REASONING, UNKNOWN, CLAUDE)
+    return JudgeProcessSetup(models, server.url, "JUDGE_KEY", **(given | fields))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running() -> AsyncIterator[Running]:
     """One process for all tests that can do with one: importing litellm takes seconds."""
     with JudgeServer() as server:
-        process = WorkerProcess(_setup(server), ENVIRON)
+        own = {UNKNOWN: CallParameters(reasoning_effort="low", extra={"top_k": 3})}
+        claude = {"ANTHROPIC_API_BASE": server.url.removesuffix("/v1")}
+        process = WorkerProcess(_setup(server, parameters=own), {**ENVIRON, **claude})
         yield server, process
         await process.close()
 
@@ -192,7 +207,7 @@ async def test_each_try_says_whether_the_one_before_was_answered(with_fallback: 
     _, process = _behaving(with_fallback, behave)
     asked: list[tuple[str, bool]] = []
 
-    async def permit(model: str, answered: bool) -> None:
+    async def permit(model: str, answered: bool, max_tokens: int) -> None:
         asked.append((model, answered))
 
     await process.complete(Call(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300), permit)
@@ -207,6 +222,91 @@ async def test_a_provider_without_schemas_is_asked_plainly_and_only_once_too_oft
     for digest in ("a", "b", "c"):
         assert (await _judge(process, OTHER, digest=digest).ask(RUBRIC)).confidence == 0.8
     assert len(server.requests) == 4
+
+
+async def test_a_model_that_reasons_has_room_for_it(running: Running) -> None:
+    def thinking(number: int, body: dict[str, Any]) -> Say:
+        hidden = 1500
+        fits = hidden + 40 <= body["max_completion_tokens"]
+        usage = {"completion_tokens": hidden + 40, "completion_tokens_details": {"reasoning_tokens": hidden}}
+        return Say(verdict(body), usage=usage) if fits else Say(finish="length")
+
+    server, process = _behaving(running, thinking)
+    judge = _judge(process, REASONING)
+    assert (await judge.ask(RUBRIC)).confidence == 0.8
+    assert len(server.requests) == 1
+    assert judge.spent.completion == 1540
+    assert "temperature" not in server.requests[0][1]
+
+
+async def test_an_answer_that_is_cut_is_asked_for_with_more_room(running: Running) -> None:
+    def cut(number: int, body: dict[str, Any]) -> Say:
+        return Say(verdict(body)[:20], finish="length") if body["max_tokens"] < 4000 else good(number, body)
+
+    server, process = _behaving(running, cut)
+    judge = _judge(process)
+    assert (await judge.ask(RUBRIC)).confidence == 0.8
+    assert judge.spent.calls == len(server.requests) == 2
+
+
+async def test_a_model_that_nobody_knows_is_asked_with_the_parameters_that_are_set(running: Running) -> None:
+    server, process = _behaving(running, good)
+    await _judge(process, UNKNOWN).ask(RUBRIC)
+    [(_, body)] = server.requests
+    assert (body["reasoning_effort"], body["top_k"]) == ("low", 3)
+    assert body["max_tokens"] > 1900
+    assert "temperature" not in body
+
+
+async def test_a_record_that_is_too_long_for_the_model_is_told_as_that(running: Running) -> None:
+    said = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
+    _, process = _behaving(running, always(Say(status=400, error=said)))
+    with pytest.raises(CallFailedError) as error:
+        await _judge(process).ask(RUBRIC)
+    assert error.value.failure is Failure.TOO_LONG
+    assert await process.record_budget(MODEL) == 12_000
+
+
+async def test_the_calls_about_a_record_begin_with_the_same_bytes(running: Running) -> None:
+    """As a provider sees them: the form of the answer, which stands before the messages, is the same too."""
+    server, process = _behaving(running, good)
+    desk, packed = Desk(process, Memory()), pack(trace(calls=[call(n, result="x " * 90) for n in range(30)]), b"s" * 32)
+    versions = [replace(RUBRIC, version=str(number)) for number in range(3)]
+    await asyncio.gather(*(Judge(desk, packed, MODEL).ask(each) for each in versions))
+    bodies = [body for _, body in server.requests]
+    assert len(bodies) == 3
+    assert {json.dumps(body["response_format"]) for body in bodies} == {'{"type": "json_object"}'}
+    assert len({json.dumps(body["messages"][:2]) for body in bodies}) == 1
+    assert len({body["messages"][2]["content"] for body in bodies}) == 3
+
+
+async def test_cached_tokens_are_counted_and_cost_what_the_list_says(running: Running) -> None:
+    def cached(number: int, body: dict[str, Any]) -> Say:
+        usage = {"prompt_tokens": 1200, "prompt_tokens_details": {"cached_tokens": 1024}}
+        return Say(verdict(body), usage=usage)
+
+    _, process = _behaving(running, cached)
+    judge = _judge(process)
+    await judge.ask(RUBRIC)
+    price = process.prices[MODEL]
+    assert (judge.spent.prompt, judge.spent.cached) == (1200, 1024)
+    assert judge.spent.cost_usd == pytest.approx(176 * price.into + 1024 * price.cached + 40 * price.out)
+
+
+async def test_anthropic_is_told_what_to_cache_and_its_cache_is_counted(running: Running) -> None:
+    def cached(number: int, body: dict[str, Any]) -> Say:
+        return Say(verdict(body), usage={"cache_read_input_tokens": 2000, "cache_creation_input_tokens": 0})
+
+    server, process = _behaving(running, cached)
+    packed = pack(trace(calls=[call(n, result="x " * 90) for n in range(60)]), b"s" * 32)
+    judge = Judge(Desk(process, Memory()), packed, CLAUDE)
+    await judge.ask(RUBRIC)
+    [(_, body)] = server.requests
+    assert "tools" not in body, "which would stand before what is to be cached"
+    marked = [part for message in body["messages"] for part in message["content"] if "cache_control" in part]
+    assert [part["text"] for part in marked] == [messages(packed, RUBRIC)[1]["content"]]
+    assert judge.spent.cached == 2000
+    assert judge.spent.prompt >= 2000
 
 
 async def test_two_metrics_that_ask_the_same_at_once_cost_one_call(running: Running) -> None:
@@ -268,7 +368,7 @@ async def test_no_order_in_a_trace_reaches_a_judge_that_obeys_any(running: Runni
 async def with_fallback() -> AsyncIterator[Running]:
     """A process that tries twice, and then asks another model."""
     with JudgeServer() as server:
-        process = WorkerProcess(_setup(server, retries=1, fallbacks=(FALLBACK,)), ENVIRON)
+        process = WorkerProcess(_setup(server, retries=1, fallbacks=(FALLBACK,), allowed_fails=100), ENVIRON)
         yield server, process
         await process.close()
 
@@ -286,7 +386,7 @@ async def test_each_try_is_asked_for_before_it_is_made(with_fallback: Running) -
     server, process = _behaving(with_fallback, _only(FALLBACK))
     asked: list[tuple[str, int]] = []
 
-    async def permit(model: str, answered: bool) -> None:
+    async def permit(model: str, answered: bool, max_tokens: int) -> None:
         asked.append((model, len(server.requests)))
 
     answer = await process.complete(Call(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300), permit)
@@ -300,7 +400,7 @@ async def test_what_is_not_permitted_is_not_sent_and_the_process_goes_on(with_fa
     server, process = _behaving(with_fallback, _only(FALLBACK))
     call = Call(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300)
 
-    async def permit(model: str, answered: bool) -> None:
+    async def permit(model: str, answered: bool, max_tokens: int) -> None:
         if model == FALLBACK:
             raise OverBudgetError
 

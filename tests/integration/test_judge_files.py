@@ -55,12 +55,14 @@ def test_a_file_is_judged_after_all_else_and_sessions_know_of_it() -> None:
 
 def test_a_judge_that_is_down_all_along_harms_nothing_else() -> None:
     with JudgeServer(FAULTS["500"]) as server:
-        results = _run(server, count=3)
-        without = _run(server, judged=False, count=3)
+        results = _run(server, count=9)
+        assert len(server.requests) < 12, "it is left alone, and each trace costs no tries of its own"
+        without = _run(server, judged=False, count=9)
     inline = {r.id: r.score for r in results if r.unit.level == "trace" and r.evaluator.kind != "llm"}
     assert inline == {r.id: r.score for r in without if r.unit.level == "trace"}
     assert {r.why for r in results if r.metric == "confidence"} <= {"judge_failed", "no_content"}
     assert "judge_failed" in {r.why for r in results if r.metric == "confidence"}
+    assert all("scripted fault" in r.finding.reason for r in results if r.why == "judge_failed")
     sessions = [r for r in results if r.unit.level == "session"]
     assert sessions
     assert "insufficient_evidence" in {r.why for r in sessions}

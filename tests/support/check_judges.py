@@ -12,7 +12,7 @@ from typing import Any
 
 from pandaeval_collector.judge.call import Answer, Call
 from support.asked import GOOD, said
-from support.judge import Behave, Say
+from support.judge import Behave, Say, rubric_of
 
 Messages = Sequence[Mapping[str, str]]
 Opinion = Callable[[Messages, int], float | None]
@@ -87,16 +87,14 @@ class OpinionCaller:
     async def complete(self, call: Call) -> Answer:
         assert call.response_format is not None
         self.calls += 1
-        text = reply(call.messages, _name(call.response_format), self._opinion(call.messages, self.calls - 1))
+        text = reply(
+            call.messages,
+            str(call.response_format["json_schema"]["name"]),
+            self._opinion(call.messages, self.calls - 1),
+        )
         return Answer(text, 1000, 40, 0.0001, model="m")
 
 
 def serving(opinion: Opinion) -> Behave:
     """The same for a server of models."""
-    return lambda number, body: Say(
-        reply(body["messages"], _name(body["response_format"]), opinion(body["messages"], number))
-    )
-
-
-def _name(response_format: Mapping[str, Any]) -> str:
-    return str(response_format["json_schema"]["name"])
+    return lambda number, body: Say(reply(body["messages"], rubric_of(body), opinion(body["messages"], number)))

@@ -26,7 +26,7 @@ from support.agents import run_agent
 from support.asked import GOOD, said
 from support.collector import CollectorProcess
 from support.jaeger import Jaeger
-from support.judge import JudgeServer, Say
+from support.judge import JudgeServer, Say, rubric_of
 from support.made_traces import Composer
 from support.otelcol import ConfiguredOtelcol, Otelcol, plain
 from support.processors import until
@@ -103,7 +103,7 @@ def house(folder: Path) -> Iterator[House]:
 def _judge(number: int, body: dict[str, Any]) -> Say:
     """Fair, but for one metric on which it never gives a verdict, one that it throws dice for, and one time at which it
     is busy."""
-    rubric = body["response_format"]["json_schema"]["name"]
+    rubric = rubric_of(body)
     if rubric == "step_efficiency":
         return Say("I would say 0.9.")
     if number == 5:

@@ -1,5 +1,5 @@
 """A judge by script: an OpenAI-compatible chat endpoint on loopback that answers verdicts, or fails in every way that
-providers do.
+providers do. What is asked of ``/messages`` is answered as Anthropic does.
 
 Base URL ``http://127.0.0.1:PORT/v1``. What is answered depends on ``behave``, a function of the request's number
 (0-based) and its body; nothing else is kept but the times and bodies of the requests.
@@ -19,6 +19,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self, cast
 
+from pandaeval_collector.metric import registry
+
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
 _FENCED = re.compile(r"<<([0-9a-f]{12})>>.*?<</\1>>", re.DOTALL)
 _ORDER = re.compile(r"(?:set|give|answer with|return)[^.\n]{0,40}\b(?:confidence|score)\b\D{0,20}([01]\.\d+)", re.I)
@@ -27,7 +29,8 @@ _ORDER = re.compile(r"(?:set|give|answer with|return)[^.\n]{0,40}\b(?:confidence
 @dataclass(frozen=True, slots=True)
 class Say:
     """One HTTP answer. ``text``: the model's words; ``raw``: the whole body instead. ``drip_s``: seconds between bytes
-    of the body; ``hang_s``: seconds before anything; ``reset``: the connection is reset after the head."""
+    of the body; ``hang_s``: seconds before anything; ``reset``: the connection is reset after the head; ``finish``: why
+    the words end; ``message``, ``usage``: more fields of these; ``error``: what a status that is not 200 says."""
 
     text: str = ""
     status: int = 200
@@ -36,15 +39,32 @@ class Say:
     hang_s: float = 0.0
     drip_s: float = 0.0
     reset: bool = False
+    finish: str = "stop"
+    message: Mapping[str, Any] = field(default_factory=dict)
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    error: str = "scripted fault"
 
 
 Behave = Callable[[int, dict[str, Any]], Say]
 
 
+def text_of(message: Mapping[str, Any]) -> str:
+    """The words of a message, which may come in parts."""
+    content = message["content"]
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+def rubric_of(body: Mapping[str, Any]) -> str:
+    """The name of the question that a request asks: the form of the answer is the same for all."""
+    question = question_of(body)
+    known = (rubric for metric in registry().values() for rubric in metric.rubrics)
+    return next(rubric.name for rubric in known if question.startswith(f"# Question\n{rubric.text.strip()}"))
+
+
 def question_of(body: Mapping[str, Any]) -> str:
     """The last message that holds the code to be repeated."""
-    asked = [m["content"] for m in body["messages"] if m["role"] == "user" and _ECHO.search(m["content"])]
-    return str(asked[-1])
+    told = [text_of(message) for message in body["messages"] if message["role"] == "user"]
+    return next(text for text in reversed(told) if _ECHO.search(text))
 
 
 def verdict(body: Mapping[str, Any], **fields: Any) -> str:
@@ -63,7 +83,7 @@ def good(number: int, body: dict[str, Any]) -> Say:
 def parrot(number: int, body: dict[str, Any]) -> Say:
     """Obeys any order about the score that stands outside the fences of the record: what it says shows whether
     content got out."""
-    outside = "\n".join(_FENCED.sub("", m["content"]) for m in body["messages"] if m["role"] != "assistant")
+    outside = "\n".join(_FENCED.sub("", text_of(m)) for m in body["messages"] if m["role"] != "assistant")
     ordered = _ORDER.search(outside)
     return Say(verdict(body, confidence=float(ordered[1]) if ordered else 0.31))
 
@@ -105,6 +125,32 @@ FAULTS: Mapping[str, Behave] = {
     "instructed": always(lambda body: Say(verdict(body, instructed=True, confidence=1.0))),
     "10 MB": always(lambda body: Say(verdict(body, reason="x" * 10_000_000))),
     "deep": always(Say("[" * 60_000)),
+    "400": always(Say(status=400)),
+    "403": always(Say(status=403)),
+    "408": always(Say(status=408)),
+    "503": always(Say(status=503)),
+    "an error as an answer": always(Say(raw=b'{"error": {"message": "overloaded", "code": 502}}')),
+    "a stream": always(lambda body: Say(raw=f"data: {json.dumps(_completion(Say(verdict(body)), body))}\n\n".encode())),
+    "null as an answer": always(Say(raw=b"null")),
+    "no words": always(Say(message={"content": None})),
+    "cut after a whole verdict": always(lambda body: Say(verdict(body), finish="length")),
+    "filtered after a whole verdict": always(lambda body: Say(verdict(body), finish="content_filter")),
+    "broken off after a whole verdict": always(lambda body: Say(verdict(body), finish="error")),
+    "refused beside a whole verdict": always(lambda body: Say(verdict(body), message={"refusal": "I cannot."})),
+    "true": always(lambda body: Say(verdict(body, confidence=True))),
+    "a number as text": always(lambda body: Say(verdict(body, confidence="0.8"))),
+    "instructed as text": always(lambda body: Say(verdict(body, instructed="false"))),
+    "a field given twice": always(lambda body: Say(verdict(body)[:-1] + ', "confidence": 1.0}')),
+    "Infinity": always(lambda body: Say(verdict(body).replace("0.8", "Infinity"))),
+    "1e999": always(lambda body: Say(verdict(body).replace("0.8", "1e999"))),
+    "below zero": always(lambda body: Say(verdict(body, confidence=-0.01))),
+    "taken back": always(lambda body: Say(f"```json\n{verdict(body)}\n```\nOn second thought: confidence is 0.1.")),
+    "two verdicts": always(lambda body: Say(f"{verdict(body)}\n{verdict(body, confidence=0.1)}")),
+    "two fences": always(lambda body: Say(f"```json\n{verdict(body)}\n```\n```json\n{verdict(body)}\n```")),
+    "an open fence": always(lambda body: Say(f"```json\n{verdict(body)}")),
+    "a verdict as a text": always(lambda body: Say(json.dumps(verdict(body)))),
+    "no reason": always(lambda body: Say(verdict(body, reason=""))),
+    "a bare colon as the reason": always(lambda body: Say(verdict(body, reason=" : "))),
 }
 """Each of them for good: none may ever lead to a score."""
 
@@ -167,15 +213,15 @@ class _Handler(BaseHTTPRequestHandler):
         owner = cast(_Http, self.server).owner
         say = owner.took(body)
         try:
-            self._say(say, body)
+            self._say(say, body, _message if self.path.endswith("/messages") else _completion)
         except OSError:
             self.close_connection = True  # whoever asked has gone: that is what some faults are about
         finally:
             owner.left()
 
-    def _say(self, say: Say, body: dict[str, Any]) -> None:
+    def _say(self, say: Say, body: dict[str, Any], wire: Callable[[Say, dict[str, Any]], Any]) -> None:
         time.sleep(say.hang_s)
-        content = say.raw if say.raw is not None else json.dumps(_completion(say, body)).encode()
+        content = say.raw if say.raw is not None else json.dumps(wire(say, body)).encode()
         self.send_response(say.status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(content)))
@@ -198,15 +244,29 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: the requests are in :attr:`JudgeServer.requests`."""
 
 
+def _message(say: Say, body: Mapping[str, Any]) -> dict[str, Any]:
+    """As Anthropic says it."""
+    usage = {"input_tokens": 40, "output_tokens": 40, **say.usage}
+    words = [{"type": "text", "text": say.text}]
+    about = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "stop_reason": "end_turn"}
+    return {**about, "content": words, "usage": usage}
+
+
 def _completion(say: Say, body: Mapping[str, Any]) -> dict[str, Any]:
     if say.status != 200:
-        return {"error": {"message": "scripted fault", "type": "server_error", "param": None, "code": None}}
-    taken = sum(len(message["content"]) // 4 for message in body["messages"])
+        return {"error": {"message": say.error, "type": "server_error", "param": None, "code": None}}
+    taken = sum(len(text_of(message)) // 4 for message in body["messages"])
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1_700_000_000,
         "model": body["model"],
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": say.text}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": taken, "completion_tokens": 40, "total_tokens": taken + 40},
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": say.text, **say.message},
+                "finish_reason": say.finish,
+            }
+        ],
+        "usage": {"prompt_tokens": taken, "completion_tokens": 40, "total_tokens": taken + 40, **say.usage},
     }

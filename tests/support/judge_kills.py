@@ -18,7 +18,7 @@ from typing import Any
 
 from support.asked import GOOD, said
 from support.collector import CollectorProcess, children_of
-from support.judge import FAULTS, JudgeServer, Say
+from support.judge import FAULTS, JudgeServer, Say, rubric_of
 from support.made_traces import Composer
 from support.senders import HttpDoor
 from support.stored import exported_problems, series_problems
@@ -107,8 +107,7 @@ class FailingProvider:
             return self._failing(number, body)
         self._charge(body)
         self.answered.setdefault(json.dumps(body["messages"], sort_keys=True), []).append(time.monotonic())
-        # By the shape that is asked for; where it was left out, the question names it too.
-        name = body["response_format"]["json_schema"]["name"]
+        name = rubric_of(body)
         return Say(said(body["messages"], name, GOOD), hang_s=self._chance.uniform(0.1, 0.6))
 
     def _failing(self, number: int, body: dict[str, Any]) -> Say:
@@ -116,7 +115,7 @@ class FailingProvider:
         match name:
             case _ if name in _SPOILT:  # an answer, paid for like any other
                 self._charge(body)
-                shape = body["response_format"]["json_schema"]["name"]
+                shape = rubric_of(body)
                 text = said(body["messages"], shape, GOOD)
                 spoilt = {"cut JSON": text[:-12], "wrong echo": text.replace('"echo": "', '"echo": "0')}
                 return Say(spoilt.get(name, json.dumps({**json.loads(text), "reason": "x" * 5000})))

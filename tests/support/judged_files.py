@@ -15,7 +15,7 @@ from pandaeval_collector.cli._reading import requests
 from pandaeval_collector.receivers.files import Request
 from support.asked import GOOD, said
 from support.collector import CollectorProcess
-from support.judge import JudgeServer, Say
+from support.judge import JudgeServer, Say, rubric_of
 from typer.testing import CliRunner
 
 MODEL = "openai/gpt-4o-mini"
@@ -29,7 +29,7 @@ Result = dict[str, Any]
 
 def behave(number: int, body: dict[str, Any]) -> Say:
     """A verdict that holds, for every question."""
-    return Say(said(body["messages"], body["response_format"]["json_schema"]["name"], GOOD))
+    return Say(said(body["messages"], rubric_of(body), GOOD))
 
 
 def environ(server: JudgeServer) -> dict[str, str]:

@@ -52,6 +52,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.judge.duration": _JUDGED,
     "pandaeval.judge.tokens": _JUDGED,
     "pandaeval.judge.cost": _JUDGED,
+    "pandaeval.judge.cached_tokens": _JUDGED,
 }
 """What a series is told apart by; instruments that are not named here have one series."""
 

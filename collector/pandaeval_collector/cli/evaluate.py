@@ -146,11 +146,16 @@ def _write_json(target: TextIO, line: bytes) -> None:
 
 
 def _check_judge(config: Config) -> None:
-    from pandaeval_collector.config import secret
+    from pandaeval_collector.config import masked, secret
     from pandaeval_collector.judging import check_installed
+    from pandaeval_collector.judging.reachable import unreachable
 
     check_installed()
     secret(config.judge.api_key_env, os.environ)
+    if config.judge.api_base is not None and (why := unreachable(config.judge.api_base)):
+        shown = masked(config.judge.api_base)
+        cure = "see whether it is up, and judge.api_base right; what needs no judge is scored all the same"
+        typer.echo(f"notice: the judge's server {shown} cannot be reached ({why}): {cure}", err=True)
 
 
 class _target:  # noqa: N801 - reads as a function

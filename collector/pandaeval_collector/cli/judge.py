@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pandaeval_collector.config import Config
+    from pandaeval_collector.judge.known import Price
     from pandaeval_collector.judging.check import CheckRun, Sheet
     from pandaeval_collector.judging.check.plan import Item
     from pandaeval_collector.judging.check.probes import Probe
@@ -158,7 +159,7 @@ async def _ended() -> None:
     await asyncio.gather(*others, return_exceptions=True)
 
 
-def _forecast(items: Sequence[Item], price: tuple[float, float] | None) -> str:
+def _forecast(items: Sequence[Item], price: Price | None) -> str:
     from pandaeval_collector.judging.check.asking import forecast
 
     expected = forecast(items, price)

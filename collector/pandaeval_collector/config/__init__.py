@@ -15,7 +15,7 @@ from pandaeval_collector.config._names import (
 )
 from pandaeval_collector.config._problem import ConfigError, Place, Problem
 from pandaeval_collector.config._rules import tls_files
-from pandaeval_collector.config._show import effective, to_yaml
+from pandaeval_collector.config._show import effective, masked, to_yaml
 from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config
 from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store, Tls
@@ -66,6 +66,7 @@ __all__ = [
     "judge_models",
     "judge_samples",
     "load",
+    "masked",
     "metric_thresholds",
     "parse_duration",
     "parse_size",

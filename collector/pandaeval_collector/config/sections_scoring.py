@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pandaeval_collector.config._types import Names
+from pandaeval_collector.config.sections_judge import Effort, Extra, JudgeParameters, RecordTokens
+from pandaeval_collector.judge.parameters import ReplyFormat
 from pandaeval_collector.section import (
     Amount,
     Count,
@@ -124,8 +126,39 @@ class Judge(Section):
         description="Models that are asked, in this order, when the one that should be asked fails. api_base and "
         "api_key_env are for models of the same provider as judge.model.",
     )
+    max_tokens: Count | None = Field(
+        default=None,
+        description="Most tokens of an answer, hidden reasoning included; null: what the question needs, and room for "
+        "hidden reasoning where the model is known to reason. An answer that is cut is asked for once more, with more.",
+    )
+    reasoning_effort: Effort | None = Field(
+        default=None, description="How hard a reasoning model is to think; null: as its provider likes."
+    )
+    response_format: ReplyFormat = Field(
+        default="json",
+        description="What the provider holds an answer to, if it can. json: any JSON object, and the question's schema "
+        "where an answer has to be repaired, so that all calls about a trace begin alike and are cached; schema: the "
+        "question's schema always; text: nothing.",
+    )
+    context_tokens: RecordTokens | None = Field(
+        default=None,
+        description="Most tokens of a record that are shown; null: 12000, or less for a model whose window is known to "
+        "be shorter.",
+    )
+    extra: Extra = Field(
+        default={},
+        description="Further parameters of every call, as litellm spells them, such as top_p: 0.5; null as a value "
+        "takes one away that would be sent (temperature: null).",
+    )
+    parameters: Mapping[str, JudgeParameters] = Field(
+        default={},
+        description="Other max_tokens, reasoning_effort, response_format, context_tokens and extra for single models, "
+        "by name, such as openai/o3: {reasoning_effort: low}.",
+    )
     allowed_fails: Count = Field(
-        default=3, description="Failures of a model in a minute after which it is left alone for a while."
+        default=3,
+        description="Failures of a model in a row, within a minute, after which it is left alone for a while and then "
+        "tried with one call.",
     )
     cooldown: PositiveDuration = Field(default=30.0, description="How long it is left alone.")
     concurrency: Count = Field(default=8, description="Calls at a time.")

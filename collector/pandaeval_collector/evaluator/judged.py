@@ -8,6 +8,7 @@ from typing import Any
 
 from pandaeval_collector.evaluator.asking import ask, refusal
 from pandaeval_collector.evaluator.prepared import Preparation
+from pandaeval_collector.evaluator.provenance import provenance
 from pandaeval_collector.evaluator.settings import JudgeSettings
 from pandaeval_collector.evaluator.unit import trace_unit
 from pandaeval_collector.judge.desk import Spent
@@ -76,7 +77,7 @@ class Judged:
         if not choice.included:
             metric = next(metric for metric in self._metrics if metric.name == result.metric)
             return self._not_sampled(metric, result.unit, choice)
-        return replace(result, finding=_chosen(result.finding, choice))
+        return replace(result, finding=_with(result.finding, choice, {}))
 
     def _not_sampled(self, metric: TraceMetric, unit: Unit, choice: Choice) -> Result:
         return self.answered(self._question(metric, unit, choice), _NOT_SAMPLED)
@@ -99,7 +100,7 @@ class Judged:
             id=id_,
             metric=metric.name,
             unit=question.unit,
-            finding=_chosen(finding, question.choice),
+            finding=_with(finding, question.choice, provenance(finding, spent, question.model)),
             evaluator=EvaluatorInfo(metric.kind, metric.version, spent.model or question.model),
             threshold=question.threshold,
             revision=question.unit.revision,
@@ -128,6 +129,6 @@ class Judged:
         return Question(prepared.identity.of(unit), metric, unit, model, prepared.threshold, choice)
 
 
-def _chosen(finding: Finding, choice: Choice) -> Finding:
+def _with(finding: Finding, choice: Choice, more: Mapping[str, Any]) -> Finding:
     chosen = {"inclusion_probability": choice.probability, "in_sample": choice.in_sample}
-    return replace(finding, metadata={**finding.metadata, **chosen})
+    return replace(finding, metadata={**finding.metadata, **chosen, **more})

@@ -61,6 +61,8 @@ class Preparation:
             depends |= {"prompt": PROMPT_VERSION, "secrets": judge.secrets}
             if judge.language != ENGLISH:
                 depends["language"] = judge.language
+            if asked_with := judge.asked_with(judge.model_of(metric.key)):
+                depends["parameters"] = asked_with
             if judge.pii or judge.custom:
                 depends["hidden"] = ["pii"] * judge.pii + list(judge.custom)
             if judge.votes > 1:

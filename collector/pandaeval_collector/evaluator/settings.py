@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.selection import Selection
 
 
@@ -14,7 +15,7 @@ class JudgeSettings:
     ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
     ``pii``: whether secrets and personal data are redacted; ``custom``: functions of the user's that redact more, each
     ``module:function``; ``votes``: verdicts on each question, of which the median counts; ``language``: that of
-    reasons."""
+    reasons; ``parameters``: of the calls of single models; ``defaults``: of all others."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -25,9 +26,15 @@ class JudgeSettings:
     custom: tuple[str, ...] = ()
     votes: int = 1
     language: str = "en"
+    defaults: CallParameters = field(default_factory=CallParameters)
+    parameters: Mapping[str, CallParameters] = field(default_factory=dict)
 
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)
+
+    def asked_with(self, model: str) -> str:
+        """The parameters of a model's calls that may change its answers, as a text; ``""`` where none is set."""
+        return self.parameters.get(model, self.defaults).key()
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,10 +123,11 @@ def _inline_span(group: Sequence[Said]) -> bytes:
 def _judged_span(each: Said) -> bytes:
     result, about = each.result, each.about
     own = repeated(_SPAN_ATTRIBUTES, (*about.ids, *each.own, *_evaluated_at(result.time)))
-    return _span([each], result.metric, own + each.verdict.span + about.kind.span)
+    cited = b"".join(_link(f"{result.unit.trace_id}:{span_id}") for span_id in result.judge.get("cited", ()))
+    return _span([each], result.metric, own + each.verdict.span + about.kind.span, cited)
 
 
-def _span(group: Sequence[Said], what: str, attributes: bytes) -> bytes:
+def _span(group: Sequence[Said], what: str, attributes: bytes, links: bytes = b"") -> bytes:
     unit = group[0].result.unit
     own_trace, own_id = span_ids([each.result.id for each in group])
     if unit.level == "session":
@@ -136,7 +137,7 @@ def _span(group: Sequence[Said], what: str, attributes: bytes) -> bytes:
     began, ended = fixed64(unit.end_ns), fixed64(unit.end_ns + _SPAN_NS)
     events = [_event(ended, each) for each in group]
     alike = _span_alike(what, unit.level)
-    return b"".join((about, sized(2, own_id), b"\x39", began, b"\x41", ended, alike, attributes, *events))
+    return b"".join((about, sized(2, own_id), b"\x39", began, b"\x41", ended, alike, attributes, *events, links))
 
 
 def _event(time: bytes, each: Said) -> bytes:
@@ -197,7 +198,28 @@ def _own(result: Result) -> list[bytes]:
         own.append(before_text("gen_ai.evaluation.explanation", len(text)) + text)
     id_ = result.id.encode()
     own.append(before_text("pandaeval.result.id", len(id_)) + id_)
+    if result.evaluator.kind == "llm":
+        own.extend(pairs(_judge(result)))
     return own
+
+
+def _judge(result: Result) -> Mapping[str, Any]:
+    """What a judge was shown, and what its answers took; nothing where none was asked."""
+    about = result.judge
+    if not about:
+        return {}
+    tokens: Mapping[str, int] = about["tokens"]
+    return {
+        "pandaeval.judge.prompt_version": about["prompt_version"],
+        "pandaeval.judge.pack": about["pack"],
+        "pandaeval.judge.calls": about["calls"],
+        "pandaeval.judge.input_tokens": tokens["input"],
+        "pandaeval.judge.output_tokens": tokens["output"],
+        "pandaeval.judge.cached_tokens": tokens["cached"],
+        "pandaeval.judge.cost_usd": float(about["cost_usd"]),
+        "pandaeval.judge.cited": about.get("cited"),
+        "pandaeval.judge.truncated": result.finding.metadata.get("truncated"),
+    }
 
 
 def _verdict(result: Result) -> _Alike:

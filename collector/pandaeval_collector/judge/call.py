@@ -19,7 +19,9 @@ class Failure(StrEnum):
     DENIED = "denied"
     """Key, permission or model name: trying again helps once somebody has put it right."""
     REFUSED = "refused"
-    """This prompt will never be answered: too long, or against the provider's policy."""
+    """This prompt will never be answered: it is against the provider's policy, or not as the provider wants it."""
+    TOO_LONG = "too_long"
+    """The prompt is longer than the model's window: a shorter record may be answered."""
     CRASHED = "crashed"
     """The worker died while it had the call."""
 
@@ -41,12 +43,17 @@ class OverBudgetError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is asked. ``response_format``: as OpenAI spells it; dropped where a provider does not know it."""
+    """What is asked. ``max_tokens``: what the answer itself needs; room for hidden reasoning is added for models that
+    reason. ``response_format``: the schema of the answer, as OpenAI spells it; ``held``: the provider is to hold the
+    model to it if it can, and else to any JSON object, which is the same in all calls. ``more``: the answer before was
+    cut, and gets more room."""
 
     model: str
     messages: Sequence[Mapping[str, str]]
     max_tokens: int
     response_format: Mapping[str, Any] | None = None
+    held: bool = False
+    more: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -55,26 +62,30 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """``text`` is cut where no verdict could be that long; tokens and ``cost_usd`` are the provider's word where it can
-    be true, else an estimate, and the cost is 0 for models without a known price; ``seconds``: how long the provider
-    took, retries included; ``model``: who answered, which may be a fallback."""
+    be true, else an estimate, and the cost is 0 for models without a known price; ``cached_tokens``: those of
+    ``prompt_tokens`` that came from the provider's cache; ``completion_tokens``: hidden reasoning included;
+    ``seconds``: how long the provider took, retries included; ``model``: who answered, which may be a fallback;
+    ``cut``: the answer ended at its limit of tokens and is none; ``max_tokens``: that limit."""
 
     text: str
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float = 0.0
-    retries: int = 0
     seconds: float = 0.0
     model: str = ""
+    cached_tokens: int = 0
+    cut: bool = False
+    max_tokens: int = 0
 
     @property
     def tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
 
 
-Permit = Callable[[str, bool], Awaitable[None]]
-"""Awaited before each try of a call, retries and fallbacks included, with the model that would be asked, and whether
-the try before it was answered with something that nobody could read. What it raises ends the call, and nothing is
-sent."""
+Permit = Callable[[str, bool, int], Awaitable[None]]
+"""Awaited before each try of a call, retries and fallbacks included, with the model that would be asked, whether the
+try before it was answered with something that nobody could read, and how many tokens the answer may take. What it
+raises ends the call, and nothing is sent."""
 
 
 class Caller(Protocol):

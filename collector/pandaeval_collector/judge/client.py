@@ -8,10 +8,12 @@ import json
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, Permit
+from pandaeval_collector.judge.known import FREE, MOST_RECORD, Price
+from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.usage import believed
 from pandaeval_collector.runtime.child import Child, start_child
 from pandaeval_collector.untrusted.foreign import secrets_in, told
@@ -32,7 +34,9 @@ _OWN_ENVIRONMENT = {
 class JudgeProcessSetup:
     """What the worker is told at its start. ``fallbacks``: who is asked when one of ``models`` fails, in this order.
     ``api_key_env``: the name of a variable, never the key itself; it and ``api_base`` belong to the provider ``home``
-    (the part of a model's name before the slash), or to all. ``timeout``, ``cooldown``: seconds."""
+    (the part of a model's name before the slash), or to all. ``timeout``, ``cooldown``: seconds. ``allowed_fails``:
+    failures in a row after which a model rests for the cooldown. ``parameters``: of single models; ``defaults``: of all
+    others."""
 
     models: tuple[str, ...]
     api_base: str | None = None
@@ -43,6 +47,8 @@ class JudgeProcessSetup:
     allowed_fails: int = 3
     fallbacks: tuple[str, ...] = ()
     home: str | None = None
+    defaults: CallParameters = field(default_factory=CallParameters)
+    parameters: Mapping[str, CallParameters] = field(default_factory=dict)
 
 
 class WorkerProcess:
@@ -57,8 +63,9 @@ class WorkerProcess:
         self._starting = asyncio.Lock()
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Queue[dict[str, Any]]] = {}
-        self.prices: dict[str, tuple[float, float]] = {}
-        """US dollars per token in and out, known after the start."""
+        self.prices: dict[str, Price] = {}
+        """US dollars per token, of the models whose price is known; known after the start."""
+        self._budgets: dict[str, int] = {}
         self.starts = 0
         self._unbelieved: set[str] = set()
         """Models whose usage was estimated, which is said once."""
@@ -79,6 +86,12 @@ class WorkerProcess:
         """Seconds that one try may take."""
         return self._setup.timeout
 
+    async def record_budget(self, model: str) -> int:
+        """How many tokens of a record fit into the windows of a model and its fallbacks, at most 12,000. Raises
+        :class:`CallFailedError` when the process does not come up."""
+        await self.start()
+        return self._budgets.get(model, MOST_RECORD)
+
     async def complete(self, call: Call, permit: Permit | None = None) -> Answer:
         """Raises :class:`CallFailedError` (``CRASHED`` when the process died over it), and what ``permit`` raises."""
         await self.start()
@@ -96,7 +109,7 @@ class WorkerProcess:
                 if ended:
                     return self._answer(reply, call)
                 if permit is not None:
-                    await permit(reply["attempt"], reply["answered"])
+                    await permit(reply["attempt"], reply["answered"], reply["max_tokens"])
                 process.write(_line({"go": number}))
         except TimeoutError as error:
             raise CallFailedError(Failure.TIMEOUT, "the judge's process did not answer in time") from error
@@ -110,7 +123,8 @@ class WorkerProcess:
             failure, message = Failure(reply["failure"]), told(reply["message"], self._secrets)
             raise CallFailedError(failure, message, reply.get("retry_after"), reply.get("answered", False))
         model = reply["model"]
-        usage = believed(reply["usage"], call, reply["text"], self.prices.get(model or call.model, (0.0, 0.0)))
+        sent = replace(call, max_tokens=reply["max_tokens"])
+        usage = believed(reply["usage"], sent, reply["text"], self.prices.get(model, FREE))
         if not usage.stated and model not in self._unbelieved:
             self._unbelieved.add(model)
             _log.warning(
@@ -123,8 +137,10 @@ class WorkerProcess:
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             cost_usd=usage.cost_usd,
-            retries=reply["retries"],
             model=model,
+            cached_tokens=usage.cached_tokens,
+            cut=reply["cut"],
+            max_tokens=sent.max_tokens,
         )
 
     async def close(self) -> None:
@@ -153,7 +169,9 @@ class WorkerProcess:
             await process.wait()
             message = told(ready.get("message") or "it ended without a word", self._secrets)
             raise CallFailedError(Failure.UNAVAILABLE, f"the judge's process does not start: {message}")
-        self.prices = {model: (prices[0], prices[1]) for model, prices in ready.get("prices", {}).items()}
+        known: dict[str, Any] = ready.get("known", {})
+        self.prices = {model: Price(*each["price"]) for model, each in known.items() if each["price"] is not None}
+        self._budgets = {model: each["budget"] for model, each in known.items()}
         self._process = process
         self._reader = asyncio.create_task(self._read(process), name="pandaeval-judge-reader")
 

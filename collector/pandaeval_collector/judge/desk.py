@@ -12,11 +12,12 @@ import hashlib
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
-from pandaeval_collector.judge.call import Answer, Call, Caller, CallFailedError, Failure
+from pandaeval_collector.judge.answers import Answers, NoVerdictError, Spent
+from pandaeval_collector.judge.call import Call, Caller, CallFailedError, Failure
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION, echo_code, messages, repair, response_format
 from pandaeval_collector.judge.redact import redact_value
@@ -24,18 +25,12 @@ from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 from pandaeval_collector.score import Why
 
+__all__ = ["Desk", "Judge", "Memory", "NoVerdictError", "Spent"]
+
 _log = logging.getLogger(__name__)
 _MAX_REFUSED = 1024
 
 V = TypeVar("V", bound=Verdict)
-
-
-class NoVerdictError(Exception):
-    """The judge answered, and there is no verdict in it; ``why`` tells what the result says."""
-
-    def __init__(self, why: Why, message: str) -> None:
-        super().__init__(message)
-        self.why = why
 
 
 class Memory(Protocol):
@@ -43,24 +38,6 @@ class Memory(Protocol):
 
     def recall(self, key: str) -> bytes | None: ...
     async def keep(self, key: str, body: bytes) -> None: ...
-
-
-@dataclass(slots=True)
-class Spent:
-    """What one metric's answers did cost: calls, tokens, US dollars, seconds of waiting for the model; and who gave the
-    last one, which may be a fallback."""
-
-    calls: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-    seconds: float = 0.0
-    model: str = ""
-
-    def add(self, answer: Answer) -> None:
-        self.calls += 1
-        self.tokens += answer.tokens
-        self.cost_usd += answer.cost_usd
-        self.seconds += answer.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +75,18 @@ class _Refusal:
 
 
 class Desk:
-    """Asks through one caller and one memory; reasons are given in ``language``. On one event loop."""
+    """Asks through one caller and one memory; reasons are given in ``language``. ``asked_with``: the parameters of a
+    model's calls that may change its answers, as a text. On one event loop."""
 
-    def __init__(self, caller: Caller, memory: Memory, language: str = ENGLISH) -> None:
-        self._caller, self._memory, self._language = caller, memory, language
+    def __init__(
+        self,
+        caller: Caller,
+        memory: Memory,
+        *,
+        language: str = ENGLISH,
+        asked_with: Callable[[str], str] = lambda model: "",
+    ) -> None:
+        self._answers, self._memory, self._language, self._asked_with = Answers(caller), memory, language, asked_with
         self._asking: dict[str, asyncio.Task[_Given[Any]]] = {}
         self._refused: OrderedDict[str, _Refusal] = OrderedDict()
 
@@ -113,7 +98,8 @@ class Desk:
         ``asker``: who wants to know. Whoever was told a failure that stands and asks once more means it, and the model
         is asked again; without a name it always is.
         """
-        key = _key(pack, model, rubric, given, self._language)
+        spent.saw(pack)
+        key = _key(pack, model, f"{self._asked_with(model)} {self._language}", rubric, given)
         refused = self._refused.get(key)
         if refused is not None and key not in self._asking:
             if asker and asker not in refused.told:
@@ -168,37 +154,46 @@ class Desk:
         self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent
     ) -> _Given[V]:
         """Asks, and once more with what is wrong with the answer."""
-        said = messages(pack, rubric, given, self._language)
         echo = echo_code(pack, rubric)
-        answer = await self._call(Call(model, said, rubric.max_tokens, response_format(rubric)), spent)
+        call = Call(model, messages(pack, rubric, given, self._language), rubric.max_tokens, response_format(rubric))
+        call, answer = await self._answers.first(call, pack, spent)
         try:
             return _Given(_read(answer.text, rubric, echo, given), answer.model)
         except InvalidReplyError as error:
-            said.append(repair(str(error)))
-        answer = await self._call(Call(model, said, rubric.max_tokens, response_format(rubric)), spent)
+            said = [*call.messages, repair(str(error))]
+        answer = await self._answers.whole(replace(call, messages=said, held=True), spent)
         try:
             return _Given(_read(answer.text, rubric, echo, given), answer.model)
         except InvalidReplyError as error:
             raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {error}") from error
 
-    async def _call(self, call: Call, spent: Spent) -> Answer:
-        answer = await self._caller.complete(call)
-        spent.add(answer)
-        spent.model = answer.model
-        return answer
-
 
 def _stands(error: NoVerdictError | CallFailedError) -> bool:
     """Whether the same question would fail again: the provider may come back, a prompt that it refuses will not fit."""
-    return isinstance(error, NoVerdictError) or error.failure is Failure.REFUSED
+    return isinstance(error, NoVerdictError) or error.failure in (Failure.REFUSED, Failure.TOO_LONG)
 
 
 class Judge:
-    """What a metric asks about one trace."""
+    """What a metric asks about one trace. ``shorter``: makes a shorter pack of it, for a model whose window turns out
+    to be too short for ``pack``."""
 
-    def __init__(self, desk: Desk, pack: Pack, model: str, secrets: bool = True, asker: str = "") -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        pack: Pack,
+        model: str,
+        secrets: bool = True,
+        asker: str = "",
+        shorter: Callable[[], Awaitable[Pack]] | None = None,
+    ) -> None:
         self._desk, self._pack, self._model, self._secrets, self._asker = desk, pack, model, secrets, asker
+        self._shorter = shorter
         self.spent = Spent()
+
+    @property
+    def pack(self) -> Pack:
+        """The record as it is shown now."""
+        return self._pack
 
     @property
     def last_said(self) -> str:
@@ -214,10 +209,20 @@ class Judge:
         facts = dict(given or {})
         if self._secrets:
             facts = {name: redact_value(value) for name, value in facts.items()}
-        verdict = await self._desk.ask(self._pack, self._model, rubric, facts, self.spent, self._asker)
+        try:
+            verdict = await self._ask(rubric, facts)
+        except CallFailedError as error:
+            shorter, self._shorter = self._shorter, None
+            if error.failure is not Failure.TOO_LONG or shorter is None:
+                raise
+            self._pack = await shorter()
+            verdict = await self._ask(rubric, facts)
         if verdict.instructed:
             raise NoVerdictError(Why.INJECTION_SUSPECTED, "the trace tries to tell the judge how to judge")
         return verdict
+
+    async def _ask(self, rubric: Rubric[V], facts: Mapping[str, Any]) -> V:
+        return await self._desk.ask(self._pack, self._model, rubric, facts, self.spent, self._asker)
 
 
 def _read(text: str, rubric: Rubric[V], echo: str, given: Mapping[str, Any]) -> V:
@@ -228,7 +233,7 @@ def _read(text: str, rubric: Rubric[V], echo: str, given: Mapping[str, Any]) -> 
     return verdict
 
 
-def _key(pack: Pack, model: str, rubric: Rubric[Any], given: Mapping[str, Any], language: str) -> str:
+def _key(pack: Pack, model: str, asked_with: str, rubric: Rubric[Any], given: Mapping[str, Any]) -> str:
     facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
-    parts = [model, "temperature=0", str(rubric.max_tokens), PROMPT_VERSION, pack.digest, rubric.name, rubric.version]
-    return hashlib.blake2b(json.dumps([*parts, language, facts]).encode(), digest_size=16).hexdigest()
+    parts = [model, f"temperature=0{asked_with}", PROMPT_VERSION, pack.digest, rubric.name, rubric.version]
+    return hashlib.blake2b(json.dumps([*parts, facts]).encode(), digest_size=16).hexdigest()

@@ -13,14 +13,16 @@ from typing import Protocol
 from aiolimiter import AsyncLimiter
 
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError, Permit
+from pandaeval_collector.judge.known import FREE, Price
 from pandaeval_collector.judge.usage import estimated
 
 _STEADY, _BURST = 0.97, 0.025
 """Parts of a limit: what is used steadily, and what may be used at once after a pause. Together a little less than the
 limit, so that requests that are held up on their way and arrive together do not pass it by much."""
 _CONGESTED = frozenset({Failure.RATE_LIMIT, Failure.TIMEOUT, Failure.UNAVAILABLE, Failure.COOLDOWN})
+_USED = 4
+"""Of what an answer may take, one such part is what most take."""
 _MAYBE_BILLED = frozenset({Failure.TIMEOUT, Failure.CRASHED})
-_FREE = (0.0, 0.0)
 
 
 class Gate:
@@ -122,9 +124,9 @@ class Purse(Protocol):
 
 
 class Provider(Protocol):
-    """What does the calls, and what they cost: US dollars per token in and out. ``timeout``: seconds for one try."""
+    """What does the calls, and what they cost by the list. ``timeout``: seconds for one try."""
 
-    prices: dict[str, tuple[float, float]]
+    prices: dict[str, Price]
 
     @property
     def timeout(self) -> float: ...
@@ -153,14 +155,16 @@ class LimitedCaller:
         """Raises :class:`CallFailedError`, or :class:`OverBudgetError` before anything is sent."""
         async with self.gate.entered():
             await self._provider.start()
-            expected = estimated(call, _FREE).prompt_tokens
-            bill = Bill(self._purse, self._provider.timeout)
+            expected = estimated(call, FREE).prompt_tokens
+            bill, taken = Bill(self._purse, self._provider.timeout), 0
 
-            async def permit(model: str, answered: bool) -> None:
+            async def permit(model: str, answered: bool, max_tokens: int) -> None:
+                nonlocal taken
+                taken = expected + max_tokens // _USED
                 await self._calls.take(1)
-                await self._tokens.take(expected + call.max_tokens // 4)
-                most = estimated(call, self._provider.prices.get(model, _FREE))
-                await bill.another(Spend(most.cost_usd, expected + call.max_tokens), answered)
+                await self._tokens.take(taken)
+                most = estimated(replace(call, max_tokens=max_tokens), self._provider.prices.get(model, FREE))
+                await bill.another(Spend(most.cost_usd, expected + max_tokens), answered)
 
             try:
                 answer = await self._watched(call, permit)
@@ -170,7 +174,7 @@ class LimitedCaller:
                 raise
             finally:
                 await asyncio.shield(bill.settle())
-        self._tokens.owe(answer.tokens - expected - call.max_tokens // 4)
+        self._tokens.owe(answer.tokens - taken)
         return answer
 
     async def _watched(self, call: Call, permit: Permit) -> Answer:

@@ -26,6 +26,7 @@ _TEXT_SHARE = 0.7
 """Characters per token of the budget that each text of a turn and each error may take before its middle is cut."""
 _CONTEXT_SHARE = 0.4
 """Of the budget, for the conversation before the run; its newest part is shown."""
+_WHOLE = 1 << 30
 _LONGEST = 20_000
 """Characters of one text that are looked at: more than is ever shown."""
 NONCE_DIGITS = 12
@@ -36,8 +37,9 @@ paid for dozens of times."""
 @dataclass(frozen=True, slots=True)
 class Pack:
     """``text``: what goes into the prompt; ``digest``: 16 hex digits of it, without the nonce; ``cut``: what was left
-    out, in words; ``tokens``: an estimate, never above the budget that was given; ``last_said``: the agent's last words
-    before the run, neutral; ``outset``: so many characters of ``text`` tell what was there before the agent acted."""
+    out, in words; ``truncated``: the parts of which something was left out, by their titles; ``tokens``: an estimate,
+    never above the budget that was given; ``last_said``: the agent's last words before the run, neutral; ``outset``: so
+    many characters of ``text`` tell what was there before the agent acted."""
 
     text: str
     nonce: str
@@ -46,6 +48,7 @@ class Pack:
     cut: tuple[str, ...]
     last_said: str = ""
     outset: int = 0
+    truncated: tuple[str, ...] = ()
 
 
 def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
@@ -65,10 +68,32 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
         shown = sections(clean, counted, known, limit, text_limit, int(budget * _CONTEXT_SHARE))
         text = _render(shown, fence)
         if tokens(text) <= budget:
-            return replace(_finish(shown, text, fence, (*_said(limit), *_left_out(shown))), last_said=known.last_said)
-    squeezed = _squeezed(shown, budget, fence)
-    cut = (*_said(limit), "some of the record was left out")
-    return replace(_finish(squeezed, _render(squeezed, fence), fence, cut), last_said=known.last_said)
+            found = _finish(shown, text, fence, (*_said(limit), *_left_out(shown)))
+            break
+    else:
+        shown = _squeezed(shown, budget, fence)
+        found = _finish(shown, _render(shown, fence), fence, (*_said(limit), "some of the record was left out"))
+    whole = sections(clean, counted, known, _WHOLE, _WHOLE, _WHOLE)
+    return replace(found, last_said=known.last_said, truncated=_truncated(shown, whole))
+
+
+def _truncated(shown: Sequence[PromptSection], whole: Sequence[PromptSection]) -> tuple[str, ...]:
+    """The names of the parts that say less than they would if there were room for all."""
+    return tuple(
+        _name(each.title) for each, complete in zip(shown, whole, strict=True) if not _is_whole(each, complete)
+    )
+
+
+def _is_whole(shown: PromptSection, complete: PromptSection) -> bool:
+    """Blocks that were squeezed into one are shorter wherever something is missing."""
+    if len(shown.blocks) == 1 < len(complete.blocks):
+        return len(shown.blocks[0]) == sum(map(len, complete.blocks)) + 2 * (len(complete.blocks) - 1)
+    return shown.blocks == complete.blocks
+
+
+def _name(title: str) -> str:
+    """A title without what is explained in it: ``what happened``."""
+    return title.partition(" (")[0].partition(",")[0].lower()
 
 
 def _left_out(shown: Sequence[PromptSection]) -> tuple[str, ...]:

@@ -21,8 +21,8 @@ class InvalidReplyError(Exception):
 
 def read_reply(text: str, rubric: Rubric[V], echo: str) -> V:
     """The verdict in a reply. Raises :class:`InvalidReplyError`: cut or no JSON, a field that is given twice, wrong
-    shape, a value of another type than was asked for (``true`` or ``"1.0"`` for a number), out of bounds, wrong
-    echo."""
+    shape, a value of another type than was asked for (``true`` or ``"1.0"`` for a number), out of bounds, wrong echo,
+    a reason without a word in it."""
     if len(text) > MAX_REPLY_CHARS:
         raise InvalidReplyError(f"the reply has {len(text)} characters")
     document = _json(text)
@@ -33,6 +33,9 @@ def read_reply(text: str, rubric: Rubric[V], echo: str) -> V:
         raise InvalidReplyError(f"{_place(first['loc'], first['type'])}: {first['msg']}") from error
     if verdict.echo.strip() != echo:
         raise InvalidReplyError("echo: the code of the question was not repeated")
+    reason = getattr(verdict, "reason", None)
+    if isinstance(reason, str) and not any(map(str.isalnum, reason)):
+        raise InvalidReplyError("reason: it says nothing")
     return verdict
 
 
@@ -49,7 +52,9 @@ def _json(text: str) -> str:
     nothing else: what has two meanings for two parsers (a key given twice, ``NaN``) is refused."""
     stripped = text.strip()
     if stripped.startswith("```"):
-        stripped = stripped.partition("\n")[2].rpartition("```")[0].strip()
+        stripped, closing, behind = stripped.partition("\n")[2].rpartition("```")
+        if not closing or behind.strip():
+            raise InvalidReplyError("not JSON alone: a fence that is not closed, or words behind it")
     try:
         json.loads(stripped, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
     except RecursionError as error:

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from pandaeval_collector.judge.call import Call
+from pandaeval_collector.judge.known import Price
 from pandaeval_collector.judge.neutral import tokens
-
-Price = tuple[float, float]
-"""US dollars per token in and out; zeros for a model without a known price."""
 
 _FEWEST = 10
 """Fewer than a tenth of the tokens that we count in a text is no count of it: ours is rarely twice the truth."""
@@ -32,39 +30,45 @@ _DEAREST_TOKEN = 0.01
 
 @dataclass(frozen=True, slots=True)
 class AnswerUsage:
-    """Tokens and US dollars of one answer. ``stated``: by the provider, at least the tokens; else an estimate."""
+    """Tokens and US dollars of one answer. ``stated``: by the provider, at least the tokens; else an estimate.
+    ``cached_tokens``: of the prompt's, by the provider alone."""
 
     prompt_tokens: int
     completion_tokens: int
     cost_usd: float
     stated: bool = True
+    cached_tokens: int = 0
 
 
 def estimated(call: Call, price: Price) -> AnswerUsage:
     """The most that an answer to a call can take, as far as its length is known: what is set aside for it."""
     sent = sum(tokens(message["content"]) for message in call.messages)
-    return AnswerUsage(sent, call.max_tokens, sent * price[0] + call.max_tokens * price[1], stated=False)
+    return AnswerUsage(sent, call.max_tokens, sent * price.into + call.max_tokens * price.out, stated=False)
 
 
 def believed(stated: Mapping[str, Any], call: Call, text: str, price: Price) -> AnswerUsage:
-    """The usage of an answer. ``stated``: its ``prompt_tokens``, ``completion_tokens`` and ``cost_usd`` as the provider
-    gave them, each of any type or missing; ``text``: of the answer. Tokens that cannot be true are replaced, both
-    counts, by the estimate; a cost that cannot be true, by the list price of the tokens."""
+    """The usage of an answer. ``stated``: its ``prompt_tokens``, ``completion_tokens``, ``cached_tokens`` and
+    ``cost_usd`` as the provider gave them, each of any type or missing; ``text``: of the answer. Tokens that cannot be
+    true are replaced, both counts, by the estimate; a cost that cannot be true, by the list price of the tokens, with
+    the cached ones at their own price; cached tokens that cannot be true, by none."""
     estimate = estimated(call, price)
     prompt, completion = stated.get("prompt_tokens"), stated.get("completion_tokens")
     if not _is_count(prompt, _fewest(estimate.prompt_tokens), _most_in(call)):
         return estimate
     if not _is_count(completion, _fewest(tokens(text)) if text else 0, _MOST_OUT * call.max_tokens):
         return estimate
-    listed = prompt * price[0] + completion * price[1]
+    said = stated.get("cached_tokens")
+    cached = said if _is_count(said, 0, prompt) else 0
+    listed = (prompt - cached) * price.into + cached * price.cached + completion * price.out
     least, most = _CHEAPEST * listed, _DEAREST * listed if listed else _DEAREST_TOKEN * (prompt + completion)
     cost = stated.get("cost_usd")
-    return AnswerUsage(prompt, completion, float(cost) if _is_amount(cost, least, most) else listed)
+    believable = float(cost) if _is_amount(cost, least, most) else listed
+    return AnswerUsage(prompt, completion, believable, cached_tokens=cached)
 
 
 def _most_in(call: Call) -> int:
     """More tokens than this are in no tokenizer's count of the call: none makes two of one byte."""
-    shape = json.dumps(call.response_format) if call.response_format else ""
+    shape = json.dumps(call.response_format) if call.response_format else ""  # sent or not
     return sum(len(each["content"].encode(errors="replace")) for each in call.messages) + len(shape) + _OVERHEAD
 
 

@@ -3,9 +3,10 @@
 It is the only one that imports litellm (4 s, 165 MB, and much code that we did not write) and it holds nothing that
 matters: calls come in as JSON lines on standard input, answers leave as JSON lines on standard output, in any order.
 The first line in is the set-up, the first line out says that it is ready. Before each try, retries and fallbacks
-included, ``{"id": 1, "attempt": MODEL, "answered": false}`` goes out and ``{"go": 1}`` is waited for, so that the
-collector can hold every request to its limits and its budget; ``answered`` says whether the try before was, with
-something that nobody could read. ``{"drop": 1}`` ends a call that nobody waits for.
+included, ``{"id": 1, "attempt": MODEL, "answered": false, "max_tokens": 900}`` goes out and ``{"go": 1}`` is waited
+for, so that the collector can hold every request to its limits and its budget; ``answered`` says whether the try before
+was, with something that nobody could read; ``max_tokens`` how long the answer may get. ``{"drop": 1}`` ends a call that
+nobody waits for.
 """
 
 from __future__ import annotations
@@ -64,9 +65,10 @@ class CallServer:
     async def _answer(self, number: int, call: dict[str, Any]) -> None:
         with self._held(number) as asked:
 
-            async def allowed(model: str, answered: bool) -> None:
+            async def allowed(model: str, answered: bool, max_tokens: int) -> None:
                 asked.clear()
-                self._lines.write({"id": number, "attempt": model, "answered": answered})
+                attempt = {"attempt": model, "answered": answered, "max_tokens": max_tokens}
+                self._lines.write({"id": number, **attempt})
                 await asked.wait()
 
             self._lines.write({"id": number, **await self._caller.answer(call, allowed)})
@@ -82,7 +84,7 @@ class CallServer:
 
 async def _serve(caller: ProviderCaller, lines: Lines) -> None:
     await caller.warm_up()
-    lines.write({"ready": True, "prices": caller.prices()})
+    lines.write({"ready": True, "known": caller.known()})
     loop, server = asyncio.get_running_loop(), CallServer(caller, lines)
     inbox: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.judge.desk import Desk, Judge, Memory, Spent
+from pandaeval_collector.judge.desk import Judge, Memory, Spent
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Rubric, Verdict
+from pandaeval_collector.judging.desks import Desks
 
 V = TypeVar("V", bound=Verdict)
 
@@ -47,6 +47,10 @@ class Again(Judge):
         self.spent = anew.spent
 
     @property
+    def pack(self) -> Pack:
+        return self._before.pack
+
+    @property
     def last_said(self) -> str:
         return self._before.last_said
 
@@ -54,15 +58,18 @@ class Again(Judge):
         return await (self._anew if rubric.name == self._name else self._before).ask(rubric, given)
 
 
-def anew(caller: Caller, memory: Memory, pack: Pack, model: str, secrets: bool, name: str) -> Judge:
+def anew(desks: Desks, memory: Memory, pack: Pack, model: str, name: str) -> Judge:
     """A judge of the same run with a memory of its own. ``name`` tells its fences apart from those of others."""
-    return Judge(Desk(caller, memory), _fenced(pack, name), model, secrets)
+    return Judge(desks.desk(memory), _fenced(pack, name), model, desks.secrets)
 
 
 def pay(account: Spent, other: Spent) -> None:
     """Puts the costs of one on the account of another, who gave the verdict."""
     account.calls += other.calls
     account.tokens += other.tokens
+    account.prompt += other.prompt
+    account.completion += other.completion
+    account.cached += other.cached
     account.cost_usd += other.cost_usd
 
 

@@ -21,6 +21,7 @@ from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judging.canary_file import Canary, Expected, Flock
 from pandaeval_collector.judging.canary_rounds import CanaryRounds, CaseKey, Said
+from pandaeval_collector.judging.desks import Desks
 from pandaeval_collector.judging.hiding import hider
 from pandaeval_collector.judging.known import as_expected, finding_of, said
 from pandaeval_collector.metric import TraceMetric, registry
@@ -67,7 +68,7 @@ class Canaries:
         judge = evaluator.settings.judge
         if judge is None:
             raise ValueError("canaries need a judge")
-        self._store, self._caller, self._telemetry, self._interval = store, caller, telemetry, interval
+        self._store, self._desks, self._telemetry, self._interval = store, Desks(caller, judge), telemetry, interval
         self._judge: JudgeSettings = judge
         self._hide, self._canaries = hider(judge), _named(flock)
         thresholds = {key: metric.threshold_for(None) for key, metric in self._metrics.items() if metric.kind == "llm"}
@@ -110,7 +111,7 @@ class Canaries:
         """Judges all canaries once; the number of verdicts. What the provider or the budget kept from being judged
         counts neither way."""
         heard: list[tuple[CaseKey, Said, bool]] = []
-        desk = Desk(self._caller, _RunMemory())
+        desk = self._desks.desk(_RunMemory())
         for name, canary in self._canaries.items():
             shown = canary.trace if self._hide is None else redacted(canary.trace, self._hide)
             packed = pack(shown, _SECRET)

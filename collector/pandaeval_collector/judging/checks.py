@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judging.agreement import Agreement
 from pandaeval_collector.judging.compare import Check
+from pandaeval_collector.judging.desks import Desks
 from pandaeval_collector.judging.kinship import warn_of_second
 from pandaeval_collector.judging.retest import Retest
 from pandaeval_collector.judging.second import SecondJudge
@@ -25,13 +25,12 @@ class Checks:
     beside: Sequence[Check] = ()
 
 
-def open_checks(judge: JudgeConfig, store: Store, caller: Caller, telemetry: Telemetry, secrets: bool) -> Checks:
-    """``secrets``: whether they are redacted in what is given with a question. On one event loop."""
+def open_checks(judge: JudgeConfig, store: Store, desks: Desks, telemetry: Telemetry) -> Checks:
+    """On one event loop."""
     agreement, memory = Agreement(store, telemetry), StoredMemory(store, telemetry)
-    beside: list[Check] = [Retest(caller, agreement, telemetry, judge.retest, secrets)]
+    beside: list[Check] = [Retest(desks, agreement, telemetry, judge.retest)]
     if judge.second is not None:
         for model in [model for model in judge.setup.models if model != judge.second] or [judge.second]:
             warn_of_second(model, judge.second)
-        share = judge.second_share
-        beside.append(SecondJudge(caller, memory, agreement, telemetry, judge.second, share, secrets))
-    return Checks(Votes(caller, memory, judge.votes, secrets), beside)
+        beside.append(SecondJudge(desks, memory, agreement, telemetry, judge.second, judge.second_share))
+    return Checks(Votes(desks, memory, judge.votes), beside)

@@ -18,6 +18,7 @@ _NAME = "judge.model has to be provider/model, as litellm spells it, such as ope
 _CURES: Mapping[Failure, str] = {
     Failure.DENIED: _KEY,
     Failure.TIMEOUT: "give it more time (judge.timeout) or less to do at a time (judge.concurrency)",
+    Failure.TOO_LONG: "set judge.context_tokens to the tokens of a record that fit into its window",
     Failure.UNAVAILABLE: "see whether its server is up and reachable from here, and judge.api_base right",
 }
 _SIGNS = (("llm provider not provided", _NAME), ("credential", _KEY), ("api key", _KEY), ("api_key", _KEY))

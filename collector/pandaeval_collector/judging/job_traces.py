@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from pandaeval_collector.judge.before import tells_of_before
+from pandaeval_collector.judge.known import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.redact import Hide, redacted
 from pandaeval_collector.judging.earlier import EarlierTraces
@@ -42,23 +43,23 @@ class JobTrace:
 class JobTraceLoader:
     """Rebuilds traces on a thread of its own and keeps the last 32 of them."""
 
-    def __init__(self, store: Store, hide: Hide | None, budget: int = 12_000) -> None:
-        """``hide``: redacts every text of a trace before the pack is made. ``budget``: tokens of a pack."""
-        self._store, self._hide, self._budget = store, hide, budget
-        self._recent: OrderedDict[tuple[bytes, str], JobTrace] = OrderedDict()
+    def __init__(self, store: Store, hide: Hide | None) -> None:
+        """``hide``: redacts every text of a trace before the pack is made."""
+        self._store, self._hide = store, hide
+        self._recent: OrderedDict[tuple[bytes, str, int], JobTrace] = OrderedDict()
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-pack")
         self._secret, self._earlier = _secret(store), EarlierTraces(store, hide)
 
-    def __call__(self, job: Job) -> JobTrace:
-        """Raises :class:`GoneError`. On :attr:`thread`."""
+    def __call__(self, job: Job, budget: int = MOST_RECORD) -> JobTrace:
+        """``budget``: tokens of the pack. Raises :class:`GoneError`. On :attr:`thread`."""
         held = self._store.held(job.trace_id)
         if held is None:
             raise GoneError("it is not kept any more")
         digest = held[0]
-        key = job.trace_id, digest
+        key = job.trace_id, digest, budget
         found = self._recent.get(key)
         if found is None:
-            found = self._recent[key] = self._load(job, digest)
+            found = self._recent[key] = self._load(job, digest, budget)
             while len(self._recent) > _REMEMBER:
                 self._recent.popitem(last=False)
         return found
@@ -66,7 +67,7 @@ class JobTraceLoader:
     def close(self) -> None:
         self.thread.shutdown()
 
-    def _load(self, job: Job, digest: str) -> JobTrace:
+    def _load(self, job: Job, digest: str, budget: int) -> JobTrace:
         about: dict[str, Any] = orjson.loads(job.body)
         closing = Closing(Trigger(about["trigger"]), about["revision"], about["late_spans"])
         trace = rebuilt(self._store.contents(job.trace_id), closing).trace
@@ -76,7 +77,7 @@ class JobTraceLoader:
         placed = replace(trace, session_id=session_of.get(job.trace_id, trace.session_id))
         shown = placed if self._hide is None else redacted(placed, self._hide)
         earlier = () if tells_of_before(placed) else self._earlier.before(placed)
-        return JobTrace(shown, pack(shown, self._secret, self._budget, earlier), digest)
+        return JobTrace(shown, pack(shown, self._secret, budget, earlier), digest)
 
 
 def _secret(store: Store) -> bytes:

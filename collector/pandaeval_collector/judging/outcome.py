@@ -63,13 +63,13 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
     message = told(error)
     given_up = GivenUp(Unscored(_why(error.failure), _told(job, error)), message)
     match error.failure:
-        case Failure.REFUSED:
+        case Failure.REFUSED | Failure.TOO_LONG:
             return given_up
         case Failure.CRASHED:
             if job.crashes + 1 >= _MAX_CRASHES:
                 return given_up
             return Later(now, message, crashed=True)
-        case Failure.COOLDOWN:
+        case Failure.COOLDOWN if now - job.created_at <= patience.max_age:
             return Later(now + (error.retry_after or patience.longest), message, free=True, pause=True)
         case Failure.DENIED if patience.interactive:
             return given_up
@@ -101,6 +101,7 @@ def _told(job: Job, error: CallFailedError) -> str:
         Failure.TIMEOUT: "the judge did not answer in time",
         Failure.CRASHED: "the judge's process died over it, twice",
         Failure.REFUSED: "the provider refuses this prompt",
+        Failure.TOO_LONG: "the record is too long for the judge's window; set judge.context_tokens to what it takes",
         Failure.DENIED: "the provider does not let us in (key, permission or name of the model)",
     }.get(error.failure, "the judge could not be reached")
     return f"{what}; tried {job.attempts} times, last: {told(error)}"

@@ -8,13 +8,13 @@ from the run before (its task, its plan) is. Costs one call per retest, within t
 from __future__ import annotations
 
 from pandaeval_collector.evaluator import Question
-from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.sample import included
 from pandaeval_collector.judging.agreement import Agreement
 from pandaeval_collector.judging.anew import Forgetful, anew
 from pandaeval_collector.judging.compare import asked_again, with_comparison
+from pandaeval_collector.judging.desks import Desks
 from pandaeval_collector.judging.known import said
 from pandaeval_collector.score import Finding, Score
 from pandaeval_collector.telemetry import Telemetry
@@ -27,9 +27,8 @@ class Retest:
     """Implements :class:`pandaeval_collector.judging.compare.Check`. ``share``: of the results, 0..1, by a hash of
     their id. On one event loop."""
 
-    def __init__(self, caller: Caller, agreement: Agreement, telemetry: Telemetry, share: float, secrets: bool) -> None:
-        self._caller, self._agreement, self._telemetry = caller, agreement, telemetry
-        self._share, self._secrets = share, secrets
+    def __init__(self, desks: Desks, agreement: Agreement, telemetry: Telemetry, share: float) -> None:
+        self._desks, self._agreement, self._telemetry, self._share = desks, agreement, telemetry, share
 
     async def beside(self, question: Question, trace: Trace, pack: Pack, first: Judge, finding: Finding) -> Finding:
         """The finding, with what a second verdict says in its metadata if this is one of those that get one
@@ -39,7 +38,7 @@ class Retest:
             return finding
         key, model, second = question.metric.key, question.model, None
         if included(f"retest {question.id}", self._share):
-            other = anew(self._caller, Forgetful(), pack, model, self._secrets, "again")
+            other = anew(self._desks, Forgetful(), pack, model, "again")
             second, outcome = await asked_again(question, trace, first, other)
             self._telemetry.add("pandaeval.judge.retests", outcome)
         if second is not None:

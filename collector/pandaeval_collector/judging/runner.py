@@ -13,15 +13,19 @@ import orjson
 
 from pandaeval_collector.evaluator import Evaluator, Question
 from pandaeval_collector.judge.call import Caller, CallFailedError, OverBudgetError
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
-from pandaeval_collector.judge.prompt import ENGLISH
+from pandaeval_collector.judge.desk import Judge, NoVerdictError
+from pandaeval_collector.judge.known import MOST_RECORD
+from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact
+from pandaeval_collector.judging.budgets import RecordBudgets
 from pandaeval_collector.judging.checks import Checks
 from pandaeval_collector.judging.complaints import Complaints
+from pandaeval_collector.judging.desks import Desks
 from pandaeval_collector.judging.hiding import hider
 from pandaeval_collector.judging.job_traces import GoneError, JobTrace, JobTraceLoader
 from pandaeval_collector.judging.kinship import Kinship
 from pandaeval_collector.judging.outcome import GivenUp, Later, Patience, after_failure, unfinished, until_next_day
+from pandaeval_collector.judging.pauses import Pauses
 from pandaeval_collector.judging.setup import StoredMemory
 from pandaeval_collector.judging.votes import Votes
 from pandaeval_collector.line.line import Decision, Judgement, Line
@@ -32,11 +36,10 @@ from pandaeval_collector.untrusted.foreign import explained
 
 _log = logging.getLogger(__name__)
 
+SLOTS = 4
+"""Jobs at a time for each call at a time: those of a trace wait for its first call, and others are to go on."""
 _TICK_S = 0.2
 _PAUSE_S = 2.0
-_SAME_PAUSE_S = 1.0
-_IN_VAIN = 2
-"""After so many pauses in a row without an answer, a run that somebody waits for asks no more."""
 
 Commit = Callable[[Callable[[], Decision]], Awaitable[None]]
 
@@ -56,20 +59,21 @@ class Runner:
         over_budget: Literal["unscored", "wait"] = "unscored",
         slots: int = 16,
         checks: Checks | None = None,
+        budgets: RecordBudgets | None = None,
     ) -> None:
         self._store, self._line, self._evaluator, self._commit = store, line, evaluator, commit
         self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
         memory = StoredMemory(store, telemetry)
         judge = evaluator.settings.judge
-        self._desk = Desk(caller, memory, ENGLISH if judge is None else judge.language)
-        self._hide = judge is None or judge.secrets
+        desks = Desks(caller, judge)
+        self._desk = desks.desk(memory)
+        self._hide = desks.secrets
         self._traces = JobTraceLoader(store, hider(judge) if judge is not None else redact)
-        self._slots, self._checks = slots, checks or Checks(Votes(caller, memory, 1, self._hide))
+        self._slots, self._budgets = slots, budgets or RecordBudgets()
+        self._checks = checks or Checks(Votes(desks, memory, 1))
         self._running: set[asyncio.Task[None]] = set()
         self._suspects: list[Job] = []
-        self._paused_until = 0.0
-        self._in_vain = 0
-        """Pauses since a judge answered last."""
+        self._pauses = Pauses(self._patience.interactive)
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._complaints, self._kinship = Complaints(), Kinship()
@@ -129,13 +133,14 @@ class Runner:
         """Starts as many jobs as there is room for. A job that the worker died over before runs alone: if it dies
         again, there is no doubt which one it was."""
         now = self._store.clock.running()
-        if now < self._paused_until:
+        room = self._pauses.room(now, self._slots)
+        if not room:
             return 0
         if self._suspects:
             if not self._running:
                 self._begin(self._suspects.pop(), ended)
             return 0
-        free = self._slots - len(self._running)
+        free = room - len(self._running)
         if free <= 0:
             return 0
         jobs = await asyncio.wrap_future(self._store.jobs.lease(now, free))
@@ -175,7 +180,7 @@ class Runner:
 
     async def _judge(self, job: Job) -> None:
         try:
-            loaded = await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._traces, job)
+            loaded = await self._loaded(job, await self._budget(job))
         except GoneError as error:
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "gone", str(error))))
         except Exception as error:  # noqa: BLE001 - what one trace holds must not stop the judge
@@ -185,7 +190,12 @@ class Runner:
         if question is None:
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "not_wanted")))
         self._kinship.meets(question.model, loaded.trace.models)
-        judge = Judge(self._desk, loaded.pack, question.model, self._hide, job.metric)
+
+        async def shorter() -> Pack:
+            smaller = self._budgets.was_too_long(question.model, loaded.pack.tokens)
+            return (await self._loaded(job, smaller)).pack
+
+        judge = Judge(self._desk, loaded.pack, question.model, self._hide, job.metric, shorter)
         finding = await self._finding(job, question, loaded, judge)
         match finding:
             case Later():
@@ -198,9 +208,18 @@ class Runner:
                 await self._end(Judgement(JobEnd(job.id, "done", "not_applicable")))
             case _:
                 for check in self._checks.beside:
-                    finding = await check.beside(question, loaded.trace, loaded.pack, judge, finding)
+                    finding = await check.beside(question, loaded.trace, judge.pack, judge, finding)
                 result = self._evaluator.answered(question, finding, judge.spent)
                 await self._end(Judgement(JobEnd(job.id, "done", result.why or ""), result))
+
+    async def _budget(self, job: Job) -> int:
+        judge = self._evaluator.settings.judge
+        if judge is None or self._pauses.given_up:
+            return MOST_RECORD
+        return await self._budgets.of(judge.model_of(job.metric))
+
+    async def _loaded(self, job: Job, budget: int) -> JobTrace:
+        return await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._traces, job, budget)
 
     def _question(self, job: Job, loaded: JobTrace) -> Question | None:
         """The job's question as the current settings ask it; ``None`` when they do not ask it any more."""
@@ -211,13 +230,14 @@ class Runner:
     async def _finding(
         self, job: Job, question: Question, loaded: JobTrace, judge: Judge
     ) -> Finding | Later | GivenUp | None:
-        if self._patience.interactive and self._in_vain > _IN_VAIN:
-            return GivenUp(Unscored(Why.JUDGE_FAILED, "the judge could not be reached for too long"), "not asked")
+        if given_up := self._pauses.given_up:
+            return GivenUp(Unscored(Why.JUDGE_FAILED, given_up), "not asked")
         try:
-            finding = await self._checks.votes.verdict(question, loaded.trace, loaded.pack, judge)
-            self._in_vain = 0
+            finding = await self._checks.votes.verdict(question, loaded.trace, judge)
+            self._pauses.answered()
             return finding
         except NoVerdictError as error:
+            self._pauses.answered()
             return Unscored(error.why, str(error))
         except OverBudgetError:
             if self._over_budget == "wait":
@@ -226,15 +246,15 @@ class Runner:
             return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
         except CallFailedError as error:
             self._complaints.hear(question.model, error)
+            self._pauses.failed(error)
             return after_failure(job, error, self._patience, self._store.clock.running())
         except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the judge
             _log.exception("metric %s failed", job.metric)
             return Unscored(Why.METRIC_ERROR, explained(error))
 
     async def _put_back(self, job: Job, later: Later) -> None:
-        if later.pause and later.due_at > self._paused_until + _SAME_PAUSE_S:
-            self._paused_until = later.due_at
-            self._in_vain += 1
+        if later.pause:
+            self._pauses.begin(later.due_at)
         self._telemetry.add("pandaeval.jobs", "put_back", 1, later.reason)
         await asyncio.wrap_future(
             self._store.jobs.put_back(job.id, later.due_at, later.error, crashed=later.crashed, free=later.free)

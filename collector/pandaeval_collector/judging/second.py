@@ -7,13 +7,13 @@ Costs one call per verdict that is compared, of the second judge's model, within
 from __future__ import annotations
 
 from pandaeval_collector.evaluator import Question
-from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.desk import Judge, Memory
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.sample import included
 from pandaeval_collector.judging.agreement import Agreement
 from pandaeval_collector.judging.anew import anew
 from pandaeval_collector.judging.compare import asked_again, with_comparison
+from pandaeval_collector.judging.desks import Desks
 from pandaeval_collector.judging.known import said
 from pandaeval_collector.score import Finding, Score
 from pandaeval_collector.telemetry import Telemetry
@@ -28,16 +28,15 @@ class SecondJudge:
 
     def __init__(
         self,
-        caller: Caller,
+        desks: Desks,
         memory: Memory,
         agreement: Agreement,
         telemetry: Telemetry,
         model: str,
         share: float,
-        secrets: bool,
     ) -> None:
-        self._caller, self._memory, self._agreement, self._telemetry = caller, memory, agreement, telemetry
-        self._model, self._share, self._secrets = model, share, secrets
+        self._desks, self._memory, self._agreement, self._telemetry = desks, memory, agreement, telemetry
+        self._model, self._share = model, share
 
     async def beside(self, question: Question, trace: Trace, pack: Pack, first: Judge, finding: Finding) -> Finding:
         """The finding, with what the second judge says in its metadata if this is one of those that it sees
@@ -46,7 +45,7 @@ class SecondJudge:
             return finding
         key, both, second = question.metric.key, f"{question.model} / {self._model}", None
         if included(f"second {question.id}", self._share):
-            other = anew(self._caller, self._memory, pack, self._model, self._secrets, "second")
+            other = anew(self._desks, self._memory, pack, self._model, "second")
             second, outcome = await asked_again(question, trace, first, other)
             self._telemetry.add("pandaeval.judge.seconds", outcome)
         if second is not None:

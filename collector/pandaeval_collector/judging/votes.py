@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pandaeval_collector.evaluator import Question
-from pandaeval_collector.judge.call import Caller, CallFailedError, OverBudgetError
+from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Judge, Memory, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judging.anew import Again, Apart, anew, pay
+from pandaeval_collector.judging.desks import Desks
 from pandaeval_collector.score import Finding, Score, Why
 from pandaeval_otel.model import Trace
 
@@ -26,10 +27,10 @@ _Ballot = Finding | None | NoVerdictError | _NotGiven
 class Votes:
     """``number`` votes on each question; 1: the verdict is the only one. On one event loop."""
 
-    def __init__(self, caller: Caller, memory: Memory, number: int, secrets: bool) -> None:
-        self._caller, self._memory, self._number, self._secrets = caller, memory, number, secrets
+    def __init__(self, desks: Desks, memory: Memory, number: int) -> None:
+        self._desks, self._memory, self._number = desks, memory, number
 
-    async def verdict(self, question: Question, trace: Trace, pack: Pack, judge: Judge) -> Finding | None:
+    async def verdict(self, question: Question, trace: Trace, judge: Judge) -> Finding | None:
         """What the metric says by all votes, with the costs of all on ``judge``'s account. See :func:`counted` for what
         is raised."""
         asked = question.metric.ask
@@ -42,7 +43,7 @@ class Votes:
             raise first
         if not isinstance(first, Score | NoVerdictError):
             return first  # code said it; more votes would say the same
-        others = [self._another(pack, question.model, number) for number in range(2, self._number + 1)]
+        others = [self._another(judge.pack, question.model, number) for number in range(2, self._number + 1)]
         name = question.metric.name
         given = await asyncio.gather(*(self._cast(question, trace, Again(judge, each, name)) for each in others))
         for each in others:
@@ -51,7 +52,7 @@ class Votes:
 
     def _another(self, pack: Pack, model: str, number: int) -> Judge:
         name = f"vote {number}"
-        return anew(self._caller, Apart(self._memory, name), pack, model, self._secrets, name)
+        return anew(self._desks, Apart(self._memory, name), pack, model, name)
 
     async def _cast(self, question: Question, trace: Trace, judge: Judge) -> _Ballot:
         assert question.metric.ask is not None

@@ -14,6 +14,22 @@ from support.otlp_sink import attributes
 from support.results import CODE, END_NS, JUDGE, SPAN_ID, TRACE_ID, result
 
 EVENT = "gen_ai.evaluation.result"
+ASKED = Score(
+    0.5,
+    "one of two",
+    {
+        "judge": {
+            "model": "judge-large",
+            "prompt_version": "4",
+            "pack": "00ff00ff00ff00ff",
+            "calls": 2,
+            "tokens": {"input": 3000, "output": 90, "cached": 1024},
+            "cost_usd": 0.0007,
+            "cited": ["00f067aa0ba902b7"],
+        },
+        "truncated": ["what happened"],
+    },
+)
 EVALUATION_ITSELF_FAILED = {Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.TIMEOUT, Why.METRIC_ERROR}
 
 
@@ -82,6 +98,22 @@ class TestLogEvent:
         assert facts["pandaeval.judge.model"] == "judge-large"
         assert "pandaeval.embedder" not in facts
 
+    def test_a_judged_result_says_what_its_judge_was_shown_and_what_it_took(self) -> None:
+        _, facts = logged(result("argument_correctness", ASKED, evaluator=JUDGE))
+        told = {key: value for key, value in facts.items() if key.startswith("pandaeval.judge.")}
+        assert told == {
+            "pandaeval.judge.model": "judge-large",
+            "pandaeval.judge.prompt_version": "4",
+            "pandaeval.judge.pack": "00ff00ff00ff00ff",
+            "pandaeval.judge.calls": 2,
+            "pandaeval.judge.input_tokens": 3000,
+            "pandaeval.judge.output_tokens": 90,
+            "pandaeval.judge.cached_tokens": 1024,
+            "pandaeval.judge.cost_usd": 0.0007,
+            "pandaeval.judge.cited": ["00f067aa0ba902b7"],
+            "pandaeval.judge.truncated": ["what happened"],
+        }
+
     def test_what_is_absent_has_no_key(self) -> None:
         absent = {"environment": None, "session_id": None, "response_id": "", "agent": "", "threshold": None}
         _, facts = logged(result(finding=Score(0.5), **absent))
@@ -128,6 +160,20 @@ class TestSpans:
         facts = attributes(own.attributes)
         assert facts.pop("pandaeval.evaluated_at")
         assert facts == attributes(own.events[0].attributes) == logged(judged)[1]
+
+    def test_a_judged_span_links_to_the_spans_that_its_verdict_names(self) -> None:
+        judged = result("argument_correctness", ASKED, evaluator=JUDGE)
+        inline, own = emitted(result(), judged)
+        assert [(link.trace_id.hex(), link.span_id.hex()) for link in own.links] == [(TRACE_ID, "00f067aa0ba902b7")]
+        assert not inline.links
+        facts = attributes(own.attributes)
+        assert facts["pandaeval.judge.pack"] == "00ff00ff00ff00ff"
+
+    def test_metadata_of_a_metric_that_is_called_judge_is_no_judge(self) -> None:
+        for own in ("me", {"name": "me"}, None):
+            of = result("custom", Score(0.5, metadata={"judge": own}), evaluator=JUDGE)
+            assert "pandaeval.judge.pack" not in logged(of)[1]
+            assert not emitted(of)[0].links
 
     def test_each_trace_of_a_batch_has_its_own(self) -> None:
         other = result(id="other", trace_id="ab" * 16)

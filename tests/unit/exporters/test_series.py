@@ -11,7 +11,7 @@ from pandaeval_collector.result import EvaluatorInfo, Result
 from pandaeval_collector.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.series import CAPS, INSTRUMENTS, MAX_SERIES, OTHER, Increment, Labels, increments
 from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet
-from support.results import SPAN_ID, TRACE_ID, result
+from support.results import JUDGE, SPAN_ID, TRACE_ID, result
 
 from pandaeval_otel.names import MAX_NAME_CHARS
 
@@ -78,6 +78,17 @@ class TestAttributes:
     def test_never_an_id_or_a_text(self) -> None:
         texts = {value for group in added(result()).values() for each in group for _, value in each.attributes}
         assert not texts & {TRACE_ID, SPAN_ID, "session-1", "resp-1", "coherence-1", "well said"}
+
+
+class TestJudge:
+    def test_cached_tokens_are_a_part_of_tokens_with_a_counter_of_their_own(self) -> None:
+        about = {"pack": "p", "tokens": {"input": 90, "output": 10, "cached": 64}}
+        judged = result("confidence", Score(0.5, metadata={"judge": about}), evaluator=JUDGE, tokens=100)
+        found = added(judged, result("plan_quality", evaluator=JUDGE, tokens=50))
+        assert [each.total for each in found["pandaeval.judge.tokens"]] == [100.0, 50.0]
+        [cached] = found["pandaeval.judge.cached_tokens"]
+        assert cached.total == 64.0
+        assert cached.attributes == found["pandaeval.judge.tokens"][0].attributes
 
 
 class TestHistogram:

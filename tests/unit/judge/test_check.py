@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
+from pandaeval_collector.judge.known import Price
 from pandaeval_collector.judging.check import CheckOptions, CheckRun, JudgeAwayError, Sheet, planned, sheet
 from pandaeval_collector.judging.check.asking import forecast
 from pandaeval_collector.judging.check.cases import known_runs
@@ -145,7 +146,7 @@ def test_variants_change_what_they_are_to_change_and_nothing_else() -> None:
 
 
 def test_what_it_will_take_is_said_before_it_begins() -> None:
-    expected = forecast(ITEMS, (1e-6, 2e-6))
+    expected = forecast(ITEMS, Price(1e-6, 2e-6))
     assert expected.calls == len(ITEMS)
     assert expected.usd is not None
     assert expected.usd == pytest.approx((expected.tokens + 150 * len(ITEMS)) * 1e-6)

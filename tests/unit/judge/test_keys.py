@@ -51,7 +51,7 @@ def test_another_variable_of_the_provider_may_hold_a_key(monkeypatch: pytest.Mon
     assert missing_key(litellm, "openai/gpt-4o-mini") == ""
 
 
-async def _allowed(model: str, answered: bool = False) -> None:
+async def _allowed(model: str, answered: bool, max_tokens: int) -> None:
     raise AssertionError("nobody is to be asked")
 
 
@@ -60,10 +60,29 @@ async def test_it_is_denied_without_a_try() -> None:
     assert (answer["ok"], answer["failure"], answer["message"]) == (False, "denied", "OPENAI_API_KEY is not set")
 
 
+async def test_an_endpoint_that_is_not_there_is_left_alone_after_failures_of_two_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[str] = []
+
+    async def allowed(model: str, answered: bool, max_tokens: int) -> None:
+        tried.append(model)
+
+    monkeypatch.setenv("OWN", "k")
+    caller = ProviderCaller({**_SETUP, "api_key_env": "OWN", "api_base": "http://127.0.0.1:9"})
+    for tries in (3, 4):
+        assert (await caller.answer(_CALL, allowed))["failure"] == "unavailable"
+        assert len(tried) == tries
+    again = await caller.answer(_CALL, allowed)
+    assert again["failure"] == "cooldown"
+    assert 20.0 < again["retry_after"] <= 30.0
+    assert len(tried) == 4, "and is not tried before its time"
+
+
 async def test_a_key_or_a_fallback_that_has_one_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
 
-    async def allowed(model: str, answered: bool = False) -> None:
+    async def allowed(model: str, answered: bool, max_tokens: int) -> None:
         tried.append(model)
 
     monkeypatch.setenv("OWN", "k")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError, Permit
+from pandaeval_collector.judge.known import Price
 from pandaeval_collector.judge.limits import Bill, Gate, LimitedCaller, Spend
 from pandaeval_collector.judging.setup import Limits, StoredPurse
 from pandaeval_collector.store import Store
@@ -24,7 +25,7 @@ class Provider:
     many there are in a call, the last of which counts. ``arrivals``: when each try came in."""
 
     def __init__(self, says: Callable[[int], Awaitable[Answer]] | None = None, tries: int = 1) -> None:
-        self.prices = {"m": (1e-5, 1e-4)}
+        self.prices = {"m": Price(1e-5, 1e-4, 1e-5)}
         self.timeout = 60.0
         self.arrivals: list[float] = []
         self.inside = self.most_inside = 0
@@ -41,7 +42,7 @@ class Provider:
         self.most_inside = max(self.most_inside, self.inside)
         try:
             for _ in range(self._tries):
-                await permit(call.model, self.unread)
+                await permit(call.model, self.unread, call.max_tokens)
                 self.arrivals.append(time.monotonic())
             return TEN if self._says is None else await self._says(len(self.arrivals) - 1)
         finally:

@@ -192,3 +192,13 @@ def test_the_shape_demands_every_field_and_no_other_and_the_reason_before_the_sc
     assert found["required"] == list(found["properties"])
     order = list(found["properties"])
     assert order.index("reason") < order.index("confidence")
+
+
+def test_it_names_the_parts_of_which_something_was_left_out() -> None:
+    assert pack(trace(calls=[call(1)]), SECRET).truncated == ()
+    assert pack(trace(calls=[call(1, result="x " * 5000)]), SECRET).truncated == ("what happened",)
+    calls = [call(number, result="x " * 300) for number in range(200)]
+    assert pack(trace("Where? " * 4000, calls=calls), SECRET, 2000).truncated == (
+        "what the user asked",
+        "what happened",
+    )

@@ -20,6 +20,7 @@ from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judging.agreement import Agreement
 from pandaeval_collector.judging.canaries import Canaries
 from pandaeval_collector.judging.canary_file import read_canaries
+from pandaeval_collector.judging.desks import Desks
 from pandaeval_collector.judging.retest import Retest
 from pandaeval_collector.score import Score
 from pandaeval_collector.store import Store
@@ -78,7 +79,7 @@ class TestRetest:
         assert question.metric.ask is not None
         finding = await question.metric.ask(RUN, first)
         assert finding is not None
-        retest = Retest(caller, Agreement(store, telemetry), telemetry, share, True)
+        retest = Retest(Desks(caller), Agreement(store, telemetry), telemetry, share)
         return await retest.beside(question, RUN, packed, first, finding), first
 
     async def test_the_question_is_put_once_more_behind_other_fences_and_the_first_verdict_stands(

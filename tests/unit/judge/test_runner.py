@@ -15,6 +15,7 @@ from typing import Any, Literal
 import pytest
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
+from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judging import Patience, Runner
 from pandaeval_collector.line.line import Decision, Judgement, Line
 from pandaeval_collector.store import Store
@@ -192,6 +193,69 @@ async def test_a_fallback_answers_under_its_own_name_and_the_id_of_the_question(
         await jobs.runner.drain()
         assert sorted(each["id"] for each in jobs.results()) == sorted(ids)
         assert {each["evaluator"]["model"] for each in jobs.results()} == {"anthropic/claude"}
+
+
+async def test_a_result_says_who_judged_it_what_was_shown_and_what_that_took(tmp_path: Path) -> None:
+    async def cached(call: Call) -> Answer:
+        return Answer((await good(call)).text, 100, 20, 0.002, model="anthropic/claude", cached_tokens=64)
+
+    async with _jobs(tmp_path, cached) as jobs:
+        count = jobs.decide(3)
+        await jobs.runner.drain()
+        told = [each["metadata"]["judge"] for each in jobs.results()]
+        assert "truncated" not in jobs.results()[0]["metadata"]
+    assert len(told) == count
+    assert len({each.pop("pack") for each in told}) == count
+    assert told[0] == {
+        "model": "anthropic/claude",
+        "prompt_version": PROMPT_VERSION,
+        "calls": 1,
+        "tokens": {"input": 100, "output": 20, "cached": 64},
+        "cost_usd": 0.002,
+    }
+
+
+async def test_after_a_rest_one_job_finds_out_whether_the_judge_is_back(tmp_path: Path) -> None:
+    """All jobs begin, and hear that the provider rests; then the first is answered before any other begins."""
+    waiting, inside, entered = 12, 0, list[int]()
+
+    async def back_later(call: Call) -> Answer:
+        nonlocal inside, waiting
+        if waiting:
+            waiting -= 1
+            raise CallFailedError(Failure.COOLDOWN, "it failed too often just now", 1.1)
+        inside += 1
+        entered.append(inside)
+        await asyncio.sleep(0.3 if len(entered) == 1 else 0.02)
+        inside -= 1
+        return await good(call)
+
+    async with _jobs(tmp_path, back_later) as jobs:
+        waiting = count = jobs.decide(12)
+        await jobs.runner.drain()
+        assert jobs.store.jobs.counts() == {"done": count}
+        assert entered[:2] == [1, 1]
+        assert max(entered) > 1
+
+
+async def test_a_run_that_somebody_waits_for_gives_a_dead_judge_up(tmp_path: Path) -> None:
+    """One call is tried, a pause, one more; all other jobs end with what was wrong."""
+    tried = 0
+
+    async def dead(call: Call) -> Answer:
+        nonlocal tried
+        tried += 1
+        if tried in (1, 3):
+            raise CallFailedError(Failure.UNAVAILABLE, "Connection error.")
+        raise CallFailedError(Failure.COOLDOWN, "it failed too often just now", 1.1)
+
+    patience = Patience(attempts=1, first=0.001, longest=0.002, interactive=True)
+    async with _jobs(tmp_path, dead, patience=patience, slots=1) as jobs:
+        count = jobs.decide(12)
+        await jobs.runner.drain()
+        assert jobs.store.jobs.counts() == {"dead": count}
+        assert count > tried == 4
+        assert all("Connection error." in each["reason"] for each in jobs.results())
 
 
 async def test_a_verdict_that_was_paid_for_is_not_paid_for_again(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pandaeval_collector.judge.call import Call
+from pandaeval_collector.judge.known import FREE, Price
 from pandaeval_collector.judge.usage import AnswerUsage, believed, estimated
 
-PRICE = (1e-5, 1e-4)
+PRICE = Price(1e-5, 1e-4, 1e-6)
 CALL = Call("m", [{"role": "system", "content": "x" * 3996}], 40)  # 1000 tokens
 TEXT = "y" * 396  # 100 tokens
 ESTIMATE = AnswerUsage(1000, 40, 1000 * 1e-5 + 40 * 1e-4, stated=False)
@@ -51,7 +52,7 @@ def test_a_cost_that_cannot_be_true_is_the_list_price_of_the_tokens(cost: Any) -
 
 @pytest.mark.parametrize(("cost", "counts"), [(None, 0.0), (0.3, 0.3), (-0.3, 0.0), (1e6, 0.0), (float("nan"), 0.0)])
 def test_without_a_list_price_the_provider_may_name_one(cost: Any, counts: float) -> None:
-    assert believed(_stated(1000, 40, cost), CALL, TEXT, (0.0, 0.0)).cost_usd == counts
+    assert believed(_stated(1000, 40, cost), CALL, TEXT, FREE).cost_usd == counts
 
 
 _ANY = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
@@ -63,3 +64,14 @@ def test_no_usage_is_ever_a_credit(prompt: Any, completion: Any, cost: Any, text
     assert 100 <= usage.prompt_tokens <= 10_000
     assert 0 <= usage.completion_tokens <= 400
     assert 0.0001 * 0.01 <= usage.cost_usd <= 1.5
+
+
+def test_cached_tokens_have_their_own_price_and_are_never_more_than_the_prompt() -> None:
+    stated = {**_stated(1200, 90), "cached_tokens": 1000}
+    found = believed(stated, CALL, TEXT, PRICE)
+    assert found.cached_tokens == 1000
+    assert found.cost_usd == pytest.approx(200 * 1e-5 + 1000 * 1e-6 + 90 * 1e-4)
+    for odd in (1201, -1, True, 10.5, "1000", None):
+        assert believed({**stated, "cached_tokens": odd}, CALL, TEXT, PRICE) == believed(
+            _stated(1200, 90), CALL, TEXT, PRICE
+        )

@@ -18,6 +18,7 @@ from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failur
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judging.agreement import Agreement
+from pandaeval_collector.judging.desks import Desks
 from pandaeval_collector.judging.second import SecondJudge
 from pandaeval_collector.judging.votes import Votes
 from pandaeval_collector.score import Finding, Score, Why
@@ -61,7 +62,7 @@ class _Breaking(ScriptedCaller):
 async def _vote(caller: ScriptedCaller, number: int = 3, memory: Memory | None = None) -> tuple[Finding | None, Judge]:
     memory = memory or Memory()
     judge = Judge(Desk(caller, memory), PACK, MODEL)
-    return await Votes(caller, memory, number, True).verdict(_question(number), RUN, PACK, judge), judge
+    return await Votes(Desks(caller), memory, number).verdict(_question(number), RUN, judge), judge
 
 
 class TestVotes:
@@ -161,7 +162,7 @@ class TestSecondJudge:
         assert question.metric.ask is not None
         finding = await question.metric.ask(RUN, judge)
         assert finding is not None
-        second = SecondJudge(caller, Memory(), Agreement(store, telemetry), telemetry, OTHER, share, True)
+        second = SecondJudge(Desks(caller), Memory(), Agreement(store, telemetry), telemetry, OTHER, share)
         return await second.beside(question, RUN, PACK, judge, finding), telemetry
 
     async def test_what_it_says_stands_beside_the_first_verdict(self, store: Store) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pandaeval_collector.judge.call import Caller, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, Spent
+from pandaeval_collector.judge.known import FREE, Price
 from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.judge.prompt import SYSTEM
 from pandaeval_collector.judging.anew import Forgetful
@@ -50,11 +51,11 @@ class Forecast:
     usd: float | None
 
 
-def forecast(items: Sequence[Item], price: tuple[float, float] | None) -> Forecast:
-    """``price``: US dollars per token in and out."""
+def forecast(items: Sequence[Item], price: Price | None) -> Forecast:
+    """What so many questions take; ``price`` of a token."""
     sent = sum(item.pack.tokens + tokens(SYSTEM) + _QUESTION for item in items)
     got = _ANSWER * len(items)
-    usd = None if price is None or price == (0.0, 0.0) else sent * price[0] + got * price[1]
+    usd = None if price is None or price == FREE else sent * price.into + got * price.out
     return Forecast(len(items), sent + got, usd)
 
 

@@ -1,0 +1,136 @@
+"""The way to one model: where it is, with which parameters it is asked, and whether it may be asked just now.
+
+For the worker's process alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from pandaeval_collector.judge.breaker import Breaker
+from pandaeval_collector.judge.keys import missing_key
+from pandaeval_collector.judge.known import KnownModel, known, record_budget
+from pandaeval_collector.judge.neutral import tokens
+from pandaeval_collector.judge.parameters import CallParameters, room
+
+_SHORT_ANSWER = 900
+"""Tokens that the answer to most questions may take."""
+_LEAST_ANSWER = 256
+_TELLING = 500
+"""Characters of a record that tell its trace: a fence is among them."""
+_MORE_THAN_COUNTED = 1.25
+"""What a prompt may take more than our estimate says."""
+_LEAST_MARKED = 1_024
+"""Tokens of a beginning below which no provider caches it."""
+_WEAKER: Mapping[str, str] = {"json_schema": "json_object", "json_object": ""}
+"""What a provider is asked for that refused the stronger form."""
+
+
+class Route:
+    """One model of the worker. ``keyless``: the variable with its key, where that is not set."""
+
+    def __init__(self, setup: Mapping[str, Any], model: str, known: KnownModel) -> None:
+        self.model, self.timeout, self.known = model, float(setup["timeout"]), known
+        given = setup.get("parameters", {}).get(model) or setup.get("defaults") or {}
+        self.parameters = CallParameters(**given)
+        self.breaker = Breaker(int(setup.get("allowed_fails", 3)), float(setup.get("cooldown", 30.0)))
+        self._reasons = self.known.reasons
+        self._refused: set[str] = set()
+        self._took: set[str] = set()
+        """Forms of an answer, by OpenAI's names, that the provider does not know, and those that it does."""
+        self._reached = _reached(setup, model)
+        self.keyless = ""
+
+    @classmethod
+    def of(cls, litellm: Any, setup: Mapping[str, Any], model: str) -> Route:
+        """The way to a model as litellm knows it."""
+        route = cls(setup, model, known(litellm, model))
+        route.keyless = "" if "api_key" in route._reached else missing_key(litellm, model)
+        return route
+
+    @property
+    def budget(self) -> int:
+        """Tokens of a record that the model is shown."""
+        if self.parameters.context_tokens is not None:
+            return self.parameters.context_tokens
+        return record_budget(self.known.window, room(_SHORT_ANSWER, self.parameters, self._reasons, None))
+
+    def form(self, call: Mapping[str, Any]) -> str:
+        """What the provider is to hold the answer to, as OpenAI names it; ``""``: nothing. A repair is held to the
+        schema of its question, if it can be: all other calls about a trace are alike up to the question."""
+        if call.get("response_format") is None or self.parameters.response_format == "text":
+            return ""
+        held = call.get("held") or self.parameters.response_format == "schema"
+        form = "json_schema" if held else "json_object"
+        while form in self._refused:
+            form = _WEAKER[form]
+        return form
+
+    def weaker(self, form: str) -> str | None:
+        """What to ask for after a refusal; ``None`` where the form cannot be the reason for it."""
+        return None if not form or form in self._took else _WEAKER[form]
+
+    def took(self, form: str, refused: list[str]) -> None:
+        """The provider took a call with this form, after it had ``refused`` the same with others."""
+        self._took.add(form)
+        self._refused.update(refused)
+
+    def thought(self, reply: Mapping[str, Any]) -> None:
+        """Hears of an answer: from one that is known to have thought on, answers get the room for it."""
+        hidden = reply["usage"].get("reasoning_tokens")
+        self._reasons = self._reasons or bool(hidden and hidden > _LEAST_ANSWER)
+
+    def request(self, call: Mapping[str, Any], form: str) -> dict[str, Any]:
+        """litellm's arguments for one try."""
+        own, sent = self.parameters, sum(tokens(message["content"]) for message in call["messages"])
+        most = room(call["max_tokens"], own, self._reasons, self.known.most_out, bool(call.get("more")))
+        if self.known.window is not None:
+            most = min(most, max(_LEAST_ANSWER, self.known.window - int(sent * _MORE_THAN_COUNTED)))
+        asked: dict[str, Any] = {
+            "model": self.model,
+            "messages": self._messages(call["messages"]),
+            "max_tokens": most,
+            "temperature": 0.0,
+            "timeout": self.timeout,
+            "max_retries": 0,
+            **self._reached,
+        }
+        if form:
+            asked["response_format"] = call["response_format"] if form == "json_schema" else {"type": form}
+        if (
+            self.known.keyed and "api_base" not in self._reached and len(call["messages"]) > 2
+        ):  # other servers with this API may not know it
+            asked["prompt_cache_key"] = _digest(call["messages"][1]["content"])
+        if own.reasoning_effort is not None:
+            del asked["temperature"]  # models that think take none
+            asked |= {"reasoning_effort": own.reasoning_effort, "allowed_openai_params": ["reasoning_effort"]}
+        asked |= own.extra
+        return {name: value for name, value in asked.items() if value is not None}
+
+    def _messages(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """With a mark at the end of what all calls about a trace begin with, where the provider wants one."""
+        if not self.known.marks or len(messages) < 3:
+            return messages
+        begins, rest = messages[:2], messages[2:]
+        if sum(tokens(message["content"]) for message in begins) < _LEAST_MARKED:
+            return messages
+        part = {"type": "text", "text": begins[1]["content"], "cache_control": {"type": "ephemeral"}}
+        return [begins[0], {**begins[1], "content": [part]}, *rest]
+
+
+def _digest(record: str) -> str:
+    """The same for all calls about a trace, by the fences at the beginning of its record. All prompts begin with one
+    message of ours, by which alone a provider would send them all to one machine."""
+    return hashlib.blake2b(record[:_TELLING].encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def _reached(setup: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """Address and key, which are passed on to models of the provider that they belong to."""
+    if setup.get("home") not in (None, model.partition("/")[0]):
+        return {}
+    name = setup.get("api_key_env")
+    given = {"api_base": setup.get("api_base"), "api_key": os.environ.get(name) if name else None}
+    return {key: value for key, value in given.items() if value}

@@ -1,0 +1,79 @@
+"""A provider that fails again and again is left alone, and asked once before all others ask it again."""
+
+from __future__ import annotations
+
+from pandaeval_collector.judge.breaker import Breaker
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _opened(clock: Clock, rest: float = 30.0) -> Breaker:
+    breaker = Breaker(3, rest, clock)
+    for _ in range(3):
+        assert breaker.closed_in() == 0.0
+        breaker.failed()
+    return breaker
+
+
+def test_three_failures_in_a_row_open_it_for_its_rest() -> None:
+    clock = Clock()
+    breaker = _opened(clock)
+    assert not breaker.is_closed
+    assert breaker.closed_in() == 30.0
+    clock.now += 29.0
+    assert breaker.closed_in() == 1.0
+
+
+def test_a_success_or_time_between_failures_keeps_it_closed() -> None:
+    clock = Clock()
+    breaker = Breaker(3, 30.0, clock)
+    for _ in range(5):
+        breaker.failed()
+        breaker.failed()
+        breaker.succeeded()
+    for _ in range(5):
+        breaker.failed()
+        clock.now += 31.0
+    assert breaker.is_closed
+
+
+def test_after_its_rest_one_call_tries_and_the_others_wait_for_it() -> None:
+    clock = Clock()
+    breaker = _opened(clock)
+    clock.now += 30.0
+    assert breaker.closed_in() == 0.0
+    assert breaker.closed_in() > 0.0, "somebody tries already"
+    breaker.succeeded()
+    assert breaker.is_closed
+    assert breaker.closed_in() == 0.0
+
+
+def test_one_more_failure_opens_it_again_at_once() -> None:
+    clock = Clock()
+    breaker = _opened(clock)
+    clock.now += 30.0
+    assert breaker.closed_in() == 0.0
+    breaker.failed()
+    assert breaker.closed_in() == 30.0
+
+
+def test_who_tries_and_is_called_off_gives_the_place_back() -> None:
+    clock = Clock()
+    breaker = _opened(clock)
+    clock.now += 30.0
+    assert breaker.closed_in() == 0.0
+    breaker.left()
+    assert breaker.closed_in() == 0.0
+
+
+def test_it_rests_as_long_as_the_provider_asks() -> None:
+    clock = Clock()
+    breaker = Breaker(1, 30.0, clock)
+    breaker.failed(120.0)
+    assert breaker.closed_in() == 120.0

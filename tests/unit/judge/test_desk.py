@@ -1,0 +1,116 @@
+"""How a question is put: cut answers, repairs, records that are too long, and who goes first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure
+from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.first import FirstCalls
+from pandaeval_collector.judge.pack import Pack, pack
+from pandaeval_collector.metrics.trace.confidence import RUBRIC
+from support.asked import GOOD, Memory, said
+from support.judged import call, trace
+
+Say = Callable[[int, Call], Answer]
+
+
+class Scripted:
+    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``calls``: in order; ``inside``: how many were under
+    way when each began and ended."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self.calls: list[Call] = []
+        self.inside = [0]
+
+    async def complete(self, call: Call) -> Answer:
+        self.calls.append(call)
+        self.inside.append(self.inside[-1] + 1)
+        await asyncio.sleep(0)
+        self.inside.append(self.inside[-1] - 1)
+        return self._say(len(self.calls) - 1, call)
+
+
+def _good(call: Call) -> Answer:
+    return Answer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model="m")
+
+
+def _pack(budget: int = 12_000, **fields: object) -> Pack:
+    return pack(
+        trace(calls=[call(number, result="There it is. " * 20) for number in range(40)], **fields), b"s" * 32, budget
+    )
+
+
+async def test_an_answer_that_was_cut_is_asked_for_once_more_with_room() -> None:
+    caller = Scripted(lambda number, call: replace(_good(call), cut=number == 0))
+    judge = Judge(Desk(caller, Memory()), _pack(), "m")
+    assert (await judge.ask(RUBRIC)).confidence == 0.4
+    assert [each.more for each in caller.calls] == [False, True]
+    assert judge.spent.calls == 2
+
+
+async def test_what_is_cut_twice_is_no_verdict_though_it_looks_like_one() -> None:
+    caller = Scripted(lambda number, call: replace(_good(call), cut=True, max_tokens=900))
+    with pytest.raises(NoVerdictError, match=r"cut at 900 tokens.*judge\.max_tokens") as error:
+        await Judge(Desk(caller, Memory()), _pack(), "m").ask(RUBRIC)
+    assert error.value.why.value == "invalid_verdict"
+    assert len(caller.calls) == 2
+
+
+async def test_a_repair_is_held_to_the_schema_of_its_question() -> None:
+    caller = Scripted(lambda number, call: _good(call) if number else Answer("0.9", model="m"))
+    await Judge(Desk(caller, Memory()), _pack(), "m").ask(RUBRIC)
+    assert [each.held for each in caller.calls] == [False, True]
+    assert caller.calls[1].messages[:3] == caller.calls[0].messages
+
+
+async def test_a_record_that_is_too_long_is_shown_shorter_once() -> None:
+    def narrow(number: int, call: Call) -> Answer:
+        if len(call.messages[1]["content"]) > 4 * 1000:
+            raise CallFailedError(Failure.TOO_LONG, "maximum context length is 2048 tokens")
+        return _good(call)
+
+    async def shorter() -> Pack:
+        return _pack(900)
+
+    caller = Scripted(narrow)
+    judge = Judge(Desk(caller, Memory()), _pack(), "m", shorter=shorter)
+    assert (await judge.ask(RUBRIC)).confidence == 0.4
+    assert len(caller.calls) == 2
+    assert judge.spent.truncated == judge.pack.truncated == ("what happened",)
+    stubborn = Judge(Desk(caller, Memory()), _pack(digest="d2"), "m")
+    with pytest.raises(CallFailedError):
+        await stubborn.ask(RUBRIC)
+
+
+async def test_parameters_that_change_answers_change_what_is_remembered() -> None:
+    caller, memory, how = Scripted(lambda number, call: _good(call)), Memory(), ["", "", "low"]
+    for each in how:
+        await Judge(Desk(caller, memory, asked_with=lambda model, each=each: each), _pack(), "m").ask(RUBRIC)
+    assert len(caller.calls) == 2
+
+
+async def test_the_first_call_about_a_record_goes_ahead_of_the_others() -> None:
+    caller = Scripted(lambda number, call: _good(call))
+    desk, packed = Desk(caller, Memory()), _pack()
+    versions = [replace(RUBRIC, version=str(number)) for number in range(6)]
+    await asyncio.gather(*(Judge(desk, packed, "m").ask(each) for each in versions))
+    assert caller.inside[:3] == [0, 1, 0]
+    assert max(caller.inside) == 5, "and then they go together"
+
+
+async def test_a_first_call_that_fails_holds_nobody_up() -> None:
+    firsts = FirstCalls()
+
+    async def one(fails: bool) -> None:
+        async with firsts.behind("b"):
+            await asyncio.sleep(0)
+            if fails:
+                raise ValueError
+
+    found = await asyncio.gather(one(True), one(False), one(False), return_exceptions=True)
+    assert [type(each) for each in found] == [ValueError, type(None), type(None)]

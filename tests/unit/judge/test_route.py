@@ -1,0 +1,128 @@
+"""What is sent to a model: room for hidden reasoning, its own parameters, marks for a cache, forms that it knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pandaeval_collector.judge.known import FREE, KnownModel, record_budget
+from pandaeval_collector.judge.parameters import CallParameters, room
+from pandaeval_collector.judge.route import Route
+
+SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}
+
+
+def _call(**fields: Any) -> dict[str, Any]:
+    messages = [
+        {"role": "system", "content": "s" * 1600},
+        {"role": "user", "content": "r" * 4000},
+        {"role": "user", "content": "q"},
+    ]
+    return {"model": "m", "messages": messages, "max_tokens": 900, "response_format": SCHEMA, **fields}
+
+
+def _route(known: KnownModel | None = None, **parameters: Any) -> Route:
+    return Route({"timeout": 5.0, "parameters": {"m": parameters}}, "m", known or KnownModel())
+
+
+def _sent(known: KnownModel | None = None, *, more: bool = False, **parameters: Any) -> dict[str, Any]:
+    route = _route(known, **parameters)
+    call = _call(more=more)
+    return route.request(call, route.form(call))
+
+
+def test_a_model_that_reasons_has_room_for_it_by_default() -> None:
+    assert _sent()["max_tokens"] == 900
+    assert _sent(KnownModel(FREE, reasons=True))["max_tokens"] >= 900 + 1000
+    assert _sent(KnownModel(FREE, reasons=True), max_tokens=700)["max_tokens"] == 700
+
+
+def test_an_answer_that_was_cut_gets_more_as_far_as_the_model_can() -> None:
+    assert _sent(more=True)["max_tokens"] >= 900 + 8000
+    assert _sent(KnownModel(FREE, most_out=4096), more=True)["max_tokens"] == 4096
+    assert _sent(KnownModel(FREE, window=8192), more=True)["max_tokens"] < 8192 - 1400, (
+        "the prompt is in the window too"
+    )
+    assert _sent(max_tokens=500, more=True)["max_tokens"] > 500
+
+
+@pytest.mark.parametrize("effort", ["minimal", "low", "medium", "high"])
+def test_effort_is_passed_on_with_room_for_it_and_without_a_temperature(effort: str) -> None:
+    sent = _sent(reasoning_effort=effort)
+    assert sent["reasoning_effort"] == effort
+    assert sent["max_tokens"] >= 900 + 1024
+    assert "temperature" not in sent
+    assert _sent()["temperature"] == 0.0
+
+
+def test_a_model_that_is_seen_to_reason_has_room_from_then_on() -> None:
+    route = _route()
+    route.thought({"usage": {"reasoning_tokens": 1500}})
+    assert route.request(_call(), "")["max_tokens"] >= 2400
+
+
+def test_further_parameters_are_added_and_null_takes_one_away() -> None:
+    sent = _sent(extra={"top_p": 0.5, "temperature": None})
+    assert sent["top_p"] == 0.5
+    assert "temperature" not in sent
+
+
+def test_all_questions_are_asked_in_one_form_and_repairs_by_their_schema() -> None:
+    assert _sent()["response_format"] == {"type": "json_object"}
+    route = _route()
+    assert route.form(_call(held=True)) == "json_schema"
+    assert _sent(response_format="schema")["response_format"] == SCHEMA
+    assert "response_format" not in _sent(response_format="text")
+
+
+def test_a_form_that_was_refused_is_not_asked_for_again() -> None:
+    route = _route()
+    assert route.weaker("json_object") == ""
+    route.took("", ["json_object"])
+    assert route.form(_call()) == ""
+    assert route.form(_call(held=True)) == "json_schema"
+    route.took("", ["json_schema", "json_object"])
+    assert route.form(_call(held=True)) == ""
+    fine = _route()
+    fine.took("json_object", [])
+    assert fine.weaker("json_object") is None, "a refusal is about something else"
+
+
+def test_the_end_of_what_all_calls_share_is_marked_where_the_provider_wants_a_mark() -> None:
+    marked = _sent(KnownModel(FREE, marks=True))["messages"]
+    assert marked[1]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    assert marked[1]["content"][0]["text"] == "r" * 4000
+    assert [marked[0], marked[2]] == [_call()["messages"][0], _call()["messages"][2]]
+    assert _sent()["messages"] == _call()["messages"]
+    short = _call(
+        messages=[{"role": "system", "content": "s"}, *_call()["messages"][2:], {"role": "user", "content": "q"}]
+    )
+    assert _route(KnownModel(FREE, marks=True)).request(short, "")["messages"] == short["messages"], "below any minimum"
+
+
+def test_calls_about_one_trace_have_one_key_where_their_provider_sorts_by_it() -> None:
+    keyed, call = KnownModel(FREE, keyed=True), _call()
+    other = _call(messages=[*call["messages"][:2], {"role": "user", "content": "another question"}])
+    key = _route(keyed).request(call, "")["prompt_cache_key"]
+    assert _route(keyed).request(other, "")["prompt_cache_key"] == key
+    another = _call(messages=[call["messages"][0], {"role": "user", "content": "t"}, call["messages"][2]])
+    assert _route(keyed).request(another, "")["prompt_cache_key"] != key
+    own = Route({"timeout": 5.0, "api_base": "http://127.0.0.1:9/v1"}, "m", keyed)
+    assert "prompt_cache_key" not in own.request(call, ""), "a server of one's own may not know it"
+    assert "prompt_cache_key" not in _sent()
+
+
+def test_a_record_fits_into_the_window() -> None:
+    assert record_budget(None, 900) == record_budget(128_000, 900) == 12_000
+    assert 2_000 < record_budget(8_192, 900) < 6_000
+    assert record_budget(1_000, 900) == 400
+    assert _route(KnownModel(FREE, window=8_192), context_tokens=5_000).budget == 5_000
+
+
+def test_what_changes_answers_is_part_of_what_is_remembered() -> None:
+    assert CallParameters().key() == CallParameters(max_tokens=5, context_tokens=800).key() == ""
+    assert CallParameters(reasoning_effort="low").key() != CallParameters(extra={"top_p": 1}).key() != ""
+
+
+def test_nothing_has_less_than_one_token() -> None:
+    assert room(900, CallParameters(), reasons=False, most=0) == 1
