@@ -134,6 +134,14 @@ def with_hidden(span: Span, value: Callable[[Any], Any], text: Callable[[str], s
     return replace(span, input=None if span.input is None else tuple(given), system=system)
 
 
+def media_asked(trace: Trace) -> list[str]:
+    """What came with the user's last words and is no text: the kind of each, such as ``image``, ``""`` for others."""
+    span = opening(trace)
+    heard = [] if span is None else [message for message in span.input or () if message.role != "system"]
+    last = heard[_last_words_of_user(heard) :]
+    return [part.modality for message in last if _speaks(message) for part in message.parts if isinstance(part, Media)]
+
+
 def _last_words_of_user(messages: list[Message]) -> int:
     """Where the user's last words begin: the first of the messages in a row that end with them."""
     at = max((index for index, message in enumerate(messages) if _speaks(message)), default=0)

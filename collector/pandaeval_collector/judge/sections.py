@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.judge.before import Before
+from pandaeval_collector.judge.before import Before, media_asked
 from pandaeval_collector.judge.facts import Facts
 from pandaeval_collector.judge.neutral import elided, one_line, tokens
 from pandaeval_collector.judge.signature import signature
@@ -17,6 +17,7 @@ _MAX_DOCUMENTS = 20
 _NOTHING = "(nothing was captured)"
 _NO_TOOLS = "(no tool definitions were captured)"
 _NO_CALLS = "(no tool was called)"
+_NO_WORD = "something that is no text"
 _NO_TEXT = "(something that is no text, such as an image: not shown)"
 OURS = frozenset({_NOTHING, _NO_TOOLS, _NO_CALLS, _NO_TEXT})
 """Blocks of our own words, which need no fence."""
@@ -67,9 +68,7 @@ def sections(trace: Trace, facts: Facts, known: Before, limit: int, text_limit: 
             5,
             together=True,
         ),
-        PromptSection(
-            "WHAT THE AGENT ANSWERED", tuple(_texts((turn.assistant for turn in trace.turns), text_limit)), 25
-        ),
+        PromptSection("WHAT THE AGENT ANSWERED", tuple(_answered(trace, text_limit)), 25),
     ]
 
 
@@ -103,10 +102,23 @@ EARLIER = "earlier messages and results left out"
 
 
 def _asked(trace: Trace, limit: int) -> Iterable[str]:
-    texts = [
-        elided(turn.user, limit) if turn.user else _NO_TEXT for turn in trace.turns if turn.user or turn.media_only
-    ]
+    asked = [(at, turn) for at, turn in enumerate(trace.turns, 1) if turn.user or turn.media_only]
+    texts = [_turn(trace, at) + (elided(turn.user, limit) if turn.user else _NO_TEXT) for at, turn in asked]
+    if len(asked) == 1 and asked[0][1].user:
+        texts += [f"(with {modality or _NO_WORD}, not shown)" for modality in media_asked(trace)]
     return texts or [_NOTHING]
+
+
+def _answered(trace: Trace, limit: int) -> Iterable[str]:
+    said = [
+        _turn(trace, at) + elided(turn.assistant, limit) for at, turn in enumerate(trace.turns, 1) if turn.assistant
+    ]
+    return said or [_NOTHING]
+
+
+def _turn(trace: Trace, number: int) -> str:
+    """Of a conversation within one trace, which turn it is."""
+    return f"turn {number}: " if len(trace.turns) > 1 else ""
 
 
 def _texts(texts: Iterable[str | None], limit: int) -> Iterable[str]:

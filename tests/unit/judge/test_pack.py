@@ -18,7 +18,7 @@ from pandaeval_collector.metrics.trace.confidence import RUBRIC
 from pydantic import BaseModel, Field
 from support.judged import TRACE_ID, call, trace
 
-from pandaeval_otel.model import Kind, Message, Span, Text, ToolDefinition, Trace, Turn
+from pandaeval_otel.model import Kind, Media, Message, Span, Text, ToolDefinition, Trace, Turn
 
 SECRET = b"s" * 32
 FENCE = nonce(SECRET, TRACE_ID, "d1")
@@ -202,3 +202,20 @@ def test_it_names_the_parts_of_which_something_was_left_out() -> None:
         "what the user asked",
         "what happened",
     )
+
+
+def test_what_came_with_the_question_and_is_no_text_is_said() -> None:
+    asked = Message("user", (Text("What is in this picture?"), Media("image", "s3://somewhere"), Media("", "")))
+    opening = Span(TRACE_ID, "b7ad6b7169203332", "", "chat", Kind.LLM, 0, 1, input=(asked,))
+    text = pack(trace("What is in this picture?", spans=(opening,)), SECRET).text
+    assert "(with image, not shown)" in text
+    assert "(with something that is no text, not shown)" in text
+    assert "somewhere" not in text
+
+
+def test_turns_within_a_trace_are_told_apart() -> None:
+    turns = (Turn("Where is it?", "At the depot."), Turn("And now?", "On its way."))
+    text = pack(trace(turns=turns), SECRET).text
+    for said in ("turn 1: Where is it?", "turn 2: And now?", "turn 1: At the depot.", "turn 2: On its way."):
+        assert said in text
+    assert "turn 1" not in pack(trace(), SECRET).text
