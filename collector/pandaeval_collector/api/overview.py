@@ -11,7 +11,7 @@ from pydantic import RootModel
 from pandaeval_collector.api.reading import Reads
 from pandaeval_collector.api.shapes import Metric, Overview, Rate
 from pandaeval_collector.api.work import Work
-from pandaeval_collector.store.finding import Counted
+from pandaeval_collector.store.found import Counted
 
 _COUNTER = "pandaeval.evaluations"
 

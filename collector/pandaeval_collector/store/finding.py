@@ -7,8 +7,7 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,16 @@ import orjson
 from pandaeval_collector.store import numbers, tally
 from pandaeval_collector.store.chunk_reader import Part
 from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_collector.store.found import (
+    COLUMNS,
+    Counted,
+    Listed,
+    ListedSession,
+    Page,
+    Position,
+    listed_of,
+    sessions_of,
+)
 from pandaeval_collector.store.kept import contents
 from pandaeval_collector.store.listed import NOT_FAILED
 from pandaeval_collector.store.wanted import Wanted, conditions, result_conditions
@@ -24,68 +33,9 @@ from pandaeval_collector.store.wanted import Wanted, conditions, result_conditio
 _STEPS = 20_000
 """Steps of SQLite's machine between two looks at the clock: some milliseconds."""
 
-Position = tuple[float, int]
-"""Where a page of a list ended: the value that it is ordered by, and the number of the last row."""
-
 
 class TooSlowError(Exception):
     """A question took longer than the time limit: it has to be narrowed down."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A row of a list. ``facts``: as :func:`pandaeval_collector.line.listing.shown_facts` makes them; ``session``: its
-    id, if it belongs to one; ``results``: the newest of each metric, JSON objects of results by metric key."""
-
-    no: int
-    session: str | None
-    badness: float
-    failures: int
-    facts: Mapping[str, Any]
-    results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    @property
-    def failed(self) -> bool:
-        return self.badness < NOT_FAILED
-
-    @property
-    def worst(self) -> float:
-        """Its worst signal, 0..1, or :data:`pandaeval_collector.store.listed.NO_SCORE`."""
-        return self.badness if self.failed else self.badness - NOT_FAILED
-
-
-@dataclass(frozen=True, slots=True)
-class ListedSession:
-    """A session in a list, or a trace that belongs to none (``id`` is ``None`` then). ``traces``: how many it has;
-    ``worst``: the row of its worst trace, ``None`` where only the session's own results are known; ``results``: the
-    session's own."""
-
-    id: str | None
-    no: int
-    position: Position
-    traces: int
-    failed_traces: int
-    first_ms: int
-    last_ms: int
-    failed: bool
-    worst: Listed | None
-    results: Mapping[str, Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """A counter's series: how often what its attributes say."""
-
-    attributes: Mapping[str, Any]
-    times: int
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Rows of a list; ``next``: where the next page begins, ``None`` after the last."""
-
-    rows: Sequence[Any]
-    next: Position | None
 
 
 class Finder:
@@ -117,11 +67,11 @@ class Finder:
             values += after
         with self._reading() as reader:
             rows = reader.execute(
-                f"""SELECT no, session, badness, failures, facts, {key} FROM listed AS l WHERE {" AND ".join(where)}
+                f"""SELECT {COLUMNS}, {key} FROM listed AS l WHERE {" AND ".join(where)}
                     ORDER BY {key} {direction}, no {direction} LIMIT ?""",  # noqa: S608
                 (*values, limit + 1),
             ).fetchall()
-            shown = self._listed(reader, [row[:5] for row in rows[:limit]])
+            shown = listed_of(reader, [row[:5] for row in rows[:limit]])
         return Page(shown, _next(rows, limit))
 
     def sessions(self, wanted: Wanted, *, after: Position | None = None, limit: int = 50) -> Page:
@@ -138,37 +88,60 @@ class Finder:
             values += after
         with self._reading() as reader:
             rows = reader.execute(
-                f"""SELECT no, session, badness, failures, facts, badness FROM listed AS l
+                f"""SELECT {COLUMNS}, badness FROM listed AS l
                     WHERE {" AND ".join(where)} ORDER BY badness, no LIMIT ?""",  # noqa: S608
                 (*values, limit + 1),
             ).fetchall()
-            shown = [self._session(reader, row) for row in rows[:limit]]
+            shown = sessions_of(reader, [row[:5] for row in rows[:limit]])
         return Page(shown, _next(rows, limit))
 
-    def session(self, session_id: str) -> tuple[ListedSession, list[Listed]] | None:
-        """A session, and its traces by start; ``None`` for one that is not there."""
+    def session(self, session_id: str, most: int = 2000) -> tuple[ListedSession, list[Listed]] | None:
+        """A session, and so many of its worst traces by start; ``None`` for one that is not there."""
         with self._reading() as reader:
             number = numbers.of_sessions(reader, [session_id]).get(session_id)
             rows = reader.execute(
-                """SELECT no, session, badness, failures, facts FROM listed WHERE session = ? AND no > 0
-                   ORDER BY at, no LIMIT 2000""",
-                (number,),
+                f"""SELECT {COLUMNS} FROM listed WHERE session = ? AND no > 0 ORDER BY badness, no LIMIT ?""",  # noqa: S608
+                (number, most),
             ).fetchall()
             if number is None or not rows:
                 return None
-            traces = self._listed(reader, rows)
-            worst = min(traces, key=lambda row: (row.badness, row.no))
-            facts = orjson.dumps(worst.facts)
-            return self._session(reader, (worst.no, number, worst.badness, worst.failures, facts)), traces
+            standing = reader.execute(
+                f"SELECT {COLUMNS} FROM listed WHERE session = ? ORDER BY badness, no LIMIT 1",  # noqa: S608
+                (number,),
+            ).fetchall()
+            [whole] = sessions_of(reader, standing)
+            traces = listed_of(reader, rows)
+        return whole, sorted(traces, key=lambda row: (row.facts.get("at", 0), row.no))
+
+    def members(self, session_id: str, most: int = 2000) -> list[str]:
+        """Ids of a session's traces by start, in hex, the first so many."""
+        with self._reading() as reader:
+            rows = reader.execute(
+                """SELECT trace_id FROM listed JOIN traces USING (no) WHERE listed.no > 0 AND listed.session =
+                   (SELECT no FROM sessions WHERE session_id = ?) ORDER BY at, listed.no LIMIT ?""",
+                (session_id, most),
+            )
+            return [trace_id.hex() for (trace_id,) in rows]
+
+    def counts(self, wanted: Wanted) -> tuple[int, int]:
+        """How many traces are wanted, and in how many of them something failed."""
+        where, values = conditions(wanted)
+        with self._reading() as reader:
+            traces, failed = reader.execute(
+                f"SELECT count(*), total(badness < ?) FROM listed AS l WHERE {' AND '.join([*where, 'no > 0'])}",  # noqa: S608
+                (NOT_FAILED, *values),
+            ).fetchone()
+            return traces, int(failed)
 
     def trace(self, trace_id: bytes) -> Listed | None:
         """The row of one trace."""
         with self._reading() as reader:
             no = numbers.of_traces(reader, [trace_id]).get(trace_id)
             rows = reader.execute(
-                "SELECT no, session, badness, failures, facts FROM listed WHERE no = ?", (no,)
+                f"SELECT {COLUMNS} FROM listed WHERE no = ?",  # noqa: S608
+                (no,),
             ).fetchall()
-            return self._listed(reader, rows)[0] if rows else None
+            return listed_of(reader, rows)[0] if rows else None
 
     def contents(self, trace_id: bytes) -> list[Part]:
         """What is stored of a trace, oldest first; empty where its spans are not kept (any more)."""
@@ -247,65 +220,6 @@ class Finder:
             connection.set_progress_handler(None, 0)
             connection.rollback()
 
-    def _listed(self, reader: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[Listed]:
-        results = _results_about(reader, [row[0] for row in rows])
-        names = _names_of(reader, {row[1] for row in rows} - {0})
-        return [
-            Listed(no, names.get(session), badness, failures, orjson.loads(facts or b"{}"), results.get(no, {}))
-            for no, session, badness, failures, facts in rows
-        ]
-
-    def _session(self, reader: sqlite3.Connection, row: Sequence[Any]) -> ListedSession:
-        no, session, badness = row[0], row[1], row[2]
-        if not session:
-            (alone,) = self._listed(reader, [tuple(row[:5])])
-            at = int(alone.facts.get("at", 0))
-            return ListedSession(None, no, (badness, no), 1, int(alone.failed), at, at, alone.failed, alone, {})
-        traces, failed, first, last = reader.execute(
-            "SELECT count(*), total(badness < ?), min(at), max(at) FROM listed WHERE session = ? AND no > 0",
-            (NOT_FAILED, session),
-        ).fetchone()
-        worst = (
-            row
-            if no > 0
-            else reader.execute(
-                """SELECT no, session, badness, failures, facts FROM listed WHERE session = ? AND no > 0
-               ORDER BY badness, no LIMIT 1""",
-                (session,),
-            ).fetchone()
-        )
-        return ListedSession(
-            _names_of(reader, [session]).get(session),
-            session,
-            (badness, no),
-            traces,
-            int(failed),
-            first or 0,
-            last or 0,
-            badness < NOT_FAILED,
-            self._listed(reader, [tuple(worst[:5])])[0] if worst else None,
-            _results_about(reader, [-session]).get(-session, {}),
-        )
-
 
 def _next(rows: Sequence[Sequence[Any]], limit: int) -> Position | None:
     return (rows[limit - 1][5], rows[limit - 1][0]) if len(rows) > limit else None
-
-
-def _results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
-    found: dict[int, dict[str, Mapping[str, Any]]] = {}
-    for marks, group in numbers.batched(about):
-        rows = reader.execute(
-            f"SELECT about, metric, body FROM results WHERE about IN ({marks}) ORDER BY seq",  # noqa: S608
-            group,
-        )
-        for number, metric, body in rows:
-            found.setdefault(number, {})[metric] = orjson.loads(body)
-    return found
-
-
-def _names_of(reader: sqlite3.Connection, sessions: Sequence[int] | set[int]) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for marks, group in numbers.batched(sessions):
-        found.update(reader.execute(f"SELECT no, session_id FROM sessions WHERE no IN ({marks})", group))  # noqa: S608
-    return found
