@@ -13,6 +13,7 @@ from pandaeval_collector.config.sections_scoring import (
     Session,
     Sessions,
 )
+from pandaeval_collector.config.sections_ui import Ui
 from pandaeval_collector.section import Section, group
 
 
@@ -30,5 +31,6 @@ class Config(Section):
     judge: Judge = group(Judge)
     redact: Redact = group(Redact)
     store: Store = group(Store)
+    ui: Ui = group(Ui)
     exporters: Exporters = group(Exporters)
     gates: Gates = group(Gates)

@@ -187,6 +187,12 @@ class Finder:
             rows = reader.execute("SELECT attributes, total FROM series WHERE name = ? LIMIT 20000", (name,)).fetchall()
         return [Counted(dict(tally.attributes_of(attributes)), int(total)) for attributes, total in rows]
 
+    def newest(self) -> int:
+        """The number of the newest result."""
+        with self._reading() as reader:
+            (seq,) = reader.execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()
+            return int(seq)
+
     def change(self) -> str:
         """A text that changes when anything in the store's lists does."""
         with self._reading() as reader:
