@@ -12,7 +12,7 @@ from pydantic import RootModel
 from pandaeval_collector.api.reading import Reads
 from pandaeval_collector.api.shapes import Metric, Missing, Overview, Rate
 from pandaeval_collector.api.work import Work
-from pandaeval_collector.report.cures import cure
+from pandaeval_collector.report.cures import NOT_ENOUGH, cure
 from pandaeval_collector.store.found import Counted
 
 _COUNTER = "pandaeval.evaluations"
@@ -107,7 +107,7 @@ def _missing(rates: Iterable[Rate]) -> list[Missing]:
         for why, times in rate.unscored.items():
             found.setdefault(why, Counter())[f"{rate.level}.{rate.metric}"] += times
     entries = [
-        Missing(why=why, count=counts.total(), metrics=dict(counts.most_common()), cure=cure(why, None))
+        Missing(why=why, count=counts.total(), metrics=dict(counts.most_common()), cure=cure(why, NOT_ENOUGH, True))
         for why, counts in found.items()
     ]
     return sorted(entries, key=lambda entry: -entry.count)

@@ -34,6 +34,13 @@ _PARTS = (
 )
 
 
+NOT_ENOUGH = (
+    "What was captured of these runs is not enough: the question, the answer, or what calls were given and gave back. "
+    "The reason on each says which; the log says how to switch it on."
+)
+"""What to do about many runs without content."""
+
+
 def cure(why: str, trace_cure: str | None, reads_more: bool = False) -> str:
     """What to do about results with this ``why``; ``trace_cure`` is what :func:`no_content_cure` says of the trace.
     ``reads_more``: the metric needs more of a trace than question and answer."""

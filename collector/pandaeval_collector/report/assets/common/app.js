@@ -45,6 +45,7 @@ async function show(quietly) {
   const [path, query] = address.slice(2).split("?");
   const [kind, at] = path.split("/");
   let made;
+  arrival = null;
   try {
     made = await pageOf(kind, at, new URLSearchParams(query));
   } catch (error) {
@@ -64,8 +65,17 @@ async function show(quietly) {
     searchNext = false;
   }
   redrawn();
-  if (main.arrived) main.arrived();
+  const last = arrival;
+  arrival = null;
+  if (last) last();
   document.documentElement.dataset.page = address;
+}
+
+let arrival = null;
+
+// Has something done once the page that is being made is there.
+function onArrival(run) {
+  arrival = run;
 }
 
 let searchNext = false; // the page that comes was asked for by the key of the search

@@ -7,7 +7,7 @@ function sessionPage(session) {
   const more = paged(rows, 50, (row, at) => traceRow(row, at + 1), list);
   const last = rows.at(-1);
   return [
-    el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: "#/" }, "Overview"), " / session"),
+    el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: home() }, "Overview"), " / session"),
     el("h1", { class: "id" }, session.id),
     el("p", { class: "lead" }, [agents.join(", "), many(sizeOf({ session, rows }), "trace"), sizeOf({ session, rows }) > rows.length && `the worst ${number(rows.length)} are shown`, rows.length && `${moment(rows[0].at)} UTC`,
       rows.length && `over ${duration(1000 * (last.at - rows[0].at) + last.us)}`].filter(Boolean).join(" · ")),

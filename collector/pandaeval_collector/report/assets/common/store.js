@@ -1,12 +1,15 @@
 // What is known of traces and sessions, wherever it came from: a report's file or a running collector. Each source
 // gives an index, whose traces and sessions are linked here, and brings these functions: open, pageOf, details,
-// traceHref, sessionHref, missingSpans, beyond, redrawn, heading.
+// traceHref, sessionHref, home, missingSpans, beyond, redrawn, heading.
 
 const store = { index: null, metrics: {} };
 
 // Traces and sessions of an index refer to each other by position; from here on, by themselves.
 function linked(index) {
-  Object.assign(store.metrics, index.metrics);
+  for (const [key, each] of Object.entries(index.metrics)) {
+    const known = store.metrics[key];
+    store.metrics[key] = { ...each, asked: each.asked || (known !== undefined && known.asked), threshold: each.threshold ?? (known ? known.threshold : null) };
+  }
   index.traces.forEach((trace, at) => {
     trace.at_ = at;
     trace.of = trace.session === undefined ? null : index.sessions[trace.session];

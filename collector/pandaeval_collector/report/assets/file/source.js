@@ -57,6 +57,10 @@ function sessionHref(session) {
   return `#/s/${session.at_}`;
 }
 
+function home() {
+  return "#/";
+}
+
 function missingSpans() {
   return `The report is large: spans are shown of its worst traces only. See this one with: pandaeval inspect ${store.index.about.sources[0] || "FILE"}`;
 }
