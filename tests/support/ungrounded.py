@@ -11,7 +11,9 @@ import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 _ASKED = "Book me a table for four at Lucia's on Friday evening, please."
-_ANSWER = "Your table for four at Lucia's is booked. Your confirmation number is LX-48213, and a deposit of 75.50 EUR is due."
+_ANSWER = (
+    "Your table for four at Lucia's is booked. Your confirmation number is LX-48213, and a deposit of 75.50 EUR is due."
+)
 
 
 def booking(session: str = "table-for-four", asked: str = _ASKED, answer: str = _ANSWER) -> ExportTraceServiceRequest:
@@ -33,10 +35,28 @@ def booking(session: str = "table-for-four", asked: str = _ASKED, answer: str = 
     history = _messages(("user", "Good evening!"), ("assistant", "Good evening, how can I help?"), ("user", asked))
     agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "table_booking"}
     chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "small-1", "gen_ai.input.messages": history}
-    span(0, "invoke_agent table_booking", 0, 3900, {**agent, "gen_ai.input.messages": question, "gen_ai.output.messages": said})
+    span(
+        0,
+        "invoke_agent table_booking",
+        0,
+        3900,
+        {**agent, "gen_ai.input.messages": question, "gen_ai.output.messages": said},
+    )
     span(1, "chat small-1", 50, 800, chat)
-    span(2, "execute_tool find_tables", 900, 420, _call("find_tables", {"place": "Lucia's"}, {"free": ["18:30", "20:15"]}))
-    span(3, "execute_tool book_table", 1400, 900, _call("book_table", {"guests": 4, "table_id": "T-9921"}, {"status": "ok"}))
+    span(
+        2,
+        "execute_tool find_tables",
+        900,
+        420,
+        _call("find_tables", {"place": "Lucia's"}, {"free": ["18:30", "20:15"]}),
+    )
+    span(
+        3,
+        "execute_tool book_table",
+        1400,
+        900,
+        _call("book_table", {"guests": 4, "table_id": "T-9921"}, {"status": "ok"}),
+    )
     span(4, "chat small-1", 2400, 1400, {**chat, "gen_ai.output.messages": said})
     return request
 

@@ -28,7 +28,7 @@ from pandaeval_collector.store.found import (
 )
 from pandaeval_collector.store.kept import contents
 from pandaeval_collector.store.listed import NOT_FAILED
-from pandaeval_collector.store.wanted import Wanted, conditions, result_conditions
+from pandaeval_collector.store.wanted import Wanted, by_index, conditions, result_conditions
 
 _STEPS = 20_000
 """Steps of SQLite's machine between two looks at the clock: some milliseconds."""
@@ -61,18 +61,14 @@ class Finder:
         :class:`TooSlowError`."""
         key, direction = ("badness", "ASC") if worst_first else ("at", "DESC")
         where, values = conditions(wanted)
-        where.append("no > 0")
+        where.append("+no > 0")
         if after is not None:
             where.append(f"({key}, no) {'>' if worst_first else '<'} (?, ?)")
             values += after
         with self._reading() as reader:
-            rows = reader.execute(
-                f"""SELECT {COLUMNS}, {key} FROM listed AS l WHERE {" AND ".join(where)}
-                    ORDER BY {key} {direction}, no {direction} LIMIT ?""",  # noqa: S608
-                (*values, limit + 1),
-            ).fetchall()
+            rows = _chosen(reader, wanted, where, values, f"{key} {direction}, no {direction}", limit)
             shown = listed_of(reader, [row[:5] for row in rows[:limit]])
-        return Page(shown, _next(rows, limit))
+        return Page(shown, _next(rows, limit, key))
 
     def sessions(self, wanted: Wanted, *, after: Position | None = None, limit: int = 50) -> Page:
         """Sessions and traces without one, worst first by the worst of their rows, as :class:`ListedSession`. Raises
@@ -80,33 +76,29 @@ class Finder:
         where, values = conditions(wanted)
         # A session stands where its worst row that is wanted does.
         others, more = conditions(wanted, "o")
-        others += ["o.session = l.session", "(o.badness, o.no) < (l.badness, l.no)"]
+        others += ["o.session = l.session", "o.session > 0", "(o.badness, o.no) < (l.badness, l.no)"]
         where.append(f"(session = 0 OR NOT EXISTS (SELECT 1 FROM listed AS o WHERE {' AND '.join(others)}))")  # noqa: S608
         values += more
         if after is not None:
             where.append("(badness, no) > (?, ?)")
             values += after
         with self._reading() as reader:
-            rows = reader.execute(
-                f"""SELECT {COLUMNS}, badness FROM listed AS l
-                    WHERE {" AND ".join(where)} ORDER BY badness, no LIMIT ?""",  # noqa: S608
-                (*values, limit + 1),
-            ).fetchall()
+            rows = _chosen(reader, wanted, where, values, "badness, no", limit)
             shown = sessions_of(reader, [row[:5] for row in rows[:limit]])
-        return Page(shown, _next(rows, limit))
+        return Page(shown, _next(rows, limit, "badness"))
 
     def session(self, session_id: str, most: int = 2000) -> tuple[ListedSession, list[Listed]] | None:
         """A session, and so many of its worst traces by start; ``None`` for one that is not there."""
         with self._reading() as reader:
             number = numbers.of_sessions(reader, [session_id]).get(session_id)
             rows = reader.execute(
-                f"""SELECT {COLUMNS} FROM listed WHERE session = ? AND no > 0 ORDER BY badness, no LIMIT ?""",  # noqa: S608
+                f"""SELECT {COLUMNS} FROM listed WHERE session = ? AND session > 0 AND no > 0 ORDER BY badness, no LIMIT ?""",  # noqa: S608
                 (number, most),
             ).fetchall()
             if number is None or not rows:
                 return None
             standing = reader.execute(
-                f"SELECT {COLUMNS} FROM listed WHERE session = ? ORDER BY badness, no LIMIT 1",  # noqa: S608
+                f"SELECT {COLUMNS} FROM listed WHERE session = ? AND session > 0 ORDER BY badness, no LIMIT 1",  # noqa: S608
                 (number,),
             ).fetchall()
             [whole] = sessions_of(reader, standing)
@@ -117,8 +109,8 @@ class Finder:
         """Ids of a session's traces by start, in hex, the first so many."""
         with self._reading() as reader:
             rows = reader.execute(
-                """SELECT trace_id FROM listed JOIN traces USING (no) WHERE listed.no > 0 AND listed.session =
-                   (SELECT no FROM sessions WHERE session_id = ?) ORDER BY at, listed.no LIMIT ?""",
+                """SELECT trace_id FROM listed JOIN traces USING (no) WHERE listed.no > 0 AND listed.session > 0
+                   AND listed.session = (SELECT no FROM sessions WHERE session_id = ?) ORDER BY at, listed.no LIMIT ?""",
                 (session_id, most),
             )
             return [trace_id.hex() for (trace_id,) in rows]
@@ -128,7 +120,7 @@ class Finder:
         where, values = conditions(wanted)
         with self._reading() as reader:
             traces, failed = reader.execute(
-                f"SELECT count(*), total(badness < ?) FROM listed AS l WHERE {' AND '.join([*where, 'no > 0'])}",  # noqa: S608
+                f"SELECT count(*), total(badness < ?) FROM listed AS l WHERE {' AND '.join([*where, '+no > 0'])}",  # noqa: S608
                 (NOT_FAILED, *values),
             ).fetchone()
             return traces, int(failed)
@@ -175,7 +167,7 @@ class Finder:
                 name: [
                     row[0]
                     for row in reader.execute(
-                        f"SELECT DISTINCT {name} FROM listed WHERE no > 0 AND {name} != '' ORDER BY 1 LIMIT 200"  # noqa: S608
+                        f"SELECT DISTINCT {name} FROM listed WHERE +no > 0 AND {name} != '' ORDER BY 1 LIMIT 200"  # noqa: S608
                     )
                 ]
                 for name in ("agent", "service", "environment")
@@ -227,5 +219,22 @@ class Finder:
             connection.rollback()
 
 
-def _next(rows: Sequence[Sequence[Any]], limit: int) -> Position | None:
-    return (rows[limit - 1][5], rows[limit - 1][0]) if len(rows) > limit else None
+def _chosen(
+    reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], order: str, limit: int
+) -> list[Any]:
+    """The rows of a page and one more: chosen by their numbers first, so that only these are read."""
+    # What is searched for has to be read of every row: as they lie, not in the order of the list.
+    chosen = f"+{order.replace(', ', ', +')}" if wanted.text is not None else order
+    return reader.execute(
+        f"""SELECT {COLUMNS}, at FROM listed WHERE no IN (
+                SELECT no FROM listed AS l {by_index(wanted)} WHERE {" AND ".join(where)} ORDER BY {chosen} LIMIT ?)
+            ORDER BY {order}""",  # noqa: S608
+        (*values, limit + 1),
+    ).fetchall()
+
+
+def _next(rows: Sequence[Sequence[Any]], limit: int, key: str) -> Position | None:
+    if len(rows) <= limit:
+        return None
+    no, _, badness, _, _, at = rows[limit - 1]
+    return (badness if key == "badness" else at), no

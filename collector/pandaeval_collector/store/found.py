@@ -107,6 +107,9 @@ def _alone(row: Sequence[Any], trace: Listed) -> ListedSession:
     return ListedSession(None, row[0], position, 1, int(trace.failed), at, at, trace.failed, trace, {}, [trace.failed])
 
 
+# The index by session leaves out what has none: SQLite takes it where a query says so (`session > 0`).
+
+
 def _session(
     reader: sqlite3.Connection,
     row: Sequence[Any],
@@ -116,11 +119,11 @@ def _session(
 ) -> ListedSession:
     no, session, badness = row[:3]
     traces, failed, first, last = reader.execute(
-        "SELECT count(*), total(badness < ?), min(at), max(at) FROM listed WHERE session = ? AND no > 0",
+        "SELECT count(*), total(badness < ?), min(at), max(at) FROM listed WHERE session = ? AND session > 0 AND no > 0",
         (NOT_FAILED, session),
     ).fetchone()
     states = reader.execute(
-        """SELECT no, badness < ? FROM listed WHERE session = ? AND no > 0 ORDER BY badness, no LIMIT ?""",
+        """SELECT no, badness < ? FROM listed WHERE session = ? AND session > 0 AND no > 0 ORDER BY badness, no LIMIT ?""",
         (NOT_FAILED, session, MOST_STATES),
     ).fetchall()
     return ListedSession(
@@ -140,7 +143,7 @@ def _session(
 
 def _worst_of(reader: sqlite3.Connection, session: int) -> Sequence[Any] | None:
     row: Sequence[Any] | None = reader.execute(
-        f"SELECT {COLUMNS} FROM listed WHERE session = ? AND no > 0 ORDER BY badness, no LIMIT 1",  # noqa: S608
+        f"SELECT {COLUMNS} FROM listed WHERE session = ? AND session > 0 AND no > 0 ORDER BY badness, no LIMIT 1",  # noqa: S608
         (session,),
     ).fetchone()
     return row

@@ -290,7 +290,8 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE INDEX listed_by_badness ON listed (badness, no);
     CREATE INDEX listed_by_session ON listed (session, badness, no) WHERE session > 0;
-    CREATE INDEX listed_by_time ON listed (at, no);
+    -- Holds all that lists are chosen by: they are looked through here, without reading what is shown.
+    CREATE INDEX listed_by_time ON listed (at, no, badness, session, agent, service, environment, user);
     ALTER TABLE results ADD COLUMN success INTEGER;
     ALTER TABLE results ADD COLUMN signal REAL;
 

@@ -9,7 +9,8 @@ let lastList = "#/";
 // What the API answers; `changed` is false where it is what was known before.
 async function ask(path) {
   const known = answers.get(path);
-  const answer = await fetch(`api/v1${path}`, { headers: known ? { "if-none-match": known.tag } : {} });
+  // Not from the document's own address: with a name and a password in it, it cannot be asked.
+  const answer = await fetch(`${location.origin}${location.pathname}api/v1${path}`, { headers: known ? { "if-none-match": known.tag } : {} });
   if (answer.status === 304 && known) return { body: known.body, changed: false };
   if (!answer.ok) throw await refusal(answer);
   const body = await answer.json();
