@@ -109,7 +109,7 @@ def questions(trace_id: str) -> Iterator[tuple[str, str]]:
     yield "one trace", f"/traces/{trace_id}"
     yield "one session", "/sessions/session 7"
     for window in ("1h", "24h", "7d", "all"):
-        yield f"page, {window}", f"/page/index?limit=100&window={window}"
+        yield f"page, {window}", f"/page/index?window={window}"
     for name, query in (
         ("of one agent", "agent=agent 3"),
         ("failed", "failed=true"),
@@ -118,7 +118,7 @@ def questions(trace_id: str) -> Iterator[tuple[str, str]]:
         ("traces", "of=traces"),
         ("200 rows", "limit=200"),
     ):
-        yield f"page, all, {name}", f"/page/index?limit=100&window=all&{query}"
+        yield f"page, all, {name}", f"/page/index?window=all&{query}"
     yield "page, one session", "/page/session?id=session 7"
     yield "page, one trace", f"/page/traces/{trace_id}"
 

@@ -37,7 +37,7 @@ def pages(reads: Reads, work: Work, version: str) -> APIRouter:
         window: Window = "24h",
         order: Order = "worst",
         cursor: CursorText = None,
-        limit: Limit = 200,
+        limit: Limit = 50,
     ) -> Response:
         after = position_of(cursor)
 
@@ -51,8 +51,8 @@ def pages(reads: Reads, work: Work, version: str) -> APIRouter:
             else:
                 page = finder.traces(here, worst_first=order == "worst", after=after, limit=limit)
                 for row in page.rows:
-                    made.trace(row)
-            traces, failed = finder.counts(here)
+                    made.trace(row, brief=True)
+            traces, failed = finder.counts(here) or (None, None)
             return PageIndex(
                 index=plain(made.made(about)),
                 traces=traces,

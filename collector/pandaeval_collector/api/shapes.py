@@ -155,12 +155,12 @@ PageContent = Annotated[
 
 
 class PageIndex(BaseModel):
-    """Sessions or traces of a window for the page. ``traces`` and ``failed``: how many there are of all that is wanted;
-    ``newest``: grows with every result."""
+    """Sessions or traces of a window for the page. ``traces`` and ``failed``: how many there are of all that is wanted,
+    null where a text or a result is looked for; ``newest``: grows with every result."""
 
     index: PageContent
-    traces: int
-    failed: int
+    traces: int | None
+    failed: int | None
     newest: int
     next: Cursor
 

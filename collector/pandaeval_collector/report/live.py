@@ -28,13 +28,13 @@ class LiveIndex:
         """A row of the list of sessions: a session with its worst trace, or a trace that belongs to none."""
         worst = [] if unit.worst is None else [unit.worst]
         if unit.id is None:
-            self._order += [Ranked(None, self._traces(worst))]
+            self._order += [Ranked(None, self._traces(worst, brief=True))]
         else:
             self.session(unit, worst, whole=False)
 
-    def trace(self, row: Listed) -> ReportTrace:
-        """A trace by itself; its session, if there is one, is known by its id alone."""
-        [made] = self._traces([row])
+    def trace(self, row: Listed, brief: bool = False) -> ReportTrace:
+        """A trace by itself; its session, if there is one, is known by its id alone. ``brief``: for a list."""
+        [made] = self._traces([row], brief)
         if row.session is not None and row.session not in self._sessions:
             self._sessions[row.session] = ReportSession(row.session, whole=False)
         self._order.append(Ranked(None, [made]))
@@ -53,7 +53,7 @@ class LiveIndex:
             "first": unit.first_ms,
             "last": unit.last_ms,
         }
-        self._order.append(Ranked(session, self._traces(rows)))
+        self._order.append(Ranked(session, self._traces(rows, brief=True)))
 
     def made(self, about: About, members: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
         """The index; its sessions tell the ``href`` part of their addresses, how many traces they have, and of those
@@ -73,17 +73,17 @@ class LiveIndex:
         there = {id(each.session) for each in self._order}
         return [*self._order, *(Ranked(each) for each in self._sessions.values() if id(each) not in there)]
 
-    def _traces(self, rows: Iterable[Listed]) -> list[ReportTrace]:
-        made = [_trace(row) for row in rows]
+    def _traces(self, rows: Iterable[Listed], brief: bool) -> list[ReportTrace]:
+        made = [_trace(row, brief) for row in rows]
         self._rows += made
         return made
 
 
-def _trace(row: Listed) -> ReportTrace:
+def _trace(row: Listed, brief: bool) -> ReportTrace:
     facts = {key: held for key, held in row.facts.items() if key != "session"}
     if row.session is not None:
         facts["session"] = row.session
     made = ReportTrace(facts, listed_cure(facts), (0, 0))
     for said in row.results.values():
-        made.add(shown_object(said, facts["id"]))
+        made.add(shown_object(said, facts["id"], brief))
     return made

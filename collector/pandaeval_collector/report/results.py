@@ -46,12 +46,13 @@ def shown(result: Result) -> ShownResult:
     return shown_object(result.to_dict(), result.unit.id)
 
 
-def shown_object(said: Mapping[str, Any], unit_id: str) -> ShownResult:
-    """The same of a result's JSON object, as :meth:`Result.to_dict` makes it. ``unit_id``: what it is about."""
+def shown_object(said: Mapping[str, Any], unit_id: str, brief: bool = False) -> ShownResult:
+    """The same of a result's JSON object, as :meth:`Result.to_dict` makes it. ``unit_id``: what it is about; ``brief``:
+    without metadata, for lists."""
     made = _short(said)
     whole = unit_id in (said["trace_id"], said["session_id"])
     key = made["metric"] if whole else f"{made['metric']} {unit_id}"
-    return ShownResult(str(key), unit_id, made, _full(said), said["revision"])
+    return ShownResult(str(key), unit_id, made, _full(said, brief), said["revision"])
 
 
 def _short(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,9 +72,9 @@ def _short(said: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _full(said: Mapping[str, Any]) -> dict[str, Any]:
+def _full(said: Mapping[str, Any], brief: bool) -> dict[str, Any]:
     """All that is shown of it besides."""
-    metadata, by = said["metadata"], said["evaluator"]
+    metadata, by = {} if brief else said["metadata"], said["evaluator"]
     full = {
         "reason": clean(said["reason"]),
         "raw": said["raw"],

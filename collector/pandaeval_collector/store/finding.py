@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,14 @@ from pandaeval_collector.store.found import (
 )
 from pandaeval_collector.store.kept import contents
 from pandaeval_collector.store.listed import NOT_FAILED
-from pandaeval_collector.store.wanted import Wanted, by_index, conditions, result_conditions
+from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions, result_conditions
 
 _STEPS = 20_000
 """Steps of SQLite's machine between two looks at the clock: some milliseconds."""
+
+
+_MANY = 5_000
+"""So many wanted rows are many: among 100,000 a page of them is found before 5,000 rows are put in order."""
 
 
 class TooSlowError(Exception):
@@ -77,7 +82,10 @@ class Finder:
         # A session stands where its worst row that is wanted does.
         others, more = conditions(wanted, "o")
         others += ["o.session = l.session", "o.session > 0", "(o.badness, o.no) < (l.badness, l.no)"]
-        where.append(f"(session = 0 OR NOT EXISTS (SELECT 1 FROM listed AS o WHERE {' AND '.join(others)}))")  # noqa: S608
+        first = f"(session = 0 OR NOT EXISTS (SELECT 1 FROM listed AS o WHERE {' AND '.join(others)}))"  # noqa: S608
+        if wanted.text is not None:  # the others are looked at only where it stands, not before
+            first, more = f"CASE WHEN {' AND '.join(where)} THEN {first} ELSE 0 END", [*values, *more]
+        where.append(first)
         values += more
         if after is not None:
             where.append("(badness, no) > (?, ?)")
@@ -115,8 +123,11 @@ class Finder:
             )
             return [trace_id.hex() for (trace_id,) in rows]
 
-    def counts(self, wanted: Wanted) -> tuple[int, int]:
-        """How many traces are wanted, and in how many of them something failed."""
+    def counts(self, wanted: Wanted) -> tuple[int, int] | None:
+        """How many traces are wanted, and in how many of them something failed; ``None`` where all that is stored had
+        to be read for that."""
+        if wanted != Wanted() and not chosen_by_index(replace(wanted, failed=None, since_ms=wanted.since_ms or 0)):
+            return None
         where, values = conditions(wanted)
         with self._reading() as reader:
             traces, failed = reader.execute(
@@ -161,17 +172,14 @@ class Finder:
         return Page(found, (0.0, rows[limit - 1][1]) if len(rows) > limit else None)
 
     def names(self) -> dict[str, list[str]]:
-        """Agents, services and environments that there are, to choose from."""
+        """Agents, services and environments that there are, to choose from: at most 200 of each."""
         with self._reading() as reader:
-            return {
-                name: [
-                    row[0]
-                    for row in reader.execute(
-                        f"SELECT DISTINCT {name} FROM listed WHERE +no > 0 AND {name} != '' ORDER BY 1 LIMIT 200"  # noqa: S608
-                    )
-                ]
-                for name in ("agent", "service", "environment")
-            }
+            found = reader.execute(
+                "SELECT DISTINCT agent, service, environment FROM listed WHERE +no > 0 LIMIT 20000"
+            ).fetchall()
+        columns = zip(("agent", "service", "environment"), zip(*found, strict=True), strict=True) if found else ()
+        named: dict[str, list[str]] = {"agent": [], "service": [], "environment": []}
+        return named | {name: sorted({*values} - {""})[:200] for name, values in columns}
 
     def counters(self, name: str) -> list[Counted]:
         """All series of a counter, at most 20,000."""
@@ -223,14 +231,26 @@ def _chosen(
     reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], order: str, limit: int
 ) -> list[Any]:
     """The rows of a page and one more: chosen by their numbers first, so that only these are read."""
+    way = "" if order.startswith("at") else _way(reader, wanted)
     # What is searched for has to be read of every row: as they lie, not in the order of the list.
     chosen = f"+{order.replace(', ', ', +')}" if wanted.text is not None else order
     return reader.execute(
         f"""SELECT {COLUMNS}, at FROM listed WHERE no IN (
-                SELECT no FROM listed AS l {by_index(wanted)} WHERE {" AND ".join(where)} ORDER BY {chosen} LIMIT ?)
+                SELECT no FROM listed AS l {way} WHERE {" AND ".join(where)} ORDER BY {chosen} LIMIT ?)
             ORDER BY {order}""",  # noqa: S608
         (*values, limit + 1),
     ).fetchall()
+
+
+def _way(reader: sqlite3.Connection, wanted: Wanted) -> str:
+    """By which index the worst of those that are wanted are found soonest: in the order of the list, until a page is
+    full, where many are wanted; else all of them, to be put in order."""
+    if not chosen_by_index(wanted):
+        return ""
+    where, values = conditions(wanted)
+    few = f"SELECT 1 FROM listed AS l INDEXED BY listed_by_time WHERE {' AND '.join(where)} LIMIT {_MANY}"  # noqa: S608
+    (found,) = reader.execute(f"SELECT count(*) FROM ({few})", values).fetchone()  # noqa: S608
+    return f"INDEXED BY {'listed_by_badness' if found >= _MANY else 'listed_by_time'}"
 
 
 def _next(rows: Sequence[Sequence[Any]], limit: int, key: str) -> Position | None:

@@ -35,11 +35,10 @@ class Wanted:
         return replace(self, metric=None, outcome=None, label=None, success=None)
 
 
-def by_index(wanted: Wanted) -> str:
-    """From which index rows that are wanted are chosen, where that one tells all that is asked: a clause of SQL."""
+def chosen_by_index(wanted: Wanted) -> bool:
+    """Whether rows are chosen, and by nothing that the index by time does not hold."""
     told = replace(wanted, failed=None)
-    chosen = told != Wanted() and replace(told.of_unit(), text=None, session=None) == told
-    return "INDEXED BY listed_by_time" if chosen else ""
+    return told != Wanted() and replace(told.of_unit(), text=None, session=None) == told
 
 
 def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:

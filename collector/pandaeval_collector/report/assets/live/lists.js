@@ -8,7 +8,7 @@ function windowOf(query) {
 }
 
 function pathOf(of, query) {
-  const asked = new URLSearchParams({ of, window: windowOf(query)[0], limit: "100" });
+  const asked = new URLSearchParams({ of, window: windowOf(query)[0], limit: "50" });
   for (const name of ["agent", "service", "metric"]) if (query.get(name)) asked.set(name, query.get(name));
   if (query.get("q")) asked.set("text", query.get("q"));
   if (query.get("failed")) asked.set(query.get("metric") ? "success" : "failed", query.get("metric") ? "false" : "true");
@@ -63,6 +63,13 @@ function filters(of, query) {
 
 async function tracesPage(query) {
   const { body, rows } = await listing("traces", query);
-  return [el("h1", {}, "Traces"), filters("traces", query),
-    el("p", { class: "muted", role: "status" }, `${many(body.traces, "trace")} of the ${windowOf(query)[1].replace(/^all/, "traces:")}, ${number(body.failed)} failed`), rows];
+  return [el("h1", {}, "Traces"), filters("traces", query), el("p", { class: "muted", role: "status" }, counted(body, query)), rows];
+}
+
+function counted(body, query) {
+  const [key, name] = windowOf(query);
+  const of = key === "all" ? "" : ` of the ${name}`;
+  if (body.traces !== null) return `${many(body.traces, "trace")}${of}, ${number(body.failed)} failed`;
+  const here = body.index.order.length;
+  return here ? `${body.next === null ? "" : "more than "}${many(here, "trace")}${of}` : `No trace${of} matches`;
 }

@@ -6,7 +6,7 @@ async function overview(query) {
   return [
     el("h1", {}, headline(body, query)),
     filters("sessions", query),
-    body.traces ? [el("h2", {}, "Worst first"), rows] : nothing(query),
+    body.index.order.length ? [el("h2", {}, "Worst first"), rows] : nothing(query),
     whole.rates.length ? [el("h2", {}, "Failed, by agent and metric"), el("p", { class: "muted" }, "Since the store began. A number leads to the traces of the window."), rates(query)] : null,
     el("div", { class: "cards two" }, unscored(), judging(body.index.unasked)),
   ];
@@ -17,7 +17,8 @@ function headline(body, query) {
   const when = key === "all" ? "" : ` in the ${name}`;
   const filtered = ["agent", "service", "metric", "q", "failed"].some((each) => query.get(each));
   const what = filtered ? "matching trace" : "agent trace";
-  if (!body.traces) return `No ${what}s${when}`;
+  if (!body.index.order.length) return `No ${what}s${when}`;
+  if (body.traces === null) return `What matches${when}`;
   if (query.get("failed")) return `${many(body.traces, "matching trace")}${when}`;
   return body.failed ? `${number(body.failed)} of ${many(body.traces, what)} failed${when}` : `Nothing failed in ${many(body.traces, what)}${when}`;
 }
