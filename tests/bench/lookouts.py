@@ -28,12 +28,9 @@ from pandaeval_collector.store import ListedRow, ResultRow, SessionTraceRow, Sto
 from starlette.applications import Starlette
 
 _BATCH = 500
-_AGENTS, _SERVICES, _METRICS = (
-    12,
-    4,
-    ("coherence", "grounding", "response", "tool_loop", "loop_detection", "a", "b", "c"),
-)
-_WORDS = "parcel depot ticket fare district server disk booking refund rain error delay seat invoice".split()
+_AGENTS, _SERVICES = 12, 4
+_METRICS = ("coherence", "grounding", "response", "tool_loop", "loop_detection", "a", "b", "c")
+_WORDS = "parcel depot ticket fare district server disk booking refund rain error delay seat invoice".split()  # noqa: SIM905
 _HOUR_MS = 3_600_000
 
 
@@ -83,7 +80,7 @@ def _result(chance: random.Random, trace: str, session: str, metric: str, said: 
         "span_id": trace[:16], "session_id": session or None, "agent": "a", "service": "s", "environment": None,
         "metadata": {"note": said, "values": list(range(20))}, "span_ids": [trace[:16]], "coverage": 1.0,
         "evaluator": {"kind": "code", "version": "1", "model": None}, "revision": 1, "final": True,
-        "trigger": "root_ended", "late_spans": 0, "cost_usd": 0.0, "tokens": 0, "duration_ms": 1.2, "time": "2026-01-01",
+        "trigger": "root_ended", "late_spans": 0, "cost_usd": 0.0, "tokens": 0, "duration_ms": 1.2, "time": "",
     }  # fmt: skip
     return ResultRow(id_, trace, f"trace.{metric}", 1, orjson.dumps(body), success=score >= 0.5, signal=score)
 

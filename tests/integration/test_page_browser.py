@@ -16,7 +16,10 @@ from support.ungrounded import booking, post
 PROGRAM = chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
 CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
-HOSTILE = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 2'><svg onload=hit>{{7*7}}${7*7}/..%2f\u202e"
+HOSTILE = (
+    "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 2'>"
+    "<svg onload=hit>{{7*7}}${7*7}/..%2f\u202e"
+)
 
 
 @pytest.fixture(scope="module")

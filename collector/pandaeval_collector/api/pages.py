@@ -64,7 +64,7 @@ def pages(reads: Reads, work: Work, version: str) -> APIRouter:
         return await reads.answer(request, read)
 
     @router.get("/session", response_model=PageSession, summary="A session, as the page shows it")
-    async def session(request: Request, id: SessionId) -> Response:  # noqa: A002 - as it stands in the address
+    async def session(request: Request, id: SessionId) -> Response:
         def read() -> PageSession:
             found = finder.session(id, _MOST_TRACES)
             if found is None:

@@ -148,8 +148,8 @@ class Metric(BaseModel):
 PageContent = Annotated[
     dict[str, Any],
     Field(
-        description="What the page is drawn from: `metrics`, `sessions` and `traces` with their results, which refer to "
-        "each other by position, and their `order`. It may change from release to release."
+        description="What the page is drawn from: `metrics`, `sessions` and `traces` with their results, which refer "
+        "to each other by position, and their `order`. It may change from release to release."
     ),
 ]
 

@@ -19,6 +19,7 @@ from pandaeval_collector.store.chunk_reader import Part
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.found import (
     COLUMNS,
+    OF_SESSION,
     Counted,
     Listed,
     ListedSession,
@@ -100,7 +101,7 @@ class Finder:
         with self._reading() as reader:
             number = numbers.of_sessions(reader, [session_id]).get(session_id)
             rows = reader.execute(
-                f"""SELECT {COLUMNS} FROM listed WHERE session = ? AND session > 0 AND no > 0 ORDER BY badness, no LIMIT ?""",  # noqa: S608
+                f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT ?",  # noqa: S608
                 (number, most),
             ).fetchall()
             if number is None or not rows:
@@ -118,7 +119,8 @@ class Finder:
         with self._reading() as reader:
             rows = reader.execute(
                 """SELECT trace_id FROM listed JOIN traces USING (no) WHERE listed.no > 0 AND listed.session > 0
-                   AND listed.session = (SELECT no FROM sessions WHERE session_id = ?) ORDER BY at, listed.no LIMIT ?""",
+                   AND listed.session = (SELECT no FROM sessions WHERE session_id = ?)
+                   ORDER BY at, listed.no LIMIT ?""",
                 (session_id, most),
             )
             return [trace_id.hex() for (trace_id,) in rows]

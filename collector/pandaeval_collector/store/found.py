@@ -16,6 +16,8 @@ Position = tuple[float, int]
 """Where a page of a list ended: the value that it is ordered by, and the number of the last row."""
 COLUMNS = "no, session, badness, failures, facts"
 """Of the table ``listed``, as :func:`listed_of` and :func:`sessions_of` take them."""
+OF_SESSION = "session = ? AND session > 0 AND no > 0"
+"""Traces of a session: SQLite takes the index by session, which leaves out what has none, where a query says so."""
 MOST_STATES = 48
 """So many traces of a session are told failed from not failed in a list."""
 
@@ -107,9 +109,6 @@ def _alone(row: Sequence[Any], trace: Listed) -> ListedSession:
     return ListedSession(None, row[0], position, 1, int(trace.failed), at, at, trace.failed, trace, {}, [trace.failed])
 
 
-# The index by session leaves out what has none: SQLite takes it where a query says so (`session > 0`).
-
-
 def _session(
     reader: sqlite3.Connection,
     row: Sequence[Any],
@@ -119,11 +118,11 @@ def _session(
 ) -> ListedSession:
     no, session, badness = row[:3]
     traces, failed, first, last = reader.execute(
-        "SELECT count(*), total(badness < ?), min(at), max(at) FROM listed WHERE session = ? AND session > 0 AND no > 0",
+        f"SELECT count(*), total(badness < ?), min(at), max(at) FROM listed WHERE {OF_SESSION}",  # noqa: S608
         (NOT_FAILED, session),
     ).fetchone()
     states = reader.execute(
-        """SELECT no, badness < ? FROM listed WHERE session = ? AND session > 0 AND no > 0 ORDER BY badness, no LIMIT ?""",
+        f"SELECT no, badness < ? FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT ?",  # noqa: S608
         (NOT_FAILED, session, MOST_STATES),
     ).fetchall()
     return ListedSession(
@@ -143,7 +142,7 @@ def _session(
 
 def _worst_of(reader: sqlite3.Connection, session: int) -> Sequence[Any] | None:
     row: Sequence[Any] | None = reader.execute(
-        f"SELECT {COLUMNS} FROM listed WHERE session = ? AND session > 0 AND no > 0 ORDER BY badness, no LIMIT 1",  # noqa: S608
+        f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT 1",  # noqa: S608
         (session,),
     ).fetchone()
     return row

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -123,7 +122,9 @@ def test_a_session_stands_where_its_worst_wanted_trace_does(
     for each in sorted(filter(fits, TRACES), key=lambda each: (not each["failed"], each["score"], each["id"])):
         seen.setdefault(each["session"] or each["id"], each)
     found = _pages(finder.sessions, wanted)
-    assert [(unit.id, unit.worst.facts["id"]) for unit in found] == [(one["session"], one["id"]) for one in seen.values()]
+    assert [(unit.id, unit.worst.facts["id"]) for unit in found] == [
+        (one["session"], one["id"]) for one in seen.values()
+    ]
 
 
 def test_a_session_tells_how_many_of_its_traces_failed(finder: Finder) -> None:
