@@ -15,7 +15,7 @@ from pathlib import Path
 from starlette.routing import BaseRoute
 
 from pandaeval_collector.api import Lookouts
-from pandaeval_collector.api.work import Work
+from pandaeval_collector.api.work import PageWork, Work
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.delivery.outlets import Outlets, instance_id
@@ -252,6 +252,8 @@ class Collector:
                 judge=config.judge.model,
                 daily_usd=config.judge.daily_usd,
                 metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),
+                modules=scorer.settings.modules,
+                page=PageWork(config.ui.links, config.ui.refresh) if config.ui.enabled else None,
             ),
             config.server.allowed_hosts if self._token is None else None,
         )

@@ -16,6 +16,7 @@ from pandaeval_collector.score import Assumed, Finding, Score, Unscored
 TOLERANCE = 1e-9
 MAX_REASON_CHARS = 4000
 MAX_TEXT_CHARS, _MAX_BODY_BYTES = 2000, 64 << 10
+_MAX_SPANS = 200
 """What a result says of itself is kept, sent and read many times: longer reasons are cut, and in a JSON object of more
 bytes every longer text."""
 _TIMES = 512
@@ -142,7 +143,8 @@ class Result:
         return tokens.get("cached", 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of a result, in the order in which people read it."""
+        """The JSON object of a result, in the order in which people read it. ``span_ids``: the spans that the reason
+        speaks of, at most 200."""
         finding, unit = self.finding, self.unit
         scored = finding if isinstance(finding, Score) else None
         return {
@@ -165,6 +167,7 @@ class Result:
             "service": unit.service,
             "environment": unit.environment,
             "metadata": {**finding.metadata, "threshold": self.threshold, "success": self.success},
+            "span_ids": list(scored.span_ids[:_MAX_SPANS]) if scored else [],
             "coverage": 1.0 if isinstance(finding, Assumed) else finding.coverage,
             "evaluator": {
                 "kind": self.evaluator.kind,

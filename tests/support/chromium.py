@@ -89,6 +89,12 @@ class Page:
         self._call("Page.navigate", url=f"{file.absolute().as_uri()}{address}")
         self.wait("document.documentElement?.dataset.ready === ''")
 
+    def visit(self, address: str) -> None:
+        """Opens the live page of a collector and waits until it is there."""
+        self._call("Page.navigate", url="about:blank")
+        self._call("Page.navigate", url=address)
+        self.wait("document.documentElement?.dataset.ready === ''")
+
     def go(self, address: str) -> None:
         """Another page of the open report."""
         self.run(f"location.hash = {json.dumps(address)}")

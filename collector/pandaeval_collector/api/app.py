@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from pandaeval_collector.api.lists import lists
 from pandaeval_collector.api.overview import overview
+from pandaeval_collector.api.pages import pages
 from pandaeval_collector.api.problems import DOCUMENTED, answer_problems
 from pandaeval_collector.api.reading import Reads
 from pandaeval_collector.api.work import Work
@@ -23,5 +24,13 @@ def api_app(reads: Reads, work: Work, version: str) -> FastAPI:
     )
     answer_problems(app)
     app.include_router(lists(reads))
-    app.include_router(overview(reads, work))
+    app.include_router(overview(reads, work, lambda: _changing(app)))
+    if work.page is not None:
+        app.include_router(pages(reads, work, version))
     return app
+
+
+def _changing(app: FastAPI) -> list[str]:
+    """The operations that change something, such as ``POST /runs``."""
+    operations = ((method.upper(), path) for path, each in app.openapi()["paths"].items() for method in each)
+    return sorted(f"{method} {path}" for method, path in operations if method != "GET")

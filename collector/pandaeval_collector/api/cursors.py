@@ -9,7 +9,7 @@ import math
 import orjson
 
 from pandaeval_collector.api.problems import ProblemError
-from pandaeval_collector.store.finding import Position
+from pandaeval_collector.store.found import Position
 
 
 def cursor_of(position: Position | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
@@ -52,8 +53,20 @@ def _wanted(
 
 Filters = Annotated[Wanted, Depends(_wanted)]
 """A parameter of an operation that lists."""
+Window = Annotated[
+    Literal["1h", "24h", "7d", "all"], Query(description="How far back traces started that are looked at.")
+]
 CursorText = Annotated[str | None, Query(alias="cursor", max_length=200, description="`next` of the page before.")]
 Limit = Annotated[int, Query(ge=1, le=500, description="Most items of a page.")]
+
+
+_REACH_MS = {"1h": 3_600_000, "24h": 86_400_000, "7d": 604_800_000}
+
+
+def within(wanted: Wanted, window: str, now_ms: int) -> Wanted:
+    """``wanted`` of the traces of the window that ends now."""
+    reach = _REACH_MS.get(window)
+    return wanted if reach is None else replace(wanted, since_ms=max(now_ms - reach, wanted.since_ms or 0))
 
 
 def _milliseconds(time: datetime | None) -> int | None:

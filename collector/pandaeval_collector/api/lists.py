@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from fastapi import APIRouter, Request, Response
 
 from pandaeval_collector.api.cursors import cursor_of, position_of
 from pandaeval_collector.api.filters import CursorText, Filters, Limit
-from pandaeval_collector.api.problems import ProblemError
+from pandaeval_collector.api.problems import NO_SESSION, NO_TRACE, ProblemError, trace_id_of
 from pandaeval_collector.api.reading import Reads
 from pandaeval_collector.api.rows import session_fields, session_row, trace_fields, trace_row
 from pandaeval_collector.api.shapes import (
@@ -20,8 +18,6 @@ from pandaeval_collector.api.shapes import (
     Traces,
 )
 from pandaeval_collector.api.understood import understood
-
-_TRACE_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def lists(reads: Reads) -> APIRouter:
@@ -43,14 +39,12 @@ def lists(reads: Reads) -> APIRouter:
 
     @router.get("/traces/{trace_id}", response_model=TraceDetail, summary="A trace with all that was understood")
     async def trace(request: Request, trace_id: str) -> Response:
-        if not _TRACE_ID.fullmatch(trace_id):
-            raise ProblemError(400, "the id of a trace has 32 hex digits, in lower case")
-        id_ = bytes.fromhex(trace_id)
+        id_ = trace_id_of(trace_id)
 
         def read() -> TraceDetail:
             row = finder.trace(id_)
             if row is None:
-                raise ProblemError(404, "no scored trace of an agent has this id; it may still be open, or too old")
+                raise ProblemError(404, NO_TRACE)
             told, detail = understood(finder.contents(id_))
             return TraceDetail(**trace_fields(row), understood=told, detail=detail)
 
@@ -71,7 +65,7 @@ def lists(reads: Reads) -> APIRouter:
         def read() -> SessionDetail:
             found = finder.session(session_id)
             if found is None:
-                raise ProblemError(404, "no session with a scored trace has this id")
+                raise ProblemError(404, NO_SESSION)
             row, members = found
             return SessionDetail(**session_fields(row), members=[trace_row(each) for each in members])
 

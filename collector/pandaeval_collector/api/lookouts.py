@@ -6,7 +6,7 @@ from collections.abc import Collection
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from starlette.routing import BaseRoute, Mount
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
 from pandaeval_collector.api.hosts import KnownHosts
@@ -26,8 +26,9 @@ class Lookouts:
         ``None``: any, where a token is demanded."""
         self._reads = Reads(Finder(path))
         self._work = work
-        app: ASGIApp = Lazy(self._api)
-        self.routes: list[BaseRoute] = [Mount(API, app if hosts is None else KnownHosts(app, hosts))]
+        self.routes: list[BaseRoute] = [Mount(API, _guarded(Lazy(self._api), hosts))]
+        if work.page is not None:
+            self.routes.append(Route("/", _guarded(Lazy(_page), hosts)))
 
     def close(self) -> None:
         """Ends the reads."""
@@ -37,6 +38,16 @@ class Lookouts:
         from pandaeval_collector.api.app import api_app  # FastAPI: see Lazy
 
         return api_app(self._reads, self._work, _version())
+
+
+def _guarded(app: ASGIApp, hosts: Collection[str] | None) -> ASGIApp:
+    return app if hosts is None else KnownHosts(app, hosts)
+
+
+def _page() -> ASGIApp:
+    from pandaeval_collector.api.page import page_app  # its scripts are read when somebody opens it
+
+    return page_app()
 
 
 def _version() -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import RootModel
 
 from pandaeval_collector.api.reading import Reads
-from pandaeval_collector.api.shapes import Metric, Overview, Rate
+from pandaeval_collector.api.shapes import Metric, Missing, Overview, Rate
 from pandaeval_collector.api.work import Work
-from pandaeval_collector.store.finding import Counted
+from pandaeval_collector.report.cures import NOT_ENOUGH, cure
+from pandaeval_collector.store.found import Counted
 
 _COUNTER = "pandaeval.evaluations"
 
@@ -20,16 +22,18 @@ class Metrics(RootModel[list[Metric]]):
     """All metrics."""
 
 
-def overview(reads: Reads, work: Work) -> APIRouter:
-    """The operations."""
+def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRouter:
+    """The operations. ``can``: tells those of all the API that change something."""
     router = APIRouter()
 
     @router.get("/overview", response_model=Overview, summary="Rates by metric and agent, and what is under way")
     async def whole(request: Request) -> Response:
         def read() -> Overview:
             names = reads.finder.names()
+            rates = _rates(reads.finder.counters(_COUNTER))
             return Overview(
-                rates=_rates(reads.finder.counters(_COUNTER)),
+                rates=rates,
+                unscored=_missing(rates),
                 agents=names["agent"],
                 services=names["service"],
                 environments=names["environment"],
@@ -37,6 +41,9 @@ def overview(reads: Reads, work: Work) -> APIRouter:
                 jobs=work.jobs(),
                 spent_usd=work.spent(),
                 daily_usd=work.daily_usd,
+                can=can(),
+                links={} if work.page is None else dict(work.page.links),
+                refresh_s=None if work.page is None else work.page.refresh_s,
             )
 
         return await reads.answer(request, read)
@@ -91,6 +98,19 @@ def _rates(series: Iterable[Counted]) -> list[Rate]:
             )
         _count(rate, said, each.times)
     return sorted(found.values(), key=lambda rate: (-rate.failed, rate.metric, rate.agent))
+
+
+def _missing(rates: Iterable[Rate]) -> list[Missing]:
+    """Most first."""
+    found: dict[str, Counter[str]] = {}
+    for rate in rates:
+        for why, times in rate.unscored.items():
+            found.setdefault(why, Counter())[f"{rate.level}.{rate.metric}"] += times
+    entries = [
+        Missing(why=why, count=counts.total(), metrics=dict(counts.most_common()), cure=cure(why, NOT_ENOUGH, True))
+        for why, counts in found.items()
+    ]
+    return sorted(entries, key=lambda entry: -entry.count)
 
 
 def _count(rate: Rate, said: Mapping[str, Any], times: int) -> None:

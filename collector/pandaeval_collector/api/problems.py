@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -13,6 +14,7 @@ from starlette.exceptions import HTTPException
 from pandaeval_collector.store.finding import TooSlowError
 from pandaeval_collector.untrusted.printable import one_printable_line
 
+_TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _MEDIA = "application/problem+json"
 _TITLES = {400: "bad request", 404: "not found", 405: "method not allowed", 422: "invalid parameters", 503: "too slow"}
 
@@ -31,6 +33,17 @@ class ProblemError(Exception):
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
         self.status, self.detail = status, detail
+
+
+NO_TRACE = "no scored trace of an agent has this id; it may still be open, or too old"
+NO_SESSION = "no session with a scored trace has this id"
+
+
+def trace_id_of(text: str) -> bytes:
+    """A trace's id. Raises :class:`ProblemError` (400) for a text that is none."""
+    if not _TRACE_ID.fullmatch(text):
+        raise ProblemError(400, "the id of a trace has 32 hex digits, in lower case")
+    return bytes.fromhex(text)
 
 
 DOCUMENTED: dict[int | str, dict[str, Any]] = {

@@ -37,7 +37,7 @@ class Reads:
         read where the asker has it."""
         state = await self.run(self.finder.change)
         asked = hashlib.blake2b(f"{state} {request.url}".encode(), digest_size=12).hexdigest()
-        headers = {"etag": f'W/"{asked}"', "cache-control": "no-cache, private"}
+        headers = {"etag": f'W/"{asked}"', "cache-control": "no-cache, private", "x-content-type-options": "nosniff"}
         if headers["etag"] in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
         body = await self.run(lambda: read().model_dump_json().encode())

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_collector.api.shapes import SessionRow, TraceRow
-from pandaeval_collector.store.finding import Listed, ListedSession
+from pandaeval_collector.store.found import Listed, ListedSession
 from pandaeval_collector.store.listed import NO_SCORE
 
 

@@ -104,10 +104,23 @@ class Rate(BaseModel):
     unscored: dict[str, int]
 
 
+class Missing(BaseModel):
+    """Results that gave no score, by reason, since the store began. ``metrics``: how many of each; ``cure``: what to do
+    about it."""
+
+    why: str
+    count: int
+    metrics: dict[str, int]
+    cure: str
+
+
 class Overview(BaseModel):
-    """Rates by metric and agent, names to choose from, and what is under way."""
+    """Rates by metric and agent, names to choose from, and what is under way. ``can``: the operations that change
+    something, such as `POST /runs`; ``links``: templates of addresses in other programs, by their names (`ui.links`);
+    ``refresh_s``: seconds between two looks of the page."""
 
     rates: list[Rate]
+    unscored: list[Missing]
     agents: list[str]
     services: list[str]
     environments: list[str]
@@ -115,6 +128,9 @@ class Overview(BaseModel):
     jobs: dict[str, int]
     spent_usd: float
     daily_usd: float | None
+    can: list[str]
+    links: dict[str, str]
+    refresh_s: float | None
 
 
 class Metric(BaseModel):
@@ -127,6 +143,41 @@ class Metric(BaseModel):
     question: str
     needs: str
     threshold: float
+
+
+PageContent = Annotated[
+    dict[str, Any],
+    Field(
+        description="What the page is drawn from: `metrics`, `sessions` and `traces` with their results, which refer "
+        "to each other by position, and their `order`. It may change from release to release."
+    ),
+]
+
+
+class PageIndex(BaseModel):
+    """Sessions or traces of a window for the page. ``traces`` and ``failed``: how many there are of all that is wanted,
+    null where a text or a result is looked for; ``newest``: grows with every result."""
+
+    index: PageContent
+    traces: int | None
+    failed: int | None
+    newest: int
+    next: Cursor
+
+
+class PageSession(BaseModel):
+    """A session with its traces, the worst 300, for the page."""
+
+    index: PageContent
+
+
+class PageTrace(BaseModel):
+    """A trace for the page. ``detail``: conversation, spans and results; null where its spans are not kept any more,
+    ``results`` are there then, too."""
+
+    index: PageContent
+    detail: PageContent | None
+    results: list[dict[str, Any]]
 
 
 Order = Literal["worst", "newest"]

@@ -18,15 +18,17 @@ _ROOM = 400_000
 
 def understood(parts: Sequence[Part]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     """What `inspect` tells of a trace, and the rows of its waterfall; ``(None, None)`` without spans."""
-    if not parts:
-        return None, None
-    trace = rebuilt(parts).trace
-    if trace is None:
-        return None, None
-    return _plain(describe(trace)), _plain(detail(trace, _ROOM))
+    trace = rebuilt(parts).trace if parts else None
+    return (None, None) if trace is None else (plain(describe(trace)), plain(detail(trace, _ROOM)))
 
 
-def _plain(value: dict[str, Any]) -> dict[str, Any]:
+def drawn(parts: Sequence[Part]) -> dict[str, Any] | None:
+    """The rows of its waterfall alone."""
+    trace = rebuilt(parts).trace if parts else None
+    return None if trace is None else detail(trace, _ROOM)
+
+
+def plain(value: dict[str, Any]) -> dict[str, Any]:
     """JSON-ready, with no character that hides or reorders what stands beside it."""
     held: dict[str, Any] = orjson.loads(clean_json(orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)))
     return held

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,25 @@ from pandaeval_collector.metric import Metric
 
 
 @dataclass(frozen=True, slots=True)
+class PageWork:
+    """``links``: addresses in other programs by their names, with ``{trace_id}`` and the like; ``refresh_s``: seconds
+    between two looks for what is new."""
+
+    links: Mapping[str, str]
+    refresh_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """``jobs``: judge jobs by state; ``spent``: US dollars of today, ``daily_usd``: the most of them; ``judge``: the
-    model that is asked; ``metrics``: all that there are, each with its threshold."""
+    model that is asked; ``metrics``: all that there are, each with its threshold; ``modules``: the user's own among
+    them, as :func:`pandaeval_collector.metric.registry` takes them; ``page``: how the page shows all that, ``None``
+    without one."""
 
     jobs: Callable[[], dict[str, int]]
     spent: Callable[[], float]
     judge: str | None = None
     daily_usd: float | None = None
     metrics: Sequence[tuple[Metric[Any, Any], float]] = ()
+    modules: tuple[str, ...] = ()
+    page: PageWork | None = None

@@ -14,6 +14,7 @@ from pandaeval_collector.config.sections_scoring import (
     Session,
     Sessions,
 )
+from pandaeval_collector.config.sections_ui import Ui
 from pandaeval_collector.section import Section, group
 
 
@@ -32,5 +33,6 @@ class Config(Section):
     labels: Labels = group(Labels)
     redact: Redact = group(Redact)
     store: Store = group(Store)
+    ui: Ui = group(Ui)
     exporters: Exporters = group(Exporters)
     gates: Gates = group(Gates)

@@ -16,7 +16,13 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pandaeval_collector.receivers._answers import Answer, Outcomes, Unauthenticated
-from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised, require_token
+from pandaeval_collector.receivers._auth import (
+    UNAUTHENTICATED_MESSAGE,
+    is_authorised,
+    is_logged_in,
+    is_page,
+    require_token,
+)
 from pandaeval_collector.receivers._http_body import (
     JSON,
     PROTOBUF,
@@ -91,7 +97,7 @@ class _Door:
 
 
 class _BearerAuth:
-    """Refuses requests without the token before their body is read."""
+    """Refuses requests without the token before their body is read. A browser that opens the page asks for it."""
 
     def __init__(self, app: ASGIApp, token: str, outcomes: Outcomes) -> None:
         self._app = app
@@ -103,11 +109,17 @@ class _BearerAuth:
             await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        if is_authorised(headers.get(b"authorization"), self._token):
+        page = is_page(scope["path"])
+        if is_authorised(headers.get(b"authorization"), self._token) or (
+            page and is_logged_in(scope["method"], headers, self._token)
+        ):
             await self._app(scope, receive, send)
             return
         answer = self._outcomes.refused(Unauthenticated(UNAUTHENTICATED_MESSAGE))
         response = _refusal(answer, headers.get(b"content-type", b"").decode("latin-1"))
+        if page:
+            response.headers["www-authenticate"] = 'Basic realm="pandaeval", charset="UTF-8"'
+            response.headers.append("www-authenticate", "Bearer")
         await response(scope, receive, send)
 
 

@@ -10,11 +10,11 @@ from pandaeval_collector.line.listing import shown_facts
 from pandaeval_collector.report.cures import no_content_cure
 from pandaeval_collector.report.detail import detail
 from pandaeval_collector.report.index import About, index, ranked
-from pandaeval_collector.report.loops import groups
 from pandaeval_collector.report.page import write_page
 from pandaeval_collector.report.results import ShownResult, shown
 from pandaeval_collector.report.rows import ReportSession, ReportTrace
 from pandaeval_collector.report.spool import Spool
+from pandaeval_collector.report.told import told
 from pandaeval_collector.result import Result
 from pandaeval_otel.model import Trace
 
@@ -73,12 +73,7 @@ class Report:
         return write_page(out, made, ((row.number, self._detail(row)) for row in detailed))
 
     def _detail(self, row: ReportTrace) -> dict[str, Any]:
-        found: dict[str, Any] = self._spool.get(row.place)
-        found["results"] = [{**held.full, "older": held.older} for held in row.results.values()]
-        loop = row.results.get("trace.tool_loop")
-        cycles = loop.full.get("metadata", {}).get("cycles", []) if loop is not None else []
-        found["loops"] = groups(found["spans"], [cycle for cycle in cycles if isinstance(cycle, dict)])
-        return found
+        return told(self._spool.get(row.place), row.results.values())
 
     def _session(self, session_id: str) -> ReportSession:
         return self._sessions.setdefault(session_id, ReportSession(session_id))

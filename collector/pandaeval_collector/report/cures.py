@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pandaeval_collector.line.hints import cure as capture_cure
 from pandaeval_collector.untrusted.silence import says_something
@@ -33,6 +34,13 @@ _PARTS = (
 )
 
 
+NOT_ENOUGH = (
+    "What was captured of these runs is not enough: the question, the answer, or what calls were given and gave back. "
+    "The reason on each says which; the log says how to switch it on."
+)
+"""What to do about many runs without content."""
+
+
 def cure(why: str, trace_cure: str | None, reads_more: bool = False) -> str:
     """What to do about results with this ``why``; ``trace_cure`` is what :func:`no_content_cure` says of the trace.
     ``reads_more``: the metric needs more of a trace than question and answer."""
@@ -54,6 +62,17 @@ def no_content_cure(trace: Trace) -> str:
         return f"Content capture is off in service {trace.service!r}: {how}."
     what = "no user input" if trace.input is None else "no answer"
     return f"Service {trace.service!r} captured {what}. If there was one: {how}."
+
+
+def listed_cure(facts: Mapping[str, Any]) -> str:
+    """The same of a trace of which only what lists show is at hand, as
+    :func:`pandaeval_collector.line.listing.shown_facts` makes it."""
+    given, said = facts.get("in"), facts.get("out")
+    if given is None and said is None:
+        return f"Content capture is off in service {facts.get('service', '')!r}: {capture_cure(())}."
+    if given is not None and said is not None:
+        return _PARTS
+    return _NO_ANSWER if said is None and "error" in facts else ""
 
 
 def _scopes(trace: Trace) -> Iterable[str]:

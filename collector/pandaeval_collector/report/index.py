@@ -92,7 +92,7 @@ def index(
                 "id": excerpt(session.session_id, 200),
                 "traces": [row.number for row in by_session[session.session_id]],
                 "results": [
-                    _of_session(result, by_session[session.session_id], about.modules)
+                    _of_session(result, by_session[session.session_id] if session.whole else (), about.modules)
                     for result in session.results.values()
                 ],
             }

@@ -1,24 +1,19 @@
 """The data of a report as one HTML file that loads nothing.
 
 Data lies in the file as base64 of deflated JSON: an index that is read at once, and blocks of traces that are read when
-one of them is looked at. The page builds itself from it by ``textContent`` alone; its content security policy allows
-the two scripts and the style sheets by their digests and nothing else, so text from a trace can neither run nor load
-anything.
+one of them is looked at. The page builds itself from it by ``textContent`` alone.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
-import re
 import zlib
 from collections.abc import Iterable, Mapping
-from functools import cache
-from importlib.resources import files
 from typing import Any, TextIO
 
 import orjson
 
+from pandaeval_collector.report.shell import file_shell
 from pandaeval_collector.report.text import clean_json
 
 _BLOCK = 256 * 1024
@@ -28,7 +23,7 @@ _BLOCK = 256 * 1024
 def write_page(out: TextIO, index: Mapping[str, Any], details: Iterable[tuple[int, Mapping[str, Any]]]) -> int:
     """Writes the page; gives its size in bytes. ``details``: (position of the trace, its details), neighbours in the
     report together. Memory does not grow with them."""
-    head, foot = _shell().split("<!-- data -->")
+    head, foot = file_shell().split("<!-- data -->")
     size = _put(out, head)
     blocks: dict[int, int] = {}
     for number, (members, data) in enumerate(_blocks(details)):
@@ -67,33 +62,3 @@ def _embedded(name: str, data: bytes) -> str:
 def _put(out: TextIO, text: str) -> int:
     out.write(text)
     return len(text.encode())
-
-
-@cache
-def _shell() -> str:
-    """The page without its data."""
-    styles = _asset("report.css")
-    library = _asset("vendor/chart.umd.min.js")
-    script = '(() => {"use strict";\n' + "\n".join(_scripts()) + "\nstart();\n})();\n"
-    policy = (
-        f"default-src 'none'; script-src {_digest(library)} {_digest(script)}; style-src {_digest(styles)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
-    )
-    licence = _asset("vendor/chart.LICENSE.txt")
-    parts = {"policy": policy, "styles": styles, "licence": licence, "library": library, "script": script}
-    return re.sub(r"\{\{ (\w+) \}\}", lambda match: parts[match[1]], _asset("shell.html"))
-
-
-def _scripts() -> list[str]:
-    """The page's own scripts: functions and constants only, so their order does not matter."""
-    names = sorted(each.name for each in files(__package__).joinpath("assets").iterdir() if each.name.endswith(".js"))
-    return [_asset(name) for name in names]
-
-
-def _asset(name: str) -> str:
-    return files(__package__).joinpath("assets", *name.split("/")).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    """As the policy names an inline element: of its text, exactly as it stands between its tags."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pandaeval_collector.report.text import pruned
 from pandaeval_collector.result import Result
-from pandaeval_collector.score import Score
 from pandaeval_collector.untrusted.excerpt import clean, excerpt
 
-_SHORT_REASON, _LONG_REASON, _MAX_SPANS, _MAX_SIGNALS = 240, 4000, 200, 2000
+_SHORT_REASON, _MAX_SIGNALS = 240, 2000
 _SHOWN_ELSEWHERE = ("threshold", "success", "inclusion_probability", "per_trace_signals")
 
 
@@ -43,44 +43,62 @@ class ShownResult:
 
 def shown(result: Result) -> ShownResult:
     """A result for the page."""
-    finding, unit = result.finding, result.unit
-    scored = finding if isinstance(finding, Score) else None
-    short = {
-        "metric": f"{unit.level}.{result.metric}",
-        "outcome": result.outcome,
-        "score": result.score,
-        "signal": float(scored.metadata.get("calibrated", scored.value)) if scored else None,
-        "success": result.success,
-        "label": excerpt(result.label, 60),
-        "why": result.why,
-        "reason": excerpt(finding.reason, _SHORT_REASON),
-    }
+    return shown_object(result.to_dict(), result.unit.id)
+
+
+def shown_object(said: Mapping[str, Any], unit_id: str, brief: bool = False) -> ShownResult:
+    """The same of a result's JSON object, as :meth:`Result.to_dict` makes it. ``unit_id``: what it is about; ``brief``:
+    without metadata, for lists."""
+    made = _short(said)
+    whole = unit_id in (said["trace_id"], said["session_id"])
+    key = made["metric"] if whole else f"{made['metric']} {unit_id}"
+    return ShownResult(str(key), unit_id, made, _full(said, brief), said["revision"])
+
+
+def _short(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What lists show of it. ``signal``: the score as sessions see it."""
+    outcome, score = said["outcome"], said["score"]
+    return _present(
+        {
+            "metric": f"{said['level']}.{said['metric']}",
+            "outcome": outcome,
+            "score": score,
+            "signal": float(said["metadata"].get("calibrated", score)) if outcome == "scored" else None,
+            "success": said["success"],
+            "label": excerpt(said["label"], 60),
+            "why": said["why"],
+            "reason": excerpt(said["reason"], _SHORT_REASON),
+        }
+    )
+
+
+def _full(said: Mapping[str, Any], brief: bool) -> dict[str, Any]:
+    """All that is shown of it besides."""
+    metadata, by = {} if brief else said["metadata"], said["evaluator"]
     full = {
-        "reason": clean(finding.reason[:_LONG_REASON]),
-        "raw": scored.raw if scored else None,
-        "scale": scored.scale if scored else None,
-        "threshold": result.threshold,
-        "coverage": 1.0 if result.outcome == "assumed" else getattr(finding, "coverage", 1.0),
-        "by": result.evaluator.kind,
-        "model": result.evaluator.model,
-        "version": result.evaluator.version,
-        "trigger": unit.trigger,
-        "final": result.final,
-        "cost": result.cost_usd,
-        "tokens": result.tokens,
-        "span": unit.span_id,
-        "spans": list(scored.span_ids[:_MAX_SPANS]) if scored else [],
-        "metadata": {key: pruned(held) for key, held in finding.metadata.items() if key not in _SHOWN_ELSEWHERE},
-        "id": result.id,
+        "reason": clean(said["reason"]),
+        "raw": said["raw"],
+        "scale": said["scale"],
+        "threshold": said["threshold"],
+        "coverage": said["coverage"],
+        "by": by["kind"],
+        "model": by["model"],
+        "version": by["version"],
+        "trigger": said["trigger"],
+        "final": said["final"],
+        "cost": said["cost_usd"],
+        "tokens": said["tokens"],
+        "span": said["span_id"],
+        "spans": said.get("span_ids"),  # results of older releases have none
+        "metadata": {key: pruned(held) for key, held in metadata.items() if key not in _SHOWN_ELSEWHERE},
+        "id": said["id"],
     }
-    if unit.level == "session":
-        full["risks"] = _risks(finding.metadata.get("per_trace_signals") or {})
-    whole = unit.id in (unit.trace_id, unit.session_id)
-    key = short["metric"] if whole else f"{short['metric']} {unit.id}"
-    return ShownResult(str(key), unit.id, _present(short), _present(full), result.revision)
+    if said["level"] == "session":
+        full["risks"] = _risks(metadata.get("per_trace_signals") or {})
+    return _present(full)
 
 
-def _risks(signals: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+def _risks(signals: Mapping[str, dict[str, float]]) -> dict[str, dict[str, float]]:
     """What each trace brought to its session's score, by trace id."""
     return {trace_id: parts for _, (trace_id, parts) in zip(range(_MAX_SIGNALS), signals.items(), strict=False)}
 

@@ -78,7 +78,8 @@ class ReportTrace(_Judged):
 
 @dataclass(slots=True)
 class ReportSession(_Judged):
-    """A conversation, by the ids of its traces."""
+    """A conversation, by the ids of its traces. ``whole``: all of its traces are at hand."""
 
     session_id: str
     trace_ids: set[str] = field(default_factory=set)
+    whole: bool = True

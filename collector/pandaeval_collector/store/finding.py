@@ -7,8 +7,8 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,75 +17,31 @@ import orjson
 from pandaeval_collector.store import numbers, tally
 from pandaeval_collector.store.chunk_reader import Part
 from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_collector.store.found import (
+    COLUMNS,
+    OF_SESSION,
+    Counted,
+    Listed,
+    ListedSession,
+    Page,
+    Position,
+    listed_of,
+    sessions_of,
+)
 from pandaeval_collector.store.kept import contents
 from pandaeval_collector.store.listed import NOT_FAILED
-from pandaeval_collector.store.wanted import Wanted, conditions, result_conditions
+from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions, result_conditions
 
 _STEPS = 20_000
 """Steps of SQLite's machine between two looks at the clock: some milliseconds."""
 
-Position = tuple[float, int]
-"""Where a page of a list ended: the value that it is ordered by, and the number of the last row."""
+
+_MANY = 5_000
+"""So many wanted rows are many: among 100,000 a page of them is found before 5,000 rows are put in order."""
 
 
 class TooSlowError(Exception):
     """A question took longer than the time limit: it has to be narrowed down."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A row of a list. ``facts``: as :func:`pandaeval_collector.line.listing.shown_facts` makes them; ``session``: its
-    id, if it belongs to one; ``results``: the newest of each metric, JSON objects of results by metric key."""
-
-    no: int
-    session: str | None
-    badness: float
-    failures: int
-    facts: Mapping[str, Any]
-    results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    @property
-    def failed(self) -> bool:
-        return self.badness < NOT_FAILED
-
-    @property
-    def worst(self) -> float:
-        """Its worst signal, 0..1, or :data:`pandaeval_collector.store.listed.NO_SCORE`."""
-        return self.badness if self.failed else self.badness - NOT_FAILED
-
-
-@dataclass(frozen=True, slots=True)
-class ListedSession:
-    """A session in a list, or a trace that belongs to none (``id`` is ``None`` then). ``traces``: how many it has;
-    ``worst``: the row of its worst trace, ``None`` where only the session's own results are known; ``results``: the
-    session's own."""
-
-    id: str | None
-    no: int
-    position: Position
-    traces: int
-    failed_traces: int
-    first_ms: int
-    last_ms: int
-    failed: bool
-    worst: Listed | None
-    results: Mapping[str, Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """A counter's series: how often what its attributes say."""
-
-    attributes: Mapping[str, Any]
-    times: int
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Rows of a list; ``next``: where the next page begins, ``None`` after the last."""
-
-    rows: Sequence[Any]
-    next: Position | None
 
 
 class Finder:
@@ -110,14 +66,12 @@ class Finder:
         """Agents' traces, worst first or newest first, as :class:`Listed` with their results. Raises
         :class:`TooSlowError`."""
         where, values = conditions(wanted)
-        where.append("no > 0")
+        where.append("+no > 0")
         with self._reading() as reader:
-            if worst_first:
-                rows = _worst_first(reader, where, values, after, limit + 1)
-            else:
-                rows = _newest_first(reader, where, values, after, limit + 1)
-            shown = self._listed(reader, [row[:5] for row in rows[:limit]])
-        return Page(shown, _next(rows, limit))
+            find = _worst_first if worst_first else _newest_first
+            rows = find(reader, wanted, where, values, after, limit + 1)
+            shown = listed_of(reader, [row[:5] for row in rows[:limit]])
+        return Page(shown, _next(rows, limit, "badness" if worst_first else "at"))
 
     def sessions(self, wanted: Wanted, *, after: Position | None = None, limit: int = 50) -> Page:
         """Sessions and traces without one, worst first by the worst of their rows, as :class:`ListedSession`. Raises
@@ -125,38 +79,68 @@ class Finder:
         where, values = conditions(wanted)
         # A session stands where its worst row that is wanted does.
         others, more = conditions(wanted, "o")
-        others += ["o.session = l.session", "(o.badness, o.no) < (l.badness, l.no)"]
-        where.append(f"(session = 0 OR NOT EXISTS (SELECT 1 FROM listed AS o WHERE {' AND '.join(others)}))")  # noqa: S608
+        others += ["o.session = l.session", "o.session > 0", "(o.badness, o.no) < (l.badness, l.no)"]
+        first = f"(session = 0 OR NOT EXISTS (SELECT 1 FROM listed AS o WHERE {' AND '.join(others)}))"  # noqa: S608
+        if wanted.text is not None:  # the others are looked at only where it stands, not before
+            first, more = f"CASE WHEN {' AND '.join(where)} THEN {first} ELSE 0 END", [*values, *more]
+        where.append(first)
         values += more
         with self._reading() as reader:
-            rows = _worst_first(reader, where, values, after, limit + 1)
-            shown = [self._session(reader, row) for row in rows[:limit]]
-        return Page(shown, _next(rows, limit))
+            rows = _worst_first(reader, wanted, where, values, after, limit + 1)
+            shown = sessions_of(reader, [row[:5] for row in rows[:limit]])
+        return Page(shown, _next(rows, limit, "badness"))
 
-    def session(self, session_id: str) -> tuple[ListedSession, list[Listed]] | None:
-        """A session, and its traces by start; ``None`` for one that is not there."""
+    def session(self, session_id: str, most: int = 2000) -> tuple[ListedSession, list[Listed]] | None:
+        """A session, and so many of its worst traces by start; ``None`` for one that is not there."""
         with self._reading() as reader:
             number = numbers.of_sessions(reader, [session_id]).get(session_id)
             rows = reader.execute(
-                """SELECT no, session, badness, failures, facts FROM listed WHERE session = ? AND no > 0
-                   ORDER BY at, no LIMIT 2000""",
-                (number,),
+                f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT ?",  # noqa: S608
+                (number, most),
             ).fetchall()
             if number is None or not rows:
                 return None
-            traces = self._listed(reader, rows)
-            worst = min(traces, key=lambda row: (row.badness, row.no))
-            facts = orjson.dumps(worst.facts)
-            return self._session(reader, (worst.no, number, worst.badness, worst.failures, facts)), traces
+            standing = reader.execute(
+                f"SELECT {COLUMNS} FROM listed WHERE session = ? AND session > 0 ORDER BY badness, no LIMIT 1",  # noqa: S608
+                (number,),
+            ).fetchall()
+            [whole] = sessions_of(reader, standing)
+            traces = listed_of(reader, rows)
+        return whole, sorted(traces, key=lambda row: (row.facts.get("at", 0), row.no))
+
+    def members(self, session_id: str, most: int = 2000) -> list[str]:
+        """Ids of a session's traces by start, in hex, the first so many."""
+        with self._reading() as reader:
+            rows = reader.execute(
+                """SELECT trace_id FROM listed JOIN traces USING (no) WHERE listed.no > 0 AND listed.session > 0
+                   AND listed.session = (SELECT no FROM sessions WHERE session_id = ?)
+                   ORDER BY at, listed.no LIMIT ?""",
+                (session_id, most),
+            )
+            return [trace_id.hex() for (trace_id,) in rows]
+
+    def counts(self, wanted: Wanted) -> tuple[int, int] | None:
+        """How many traces are wanted, and in how many of them something failed; ``None`` where all that is stored had
+        to be read for that."""
+        if wanted != Wanted() and not chosen_by_index(replace(wanted, failed=None, since_ms=wanted.since_ms or 0)):
+            return None
+        where, values = conditions(wanted)
+        with self._reading() as reader:
+            traces, failed = reader.execute(
+                f"SELECT count(*), total(badness < ?) FROM listed AS l WHERE {' AND '.join([*where, '+no > 0'])}",  # noqa: S608
+                (NOT_FAILED, *values),
+            ).fetchone()
+            return traces, int(failed)
 
     def trace(self, trace_id: bytes) -> Listed | None:
         """The row of one trace."""
         with self._reading() as reader:
             no = numbers.of_traces(reader, [trace_id]).get(trace_id)
             rows = reader.execute(
-                "SELECT no, session, badness, failures, facts FROM listed WHERE no = ?", (no,)
+                f"SELECT {COLUMNS} FROM listed WHERE no = ?",  # noqa: S608
+                (no,),
             ).fetchall()
-            return self._listed(reader, rows)[0] if rows else None
+            return listed_of(reader, rows)[0] if rows else None
 
     def contents(self, trace_id: bytes) -> list[Part]:
         """What is stored of a trace, oldest first; empty where its spans are not kept (any more)."""
@@ -184,23 +168,26 @@ class Finder:
         return Page(found, (0.0, rows[limit - 1][1]) if len(rows) > limit else None)
 
     def names(self) -> dict[str, list[str]]:
-        """Agents, services and environments that there are, to choose from."""
+        """Agents, services and environments that there are, to choose from: at most 200 of each."""
         with self._reading() as reader:
-            return {
-                name: [
-                    row[0]
-                    for row in reader.execute(
-                        f"SELECT DISTINCT {name} FROM listed WHERE no > 0 AND {name} != '' ORDER BY 1 LIMIT 200"  # noqa: S608
-                    )
-                ]
-                for name in ("agent", "service", "environment")
-            }
+            found = reader.execute(
+                "SELECT DISTINCT agent, service, environment FROM listed WHERE +no > 0 LIMIT 20000"
+            ).fetchall()
+        columns = zip(("agent", "service", "environment"), zip(*found, strict=True), strict=True) if found else ()
+        named: dict[str, list[str]] = {"agent": [], "service": [], "environment": []}
+        return named | {name: sorted({*values} - {""})[:200] for name, values in columns}
 
     def counters(self, name: str) -> list[Counted]:
         """All series of a counter, at most 20,000."""
         with self._reading() as reader:
             rows = reader.execute("SELECT attributes, total FROM series WHERE name = ? LIMIT 20000", (name,)).fetchall()
         return [Counted(dict(tally.attributes_of(attributes)), int(total)) for attributes, total in rows]
+
+    def newest(self) -> int:
+        """The number of the newest result."""
+        with self._reading() as reader:
+            (seq,) = reader.execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()
+            return int(seq)
 
     def change(self) -> str:
         """A text that changes when anything in the store's lists does."""
@@ -235,101 +222,64 @@ class Finder:
             connection.set_progress_handler(None, 0)
             connection.rollback()
 
-    def _listed(self, reader: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[Listed]:
-        results = _results_about(reader, [row[0] for row in rows])
-        names = _names_of(reader, {row[1] for row in rows} - {0})
-        return [
-            Listed(no, names.get(session), badness, failures, orjson.loads(facts or b"{}"), results.get(no, {}))
-            for no, session, badness, failures, facts in rows
-        ]
-
-    def _session(self, reader: sqlite3.Connection, row: Sequence[Any]) -> ListedSession:
-        no, session, badness = row[0], row[1], row[2]
-        if not session:
-            (alone,) = self._listed(reader, [tuple(row[:5])])
-            at = int(alone.facts.get("at", 0))
-            return ListedSession(None, no, (badness, no), 1, int(alone.failed), at, at, alone.failed, alone, {})
-        traces, failed, first, last = reader.execute(
-            "SELECT count(*), total(badness < ?), min(at), max(at) FROM listed WHERE session = ? AND no > 0",
-            (NOT_FAILED, session),
-        ).fetchone()
-        worst = (
-            row
-            if no > 0
-            else reader.execute(
-                """SELECT no, session, badness, failures, facts FROM listed WHERE session = ? AND no > 0
-               ORDER BY badness, no LIMIT 1""",
-                (session,),
-            ).fetchone()
-        )
-        return ListedSession(
-            _names_of(reader, [session]).get(session),
-            session,
-            (badness, no),
-            traces,
-            int(failed),
-            first or 0,
-            last or 0,
-            badness < NOT_FAILED,
-            self._listed(reader, [tuple(worst[:5])])[0] if worst else None,
-            _results_about(reader, [-session]).get(-session, {}),
-        )
-
-
-Row = tuple[Any, ...]
-"""Number, session, badness, failures, facts, and the value that the list is ordered by."""
-
 
 def _worst_first(
-    reader: sqlite3.Connection, where: Sequence[str], values: Sequence[Any], after: Position | None, limit: int
-) -> list[Row]:
-    """What failed comes by its index, and what did not by a scan, where the page reaches so far."""
-    rows: list[Row] = []
+    reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], after: Position | None, limit: int
+) -> list[Any]:
+    """What failed, by its index, and then what did not, where the page reaches so far."""
+    rows: list[Any] = []
+    if after is not None:
+        where, values = [*where, "(badness, no) > (?, ?)"], [*values, *after]
     if after is None or after[0] < NOT_FAILED:
-        rows += _by_badness(reader, [*where, f"badness < {NOT_FAILED:g}"], values, after, limit)
+        failed = [*where, f"badness < {NOT_FAILED:g}"]
+        rows = _chosen(reader, wanted, failed, values, _way(reader, wanted), limit)
     if len(rows) < limit:
-        rows += _by_badness(reader, [*where, f"badness >= {NOT_FAILED:g}"], values, after, limit - len(rows))
+        way = "INDEXED BY listed_by_time" if chosen_by_index(wanted) else ""
+        rows += _chosen(reader, wanted, [*where, f"badness >= {NOT_FAILED:g}"], values, way, limit - len(rows))
     return rows
 
 
-def _by_badness(
-    reader: sqlite3.Connection, where: list[str], values: Sequence[Any], after: Position | None, limit: int
-) -> list[Row]:
-    if after is not None:
-        where.append("(badness, no) > (?, ?)")
-    query = f"""SELECT no, session, badness, failures, facts, badness FROM listed AS l
-                WHERE {" AND ".join(where)} ORDER BY badness, no LIMIT ?"""  # noqa: S608
-    return reader.execute(query, (*values, *(after or ()), limit)).fetchall()
+def _chosen(
+    reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], way: str, limit: int
+) -> list[Any]:
+    """So many of the worst rows: chosen by their numbers first, so that only these are read."""
+    # What is searched for has to be read of every row: as they lie, not in the order of the list.
+    order = "+badness, +no" if wanted.text is not None else "badness, no"
+    return reader.execute(
+        f"""SELECT {COLUMNS}, at FROM listed WHERE no IN (
+                SELECT no FROM listed AS l {way} WHERE {" AND ".join(where)} ORDER BY {order} LIMIT ?)
+            ORDER BY badness, no""",  # noqa: S608
+        (*values, limit),
+    ).fetchall()
 
 
 def _newest_first(
-    reader: sqlite3.Connection, where: list[str], values: Sequence[Any], after: Position | None, limit: int
-) -> list[Row]:
+    reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], after: Position | None, limit: int
+) -> list[Any]:
     if after is not None:
-        where.append("(at, no) < (?, ?)")
-    query = f"""SELECT no, session, badness, failures, facts, at FROM listed AS l
-                WHERE {" AND ".join(where)} ORDER BY at DESC, no DESC LIMIT ?"""  # noqa: S608
-    return reader.execute(query, (*values, *(after or ()), limit)).fetchall()
+        where, values = [*where, "(at, no) < (?, ?)"], [*values, *after]
+    order = "+at DESC, +no DESC" if wanted.text is not None else "at DESC, no DESC"
+    return reader.execute(
+        f"""SELECT {COLUMNS}, at FROM listed WHERE no IN (
+                SELECT no FROM listed AS l WHERE {" AND ".join(where)} ORDER BY {order} LIMIT ?)
+            ORDER BY at DESC, no DESC""",  # noqa: S608
+        (*values, limit),
+    ).fetchall()
 
 
-def _next(rows: Sequence[Sequence[Any]], limit: int) -> Position | None:
-    return (rows[limit - 1][5], rows[limit - 1][0]) if len(rows) > limit else None
+def _way(reader: sqlite3.Connection, wanted: Wanted) -> str:
+    """By which index the worst of those that failed and are wanted are found soonest: in the order of the list, until a
+    page is full, where many are wanted; else all of them, to be put in order."""
+    if not chosen_by_index(wanted):
+        return ""
+    where, values = conditions(wanted)
+    few = f"SELECT 1 FROM listed AS l INDEXED BY listed_by_time WHERE {' AND '.join(where)} LIMIT {_MANY}"  # noqa: S608
+    (found,) = reader.execute(f"SELECT count(*) FROM ({few})", values).fetchone()  # noqa: S608
+    return f"INDEXED BY {'listed_failures' if found >= _MANY else 'listed_by_time'}"
 
 
-def _results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
-    found: dict[int, dict[str, Mapping[str, Any]]] = {}
-    for marks, group in numbers.batched(about):
-        rows = reader.execute(
-            f"SELECT about, metric, body FROM results WHERE about IN ({marks}) ORDER BY seq",  # noqa: S608
-            group,
-        )
-        for number, metric, body in rows:
-            found.setdefault(number, {})[metric] = orjson.loads(body)
-    return found
-
-
-def _names_of(reader: sqlite3.Connection, sessions: Sequence[int] | set[int]) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for marks, group in numbers.batched(sessions):
-        found.update(reader.execute(f"SELECT no, session_id FROM sessions WHERE no IN ({marks})", group))  # noqa: S608
-    return found
+def _next(rows: Sequence[Sequence[Any]], limit: int, key: str) -> Position | None:
+    if len(rows) <= limit:
+        return None
+    no, _, badness, _, _, at = rows[limit - 1]
+    return (badness if key == "badness" else at), no

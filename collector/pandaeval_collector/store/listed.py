@@ -98,7 +98,8 @@ def _file_again(connection: sqlite3.Connection, about: int) -> None:
         standing = Standing.of(results, False)
         connection.execute(
             """INSERT INTO listed (no, session, at, badness, failures)
-               SELECT ?1, ?2, coalesce((SELECT max(at) FROM listed WHERE session = ?2 AND no > 0), 0), ?3, ?4
+               SELECT ?1, ?2,
+                      coalesce((SELECT max(at) FROM listed WHERE session = ?2 AND session > 0 AND no > 0), 0), ?3, ?4
                ON CONFLICT (no) DO UPDATE SET at = excluded.at, badness = excluded.badness, failures = excluded.failures
             """,
             (about, -about, standing.badness, standing.failures),

@@ -332,7 +332,8 @@ MIGRATIONS: tuple[str, ...] = (
     -- Only of what failed: an index of all would be written all over at each commit.
     CREATE INDEX listed_failures ON listed (badness, no) WHERE badness < 10;
     CREATE INDEX listed_by_session ON listed (session, badness, no) WHERE session > 0;
-    CREATE INDEX listed_by_time ON listed (at, no);
+    -- Holds all that lists are chosen by: they are looked through here, without reading what is shown.
+    CREATE INDEX listed_by_time ON listed (at, no, badness, session, agent, service, environment, user);
     ALTER TABLE results ADD COLUMN success INTEGER;
     ALTER TABLE results ADD COLUMN signal REAL;
 

@@ -35,6 +35,12 @@ class Wanted:
         return replace(self, metric=None, outcome=None, label=None, success=None)
 
 
+def chosen_by_index(wanted: Wanted) -> bool:
+    """Whether rows are chosen, and by nothing that the index by time does not hold."""
+    told = replace(wanted, failed=None)
+    return told != Wanted() and replace(told.of_unit(), text=None, session=None) == told
+
+
 def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
     """What rows of ``listed`` have to fulfil."""
     where: list[str] = []
@@ -49,12 +55,16 @@ def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
     demand("{t}.at < ?", wanted.until_ms)
     for name in ("agent", "service", "environment", "user"):
         demand(f"{{t}}.{name} = ?", getattr(wanted, name))
-    demand("{t}.session = coalesce((SELECT no FROM sessions WHERE session_id = ?), -1)", wanted.session)
+    demand(
+        "{t}.session = coalesce((SELECT no FROM sessions WHERE session_id = ?), -1) AND {t}.session > 0", wanted.session
+    )
     if wanted.failed is not None:
         demand("{t}.badness < ?" if wanted.failed else "{t}.badness >= ?", NOT_FAILED)
     if wanted.text is not None:
         demand("CAST({t}.facts AS TEXT) LIKE ? ESCAPE '\\'", f"%{_escaped(wanted.text)}%")
     results, more = result_conditions(wanted, "r")
+    if wanted.success is False:
+        demand("{t}.badness < ?", NOT_FAILED)  # as where anything failed; it spares reading the results of all others
     if results:
         newest = "r.seq = (SELECT max(seq) FROM results AS n WHERE n.about = r.about AND n.metric = r.metric)"
         where.append(

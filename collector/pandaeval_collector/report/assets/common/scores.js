@@ -11,7 +11,7 @@ function resultItem(result, full, onSpans) {
     full.reason ? el("p", { class: "reason", dir: "auto" }, full.reason) : null,
     comparisons(result, full),
     el("div", { class: "foot" },
-      spans && onSpans ? el("button", { class: "link", type: "button", onclick: () => onSpans(full.spans) }, `Show the ${many(spans, "span")} it speaks of`) : null,
+      spans && onSpans ? el("button", { class: "link", type: "button", onclick: () => onSpans(full.spans) }, spans === 1 ? "Show the span it speaks of" : `Show the ${many(spans, "span")} it speaks of`) : null,
       el("span", { class: "muted" }, grounds(result, full)), noted(full)));
 }
 
@@ -45,9 +45,9 @@ function comparisons(result, full) {
   if (!Array.isArray(held) || !held.length) return null;
   if (result.success !== false && held.length < 2) return null;
   return el("ul", { class: "plain muted" }, held.filter((each) => each && each.trace_id).map((each) => {
-    const at = store.traces.get(each.trace_id);
+    const href = traceHref(each.trace_id);
     const text = `with trace ${each.trace_index + 1}: cosine ${score(each.cosine_similarity)} × word overlap ${score(each.jaccard_similarity)} = ${score(each.hybrid_score)}`;
-    return el("li", {}, at === undefined ? text : el("a", { href: `#/t/${at}` }, text));
+    return el("li", {}, href ? el("a", { href }, text) : text);
   }));
 }
 
@@ -64,4 +64,15 @@ function plain(value) {
   if (typeof value !== "object") return String(value);
   if (Array.isArray(value)) return value.length ? el("ol", {}, value.map((each) => el("li", {}, plain(each)))) : "none";
   return el("dl", {}, Object.entries(value).map(([key, held]) => [el("dt", {}, key.replaceAll("_", " ")), el("dd", {}, plain(held))]));
+}
+
+const KIND = {
+  code: ["by code", "counted, the same every time"],
+  embedding: ["by embedding", "topics and words; not whether it is right"],
+  math: ["by formula", "over the traces of a session"],
+  llm: ["by a judge", "a model's opinion: read the reason"],
+};
+
+function kindOf(kind) {
+  return KIND[kind] || [`by ${kind}`, ""];
 }

@@ -1,26 +1,27 @@
-// The data: an index that is there at once, and blocks of traces that are unpacked when one of them is looked at.
+// What is known of traces and sessions, wherever it came from: a report's file or a running collector. Each source
+// gives an index, whose traces and sessions are linked here, and brings these functions: open, pageOf, details,
+// traceHref, sessionHref, home, missingSpans, beyond, redrawn, heading.
 
-const store = { index: null, blocks: new Map(), traces: new Map() };
+const store = { index: null, metrics: {} };
 
-async function unpack(id) {
-  const packed = document.getElementById(id).textContent;
-  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return JSON.parse(await new Response(stream).text());
-}
-
-async function open() {
-  const index = (store.index = await unpack("index"));
+// Traces and sessions of an index refer to each other by position; from here on, by themselves.
+function linked(index) {
+  for (const [key, each] of Object.entries(index.metrics)) {
+    const known = store.metrics[key];
+    store.metrics[key] = { ...each, asked: each.asked || (known !== undefined && known.asked), threshold: each.threshold ?? (known ? known.threshold : null) };
+  }
   index.traces.forEach((trace, at) => {
     trace.at_ = at;
-    store.traces.set(trace.id, at);
+    trace.of = trace.session === undefined ? null : index.sessions[trace.session];
     judge(trace, trace.results);
   });
   index.sessions.forEach((session, at) => {
     session.at_ = at;
     session.rows = session.traces.map((number) => index.traces[number]);
+    session.members = session.members || session.rows.map((row) => row.id);
     judge(session, session.results);
   });
+  return index;
 }
 
 // The worst result of a trace or session: what failed before what passed, then by the signal.
@@ -32,31 +33,21 @@ function judge(unit, results) {
   unit.state = unit.failed.length || unit.error !== undefined ? "bad" : unit.worst ? (unit.worst.says ? "quiet" : "good") : "none";
 }
 
-async function details(trace) {
-  if (trace.block === undefined) return null;
-  if (!store.blocks.has(trace.block)) {
-    if (store.blocks.size > 40) store.blocks.clear();
-    store.blocks.set(trace.block, unpack(`block-${trace.block}`));
-  }
-  return (await store.blocks.get(trace.block))[trace.at_];
-}
-
 function metric(key) {
-  return store.index.metrics[key] || { name: key, level: "", question: "", needs: "", models: [] };
+  return store.metrics[key] || { name: key, level: "", question: "", needs: "", models: [] };
 }
 
 // The bare name; with the level where two levels have it.
 function metricName(key) {
   const { name, level } = metric(key);
-  const twice = Object.entries(store.index.metrics).some(([other, each]) => other !== key && each.name === name && each.asked);
+  const twice = Object.entries(store.metrics).some(([other, each]) => other !== key && each.name === name && each.asked);
   return twice && level !== "trace" ? `${level} ${name}` : name;
 }
 
-// Everything of a session or of a trace that belongs to none.
-function unitOf([kind, at]) {
-  return kind === "s"
-    ? { session: store.index.sessions[at], rows: store.index.sessions[at].rows, href: `#/s/${at}` }
-    : { session: null, rows: [store.index.traces[at]], href: `#/t/${at}` };
+// Everything of a session or of a trace that belongs to none, as the order of an index names it.
+function unitOf(index, [kind, at]) {
+  const session = kind === "s" ? index.sessions[at] : null;
+  return session ? { session, rows: session.rows, href: sessionHref(session) } : { session: null, rows: [index.traces[at]], href: traceHref(index.traces[at].id) };
 }
 
 function unitState(unit) {
@@ -75,4 +66,8 @@ function worstOf(unit) {
   const whole = unit.session && unit.session.worst;
   if (whole && whole.success === false && !(found && found.result.success === false)) return { result: whole, row: null };
   return found || (whole ? { result: whole, row: null } : null);
+}
+
+function sum(values) {
+  return values.reduce((a, b) => a + b, 0);
 }

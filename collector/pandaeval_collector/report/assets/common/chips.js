@@ -51,11 +51,10 @@ function crashed(trace) {
     el("span", { class: "mark", "aria-hidden": "true" }, "✗"), "run failed");
 }
 
-// The traces of a session as a row of squares, in order.
-function strip(rows) {
+// The traces of a session as a row of squares, in order. `states`: of the first or the worst; `size`: how many there are.
+function strip(states, size, bad) {
   const most = 48;
-  const squares = rows.slice(0, most).map((row) => el("i", { class: `square ${row.state}` }));
-  const bad = rows.filter((row) => row.state === "bad").length;
-  return el("span", { class: "strip", role: "img", "aria-label": `${many(rows.length, "trace")}, ${number(bad)} with a failure` },
-    squares, rows.length > most && el("span", { class: "muted" }, `+${number(rows.length - most)}`));
+  const squares = states.slice(0, most).map((state) => el("i", { class: `square ${state}` }));
+  return el("span", { class: "strip", role: "img", "aria-label": `${many(size, "trace")}, ${number(bad)} with a failure` },
+    squares, size > squares.length && el("span", { class: "muted" }, `+${number(size - squares.length)}`));
 }

@@ -1,40 +1,44 @@
 // One trace: what was asked and answered, what the scores say, and the spans as a waterfall.
 
-async function tracePage(trace) {
+// `spans`: ids of those that are pointed to.
+async function tracePage(trace, spans = []) {
   const found = await details(trace);
-  const session = trace.session === undefined ? null : store.index.sessions[trace.session];
-  const place = session ? session.traces.indexOf(trace.at_) : -1;
-  const results = trace.results.map((result, at) => [result, { ...result, ...(found ? found.results[at] : {}) }]);
+  const session = trace.of;
+  const place = session ? session.members.indexOf(trace.id) : -1;
+  const full = found ? found.results : trace.full || [];
+  const results = trace.results.map((result, at) => [result, { ...result, ...full[at] }]).sort(([a], [b]) => byUrgency(a, b));
   const fall = found ? waterfall(trace, found, results) : null;
+  if (fall && spans.length) onArrival(() => fall.point(spans));
   return [
-    el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: "#/" }, "Overview"), " / ",
-      session ? el("a", { href: `#/s/${session.at_}` }, session.id) : "trace without a session", session ? ` / trace ${place + 1} of ${session.traces.length}` : "",
-      session ? neighbours(session, place) : null),
+    el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: home() }, "Overview"), " / ",
+      session ? el("a", { href: sessionHref(session) }, session.id) : "trace without a session", place >= 0 ? ` / trace ${place + 1} of ${session.members.length}` : "",
+      place >= 0 ? neighbours(session, place) : null),
     el("h1", {}, trace.agent || "trace", " ", crashed(trace)),
     el("p", { class: "lead" }, [trace.service, `${moment(trace.at)} UTC`, duration(trace.us), many(trace.spans, "span"), many(trace.llm, "model call"),
       many(trace.tools, "tool call"), sum(trace.tokens) && `${number(trace.tokens[0])} + ${number(trace.tokens[1])} tokens`, found && found.models.join(", "),
       trace.user && `user ${trace.user}`, trace.incomplete && "root span missing"].filter(Boolean).join(" · "),
-      el("br", {}), el("span", { class: "id muted" }, trace.id)),
+      el("br", {}), el("span", { class: "id muted" }, trace.id), beyond(trace)),
     el("div", { class: "cards two wide" },
-      el("section", { class: "card" }, el("h2", {}, "Asked and answered"), found ? conversation(trace, found) : excerpts(trace)),
+      el("section", { class: "card" }, el("h2", {}, "Asked and answered"), found ? conversation(trace, found, looseAnswers(looseOf(results))) : excerpts(trace)),
       el("section", { class: "card" }, el("h2", {}, "Scores"), results.length
-        ? results.sort(([a], [b]) => byUrgency(a, b)).map(([result, full]) => resultOrLine(result, full, fall && fall.point))
+        ? results.map(([result, full]) => resultOrLine(result, full, fall && fall.point))
         : el("p", { class: "muted" }, "No metric applies to this trace."))),
-    fall ? fall.nodes : el("p", { class: "notice" }, `The report is large: spans are shown of its worst traces only. See this one with: pandaeval inspect ${store.index.about.sources[0] || "FILE"}`),
+    fall ? fall.nodes : el("p", { class: "notice" }, missingSpans(trace)),
   ];
 }
 
 function neighbours(session, place) {
-  const link = (at, text, key) => session.traces[at] === undefined ? null : el("a", { href: `#/t/${session.traces[at]}`, "data-key": key, title: `key ${key}` }, text);
+  const link = (at, text, key) => session.members[at] === undefined ? null : el("a", { href: traceHref(session.members[at]), "data-key": key, title: `key ${key}` }, text);
   return el("span", { class: "neighbours" }, link(place - 1, "← earlier", "p"), " ", link(place + 1, "later →", "n"));
 }
 
-function conversation(trace, found) {
+function conversation(trace, found, loose) {
   const texts = found.texts;
   const turns = found.turns.map(([user, assistant]) => [
     user === null ? notCaptured("user") : block(texts[user], "user", "user"),
-    assistant === null ? notCaptured("answer", unanswered(trace, found)) : block(texts[assistant] === "" ? "(empty)" : texts[assistant], "answer", "assistant")]);
+    assistant === null ? notCaptured("answer", unanswered(trace, found)) : block(texts[assistant] === "" ? "(empty)" : texts[assistant], "answer", "assistant", loose)]);
   return [turns.length ? turns : excerpts(trace), found.more_turns ? el("p", { class: "muted" }, `${many(found.more_turns, "more turn")} left out`) : null,
+    loose.length ? el("p", { class: "muted" }, el("mark", { class: "loose" }, "Marked"), ": stands in nothing that the agent had been told or found") : null,
     found.error === null ? null : block(texts[found.error], "error", "error"),
     found.notes.length || found.dialects.length ? el("p", { class: "muted" }, [...found.notes, found.dialects.length ? `read as ${found.dialects.join(", ")}` : ""].filter(Boolean).join("; ")) : null];
 }

@@ -7,10 +7,6 @@ const SORTS = {
   tokens: ["most tokens first", (a, b) => sum(b.tokens) - sum(a.tokens)],
 };
 
-function sum(values) {
-  return values.reduce((a, b) => a + b, 0);
-}
-
 function tracesPage(query) {
   const list = el("div", { class: "rows" });
   const count = el("p", { class: "muted", role: "status" });
@@ -26,7 +22,7 @@ function tracesPage(query) {
     list.replaceChildren();
     foot.replaceChildren(paged(found, 50, (trace) => traceRow(trace), list));
   };
-  const keys = Object.keys(store.index.metrics).filter((key) => store.index.metrics[key].asked && metric(key).level !== "session");
+  const keys = Object.keys(store.metrics).filter((key) => store.metrics[key].asked && metric(key).level !== "session");
   const agents = [...new Set(store.index.traces.map((trace) => trace.agent).filter(Boolean))].sort();
   const whys = [...new Set(store.index.unscored.map((entry) => entry.why))];
   const filters = el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
@@ -41,17 +37,6 @@ function tracesPage(query) {
   const told = query.has("from") ? `Scores from ${query.get("from")} to ${query.get("to")}. ` : reason ? `Not scored: ${reason.why.replaceAll("_", " ")}. ${reason.cure} ` : "";
   const bin = told ? el("p", { class: "notice" }, told, el("a", { href: "#/traces" }, "All traces")) : null;
   return [el("h1", {}, "Traces"), filters, bin, count, list, foot];
-}
-
-function choice(label, name, options, query, change) {
-  const held = query.get(name) || options[0][0];
-  return el("label", {}, `${label} `, el("select", { onchange: change(name) },
-    options.map(([key, text]) => el("option", { value: key, selected: key === held }, text))));
-}
-
-function later(run) {
-  let waiting;
-  return (event) => { clearTimeout(waiting); waiting = setTimeout(() => run(event), 150); };
 }
 
 function matching(query) {
@@ -71,20 +56,9 @@ function matching(query) {
 
 function searched(trace) {
   if (trace.search === undefined) {
-    const session = trace.session === undefined ? "" : store.index.sessions[trace.session].id;
+    const session = trace.of ? trace.of.id : "";
     const said = trace.results.map((result) => result.reason || "").join("\n");
     trace.search = [trace.id, session, trace.agent, trace.service, trace.user, trace.in, trace.out, trace.error, said].join("\n").toLowerCase();
   }
   return trace.search;
-}
-
-function traceRow(trace, position) {
-  const tokens = sum(trace.tokens);
-  return el("a", { class: `row trace ${trace.state} ${position === undefined ? "" : "numbered"}`, href: `#/t/${trace.at_}` },
-    position !== undefined && el("span", { class: "position" }, String(position)),
-    el("span", { class: "said" },
-      el("span", { class: "q", dir: "auto" }, trace.in === undefined ? el("i", {}, "input not captured") : trace.in || el("i", {}, "empty input")),
-      el("span", { class: "a", dir: "auto" }, trace.out === undefined ? el("i", {}, "no answer captured") : trace.out || el("i", {}, "empty answer"))),
-    el("span", { class: "facts muted" }, [trace.agent, moment(trace.at), duration(trace.us), trace.tools && many(trace.tools, "tool call"), tokens && `${number(tokens)} tokens`].filter(Boolean).join(" · ")),
-    el("span", { class: "scores" }, crashed(trace), chips(trace.results)));
 }

@@ -7,9 +7,9 @@ function sessionPage(session) {
   const more = paged(rows, 50, (row, at) => traceRow(row, at + 1), list);
   const last = rows.at(-1);
   return [
-    el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: "#/" }, "Overview"), " / session"),
+    el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: home() }, "Overview"), " / session"),
     el("h1", { class: "id" }, session.id),
-    el("p", { class: "lead" }, [agents.join(", "), many(rows.length, "trace"), rows.length && `${moment(rows[0].at)} UTC`,
+    el("p", { class: "lead" }, [agents.join(", "), many(sizeOf({ session, rows }), "trace"), sizeOf({ session, rows }) > rows.length && `the worst ${number(rows.length)} are shown`, rows.length && `${moment(rows[0].at)} UTC`,
       rows.length && `over ${duration(1000 * (last.at - rows[0].at) + last.us)}`].filter(Boolean).join(" · ")),
     el("div", { class: "cards two" }, session.results.map((result) => el("section", { class: "card" }, resultItem(result, result))), risks(session)),
     el("h2", {}, "Traces in order"),
@@ -24,11 +24,11 @@ function risks(session) {
   const flagged = new Set((found.metadata && found.metadata.flagged_traces) || []);
   const bars = session.rows.slice(0, 200).map((row, at) => {
     const parts = found.risks[row.id];
-    if (!parts) return el("a", { class: "risk none", href: `#/t/${row.at_}`, title: `trace ${at + 1}: no signal` }, el("i", {}), String(at + 1));
+    if (!parts) return el("a", { class: "risk none", href: traceHref(row.id), title: `trace ${at + 1}: no signal` }, el("i", {}), String(at + 1));
     const risk = parts.step_risk || 0;
     const causes = Object.entries(parts).filter(([name]) => name !== "step_risk").map(([name, held]) => `${name.replace("_risk", "")} ${score(held)}`);
     const title = `trace ${at + 1}: risk ${score(risk)} (${causes.join(", ") || "no signal"})`;
-    return el("a", { class: `risk ${flagged.has(row.id) || risk > 0.5 ? "bad" : ""}`, href: `#/t/${row.at_}`, title, "aria-label": title },
+    return el("a", { class: `risk ${flagged.has(row.id) || risk > 0.5 ? "bad" : ""}`, href: traceHref(row.id), title, "aria-label": title },
       el("i", { "--risk": `${Math.max(2, Math.min(100, risk * 100))}%` }), String(at + 1));
   });
   return el("section", { class: "card" }, el("h2", {}, "Risk by trace"),

@@ -2,7 +2,7 @@
 
 function overview() {
   const { index } = store;
-  const units = index.order.map(unitOf);
+  const units = index.order.map((each) => unitOf(index, each));
   if (!index.traces.length) return [el("h1", {}, "No agent traces in this input"), nothing(), others()];
   const list = el("div", { class: "rows" });
   const more = paged(units, 20, unitRow, list);
@@ -85,17 +85,6 @@ function bar(name, bad, all, title, href, still) {
   return still || !bad ? el("div", { class: "bar", title }, line) : el("a", { class: "bar", title, href }, line);
 }
 
-const KIND = {
-  code: ["by code", "counted, the same every time"],
-  embedding: ["by embedding", "topics and words; not whether it is right"],
-  math: ["by formula", "over the traces of a session"],
-  llm: ["by a judge", "a model's opinion: read the reason"],
-};
-
-function kindOf(kind) {
-  return KIND[kind] || [`by ${kind}`, ""];
-}
-
 function certainty() {
   const results = [...store.index.traces, ...store.index.sessions].flatMap((unit) => unit.results).concat(store.index.others);
   const count = (outcome) => results.filter((result) => result.outcome === outcome).length;
@@ -107,10 +96,10 @@ function certainty() {
     kinds.set(kind, (kinds.get(kind) || 0) + 1);
   }
   const models = (kind) => {
-    const names = [...new Set(Object.values(store.index.metrics).filter((each) => each.kind === kind).flatMap((each) => each.models))];
+    const names = [...new Set(Object.values(store.metrics).filter((each) => each.kind === kind).flatMap((each) => each.models))];
     return names.length ? ` (${names.join(", ")})` : "";
   };
-  const silent = Object.values(store.index.metrics).filter((each) => !each.asked && each.kind === "llm");
+  const silent = Object.values(store.metrics).filter((each) => !each.asked && each.kind === "llm");
   return el("section", { class: "card" }, el("h2", {}, "How sure is that"),
     el("p", { class: "big" }, results.length ? percent(scored / (scored + missing || 1)) : "–", el("span", { class: "muted" }, " of what should have a score has one")),
     el("p", { class: "muted" }, `${number(scored)} scored, ${number(assumed)} assumed (nothing to evaluate), ${number(missing)} not scored`),
@@ -135,43 +124,4 @@ function unscoredEntry(entry, at) {
     entry.reasons.length ? el("div", { class: "muted" }, entry.reasons.join("; ")) : null,
     entry.cure ? el("div", { class: "cure" }, entry.cure) : null,
     entry.traces.length ? el("a", { href: `#/traces?reason=${at}` }, `See the ${many(entry.traces.length, "trace")}`) : null);
-}
-
-// What was asked and answered, on one line.
-function exchange(trace) {
-  if (trace.in === undefined && trace.out === undefined) return null;
-  const quote = (text) => (text === undefined ? "…" : `“${text}”`);
-  return el("span", { class: "muted exchange" }, el("bdi", {}, quote(trace.in)), " → ", el("bdi", {}, quote(trace.out)));
-}
-
-// The session's score that is said in words.
-function inWords(unit) {
-  return unit.session.results.find((result) => result.says);
-}
-
-// What is said of a unit in which nothing failed: not what happened to have the lowest score.
-function calm(unit, lowest) {
-  const said = unit.session && inWords(unit);
-  return said ? said.spelled : `nothing failed (lowest: ${metricName(lowest.metric)})`;
-}
-
-// A session, or a trace that belongs to none, in the list.
-function unitRow(unit) {
-  const worst = worstOf(unit);
-  const state = unitState(unit);
-  const first = unit.rows[0] || {};
-  const broken = unit.rows.find((row) => row.error !== undefined);
-  const agents = [...new Set(unit.rows.map((row) => row.agent).filter(Boolean))];
-  const told = worst && worst.row && worst.result.success === false && !(broken && broken.out === undefined);
-  const said = broken && !told ? [el("b", {}, "run failed"), `: ${broken.error}`]
-    : state === "bad" && worst ? [el("b", {}, metricName(worst.result.metric)), `: ${worst.result.reason || ""}`]
-      : worst ? el("span", { class: "muted" }, calm(unit, worst.result)) : "nothing scored";
-  const asked = broken && !told ? broken : worst && worst.row;
-  return el("a", { class: `row unit ${state}`, href: unit.href },
-    el("span", { class: "head" },
-      el("span", { class: unit.session ? "id" : "title" }, unit.session ? unit.session.id : first.in || first.id),
-      el("span", { class: "muted" }, agents.slice(0, 3).join(", "))),
-    el("span", { class: "says" }, el("span", { class: "said" }, said), asked ? exchange(asked) : null),
-    el("span", { class: "traces" }, strip(unit.rows), el("span", { class: "muted" }, many(unit.rows.length, "trace"))),
-    el("span", { class: "verdict" }, broken && !told ? crashed(broken) : state === "quiet" ? chip(inWords(unit), false) : worst ? chip(worst.result, false) : el("span", { class: "chip unscored" }, "no score")));
 }

@@ -1,8 +1,10 @@
 // The spans of a trace against time: nested, with what the scores say on the spans that they speak of, and the later
 // rounds of a loop folded into one row.
 
+const FEW = 3; // so many spans that a score speaks of are opened at once
+
 function waterfall(trace, found, results) {
-  const view = { trace, found, rows: found.spans, marks: marksOf(found, results), folded: new Set(), loops: new Set(), opened: new Set(), pointed: new Set() };
+  const view = { trace, found, rows: found.spans, marks: marksOf(found, results), loose: looseOf(results), folded: new Set(), loops: new Set(), opened: new Set(), pointed: new Set() };
   const total = Math.max(1, ...view.rows.map((row) => row.at + row.us));
   const body = el("div", { class: "fall", role: "tree", "aria-label": "Spans", onkeydown: (event) => step(event, body) });
   view.draw = (focus) => {
@@ -20,6 +22,7 @@ function waterfall(trace, found, results) {
   const point = (ids) => {
     view.pointed = new Set(ids);
     view.folded.clear();
+    if (view.pointed.size <= FEW) view.rows.forEach((row, at) => view.pointed.has(row.id) && view.opened.add(at));
     found.loops.forEach((loop, at) => loop.calls.some(([row]) => view.pointed.has(view.rows[row].id)) && view.loops.add(at));
     view.draw();
     const first = body.querySelector(".line.pointed");
@@ -158,13 +161,14 @@ function plainText(view, position) {
 // All that is known of a span.
 function panel(view, row, at) {
   const texts = view.found.texts;
-  const side = (label, position) => position === undefined ? null : position === null ? notCaptured(label) : block(texts[position], label);
-  const messages = (label, held, more) => held && el("div", { class: "messages" }, el("div", { class: "label" }, label, more ? ` (${many(more, "earlier part")} left out)` : ""),
-    held.map(([who, position]) => block(texts[position], who, ["user", "assistant"].includes(who) ? who : "")));
+  const loose = view.loose.get(row.id) || [];
+  const side = (label, position, values) => position === undefined ? null : position === null ? notCaptured(label) : block(texts[position], label, "", values);
+  const messages = (label, held, more, values) => held && el("div", { class: "messages" }, el("div", { class: "label" }, label, more ? ` (${many(more, "earlier part")} left out)` : ""),
+    held.map(([who, position]) => block(texts[position], who, ["user", "assistant"].includes(who) ? who : "", values)));
   return [
     el("p", { class: "muted facts" }, [row.kind, row.name, row.agent && `agent ${row.agent}`, row.model, row.tokens && `${number(row.tokens[0])} + ${number(row.tokens[1])} tokens`,
       `starts at ${duration(Math.max(0, row.at))}`, `takes ${duration(row.us)}`, `span ${row.id}`].filter(Boolean).join(" · ")),
     view.marks[at].filter((mark) => mark.reason).map((mark) => el("p", { class: "said" }, el("span", { class: `tag ${mark.state}` }, mark.text), " ", mark.reason)),
-    side("error", row.error), side("arguments", row.args), side("result", row.result), side("documents", row.documents), side("system", row.system),
-    messages("input", row.in, row.in_more), messages("output", row.out, row.out_more)];
+    side("error", row.error), side("arguments", row.args, loose), side("result", row.result), side("documents", row.documents), side("system", row.system),
+    messages("input", row.in, row.in_more), messages("output", row.out, row.out_more, loose)];
 }

@@ -47,17 +47,17 @@ function moment(ms, withDay) {
 }
 
 // A text that may have been cut when the report was made: what is missing is said where it is missing.
-function words(text) {
-  if (typeof text === "string") return [text];
+function words(text, loose) {
+  if (typeof text === "string") return marked(text, loose);
   const missing = text.n - text.h.length - text.t.length;
-  return [text.h, el("span", { class: "cut" }, ` … ${number(missing)} of ${number(text.n)} characters left out … `), text.t];
+  return [marked(text.h, loose), el("span", { class: "cut" }, ` … ${number(missing)} of ${number(text.n)} characters left out … `), marked(text.t, loose)];
 }
 
-// A block of text that keeps its line ends; a long one is folded.
-function block(text, label, extra) {
+// A block of text that keeps its line ends; a long one is folded. `loose`: values to be marked in it.
+function block(text, label, extra, loose) {
   const whole = typeof text === "string" ? text : text.h + text.t;
   const long = whole.length > 700 || whole.split("\n").length > 12;
-  const body = el("div", { class: `text ${long ? "folded" : ""}`, dir: "auto" }, words(text));
+  const body = el("div", { class: `text ${long ? "folded" : ""}`, dir: "auto" }, words(text, loose));
   const button = long && el("button", {
     class: "link", type: "button", "aria-expanded": "false",
     onclick: () => {

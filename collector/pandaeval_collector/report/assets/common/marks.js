@@ -1,0 +1,37 @@
+// Values that grounding found nowhere, marked where they stand.
+
+// By span id: {value, argument, why} of each. `results`: pairs of a result and all that is known of it.
+function looseOf(results) {
+  const found = new Map();
+  for (const [, full] of results) {
+    const held = full.metadata && full.metadata.not_grounded;
+    for (const each of Array.isArray(held) ? held : []) {
+      if (!each || typeof each.value !== "string" || !each.value) continue;
+      const why = each.but ? `${each.value}: but ${each.but}` : `${each.value}: stands in no result and was not said by the user`;
+      const known = found.get(each.span_id) || [];
+      found.set(each.span_id, [...known, { value: each.value, argument: each.argument !== undefined, why }]);
+    }
+  }
+  return found;
+}
+
+// What answers state, wherever; arguments are marked on their calls.
+function looseAnswers(loose) {
+  return [...loose.values()].flat().filter((each) => !each.argument);
+}
+
+// The text with a mark around each of the values that stands in it by itself.
+function marked(text, loose) {
+  if (!loose || !loose.length) return [text];
+  const escaped = (value) => value.trim().replace(/[\^$\\.*+?()[\]{}|/]/g, "\\$&").replace(/\s+/g, "\\s+");
+  const longest = [...loose].sort((a, b) => b.value.length - a.value.length);
+  const pattern = new RegExp(`(?<![\\p{L}\\p{N}])(?:${longest.map((each) => `(${escaped(each.value)})`).join("|")})(?![\\p{L}\\p{N}])(?![.,]\\d)`, "giu");
+  const parts = [];
+  let end = 0;
+  for (const match of text.matchAll(pattern)) {
+    const at = longest.findIndex((_, place) => match[place + 1] !== undefined);
+    parts.push(text.slice(end, match.index), el("mark", { class: "loose", title: longest[at].why }, match[0]));
+    end = match.index + match[0].length;
+  }
+  return [...parts, text.slice(end)];
+}

@@ -1,0 +1,75 @@
+// Rows of lists: a session with its worst, a trace, and the fields that choose among them.
+
+// A session of which only some traces are at hand tells how many there are, and how the worst of them ended.
+function sizeOf({ session, rows }) {
+  return session && session.count !== undefined ? session.count : rows.length;
+}
+
+function failingOf({ session, rows }) {
+  return session && session.failing !== undefined ? session.failing : rows.filter((row) => row.state === "bad").length;
+}
+
+function statesOf({ session, rows }) {
+  return session && session.states ? session.states : rows.map((row) => row.state);
+}
+
+// What was asked and answered, on one line.
+function exchange(trace) {
+  if (trace.in === undefined && trace.out === undefined) return null;
+  const quote = (text) => (text === undefined ? "…" : `“${text}”`);
+  return el("span", { class: "muted exchange" }, el("bdi", {}, quote(trace.in)), " → ", el("bdi", {}, quote(trace.out)));
+}
+
+// The session's score that is said in words.
+function inWords(unit) {
+  return unit.session.results.find((result) => result.says);
+}
+
+// What is said of a unit in which nothing failed: not what happened to have the lowest score.
+function calm(unit, lowest) {
+  const said = unit.session && inWords(unit);
+  return said ? said.spelled : `nothing failed (lowest: ${metricName(lowest.metric)})`;
+}
+
+// A session, or a trace that belongs to none, in the list.
+function unitRow(unit) {
+  const worst = worstOf(unit);
+  const state = unitState(unit);
+  const first = unit.rows[0] || {};
+  const broken = unit.rows.find((row) => row.error !== undefined);
+  const agents = [...new Set(unit.rows.map((row) => row.agent).filter(Boolean))];
+  const told = worst && worst.row && worst.result.success === false && !(broken && broken.out === undefined);
+  const said = broken && !told ? [el("b", {}, "run failed"), `: ${broken.error}`]
+    : state === "bad" && worst ? [el("b", {}, metricName(worst.result.metric)), `: ${worst.result.reason || ""}`]
+      : worst ? el("span", { class: "muted" }, calm(unit, worst.result)) : "nothing scored";
+  const asked = broken && !told ? broken : worst && worst.row;
+  return el("a", { class: `row unit ${state}`, href: unit.href },
+    el("span", { class: "head" },
+      el("span", { class: unit.session ? "id" : "title" }, unit.session ? unit.session.id : first.in || first.id),
+      el("span", { class: "muted" }, agents.slice(0, 3).join(", "))),
+    el("span", { class: "says" }, el("span", { class: "said" }, said), asked ? exchange(asked) : null),
+    el("span", { class: "traces" }, strip(statesOf(unit), sizeOf(unit), failingOf(unit)), el("span", { class: "muted" }, many(sizeOf(unit), "trace"))),
+    el("span", { class: "verdict" }, broken && !told ? crashed(broken) : state === "quiet" ? chip(inWords(unit), false) : worst ? chip(worst.result, false) : el("span", { class: "chip unscored" }, "no score")));
+}
+
+function choice(label, name, options, query, change) {
+  const held = query.get(name) || options[0][0];
+  return el("label", {}, `${label} `, el("select", { onchange: change(name) },
+    options.map(([key, text]) => el("option", { value: key, selected: key === held }, text))));
+}
+
+function later(run) {
+  let waiting;
+  return (event) => { clearTimeout(waiting); waiting = setTimeout(() => run(event), 150); };
+}
+
+function traceRow(trace, position) {
+  const tokens = sum(trace.tokens);
+  return el("a", { class: `row trace ${trace.state} ${position === undefined ? "" : "numbered"}`, href: traceHref(trace.id) },
+    position !== undefined && el("span", { class: "position" }, String(position)),
+    el("span", { class: "said" },
+      el("span", { class: "q", dir: "auto" }, trace.in === undefined ? el("i", {}, "input not captured") : trace.in || el("i", {}, "empty input")),
+      el("span", { class: "a", dir: "auto" }, trace.out === undefined ? el("i", {}, "no answer captured") : trace.out || el("i", {}, "empty answer"))),
+    el("span", { class: "facts muted" }, [trace.agent, moment(trace.at), duration(trace.us), trace.tools && many(trace.tools, "tool call"), tokens && `${number(tokens)} tokens`].filter(Boolean).join(" · ")),
+    el("span", { class: "scores" }, crashed(trace), chips(trace.results)));
+}

@@ -1,0 +1,74 @@
+// The data of a report: in the file itself, an index that is there at once, and blocks of traces that are unpacked when
+// one of them is looked at. Addresses: #/ , #/traces?… , #/s/<session> , #/t/<trace>, by position.
+
+const blocks = new Map(), positions = new Map();
+
+async function unpack(id) {
+  const packed = document.getElementById(id).textContent;
+  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+async function open() {
+  try {
+    store.index = linked(await unpack("index"));
+  } catch (error) {
+    throw new Error(`The report cannot be read: ${error}. It needs a browser from 2023 or newer, and the whole file.`);
+  }
+  store.index.traces.forEach((trace, at) => positions.set(trace.id, at));
+  addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; drawCharts(); });
+  addEventListener("afterprint", () => { delete document.documentElement.dataset.print; drawCharts(); });
+}
+
+function heading() {
+  const { about: from } = store.index;
+  return { title: `${sources()} – pandaeval report`, source: sources(),
+    made: `made ${moment(Date.parse(from.made_at))} UTC${from.version ? `, pandaeval-otel ${from.version}` : ""}` };
+}
+
+function sources() {
+  const names = store.index.about.sources;
+  return names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${number(names.length - 3)} more` : "");
+}
+
+async function pageOf(kind, at, query) {
+  const { sessions, traces } = store.index;
+  if (kind === "s" && sessions[at]) return sessionPage(sessions[at]);
+  if (kind === "t" && traces[at]) return tracePage(traces[at]);
+  return kind === "traces" ? tracesPage(query) : overview();
+}
+
+async function details(trace) {
+  if (trace.block === undefined) return null;
+  if (!blocks.has(trace.block)) {
+    if (blocks.size > 40) blocks.clear();
+    blocks.set(trace.block, unpack(`block-${trace.block}`));
+  }
+  return (await blocks.get(trace.block))[trace.at_];
+}
+
+// Where a trace is shown; null for one that is not in this report.
+function traceHref(id) {
+  return positions.has(id) ? `#/t/${positions.get(id)}` : null;
+}
+
+function sessionHref(session) {
+  return `#/s/${session.at_}`;
+}
+
+function home() {
+  return "#/";
+}
+
+function missingSpans() {
+  return `The report is large: spans are shown of its worst traces only. See this one with: pandaeval inspect ${store.index.about.sources[0] || "FILE"}`;
+}
+
+function beyond() {
+  return null; // a file leads nowhere but into itself
+}
+
+function redrawn() {
+  drawCharts();
+}

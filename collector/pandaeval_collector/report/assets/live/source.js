@@ -1,0 +1,101 @@
+// The data of the live page: what the collector that served it answers. Addresses: #/?… and #/traces?… with the filters,
+// #/session/<id> , #/trace/<id>?span=<id>… for any that the collector knows.
+
+const answers = new Map(); // by path: the last answer and its tag
+const MOST_ANSWERS = 30;
+let whole = null; // rates, names and settings
+let lastList = "#/";
+
+// What the API answers; `changed` is false where it is what was known before.
+async function ask(path) {
+  const known = answers.get(path);
+  // Not from the document's own address: with a name and a password in it, it cannot be asked.
+  const answer = await fetch(`${location.origin}${location.pathname}api/v1${path}`, { headers: known ? { "if-none-match": known.tag } : {} });
+  if (answer.status === 304 && known) return { body: known.body, changed: false };
+  if (!answer.ok) throw await refusal(answer);
+  const body = await answer.json();
+  if (answers.size > MOST_ANSWERS) answers.clear();
+  answers.set(path, { tag: answer.headers.get("etag"), body });
+  return { body, changed: true };
+}
+
+async function refusal(answer) {
+  let said = `the collector answered with ${answer.status}`;
+  try {
+    said = (await answer.json()).detail || said;
+  } catch {
+    // no JSON: the status says it
+  }
+  const error = new Error(said);
+  error.expected = true;
+  return error;
+}
+
+async function open() {
+  try {
+    whole = (await ask("/overview")).body;
+  } catch (error) {
+    throw new Error(`The collector does not answer: ${error.message}.`);
+  }
+  watch();
+}
+
+function heading() {
+  return { title: "pandaeval", source: "", made: "" };
+}
+
+async function pageOf(kind, at, query) {
+  if (kind === "trace" || kind === "session") {
+    watched = null;
+    said("");
+    return kind === "trace" ? traceOf(at, query) : sessionOf(at);
+  }
+  lastList = addressed();
+  return kind === "traces" ? tracesPage(query) : overview(query);
+}
+
+async function traceOf(id, query) {
+  const { body } = await ask(`/page/traces/${encodeURIComponent(id.toLowerCase())}`);
+  const [trace] = linked(body.index).traces;
+  trace.found = body.detail;
+  trace.full = body.results;
+  return tracePage(trace, query.getAll("span"));
+}
+
+async function sessionOf(id) {
+  const { body } = await ask(`/page/session?id=${encodeURIComponent(decodeURIComponent(id))}`);
+  return sessionPage(linked(body.index).sessions[0]);
+}
+
+async function details(trace) {
+  return trace.found;
+}
+
+function traceHref(id) {
+  return `#/trace/${id}`;
+}
+
+function sessionHref(session) {
+  return `#/session/${session.href}`;
+}
+
+function home() {
+  return lastList;
+}
+
+function missingSpans() {
+  return "The spans of this trace are not kept any more, its scores are. How long they are: store.retention, store.keep_content and store.keep_bytes.";
+}
+
+// Ways to other programs, as ui.links has them.
+function beyond(trace) {
+  const held = { trace_id: trace.id, session_id: trace.of ? trace.of.id : "", agent: trace.agent || "", service: trace.service || "",
+    start_ms: String(trace.at), end_ms: String(trace.at + Math.ceil(trace.us / 1000)) };
+  const links = Object.entries(whole.links).map(([name, template]) =>
+    el("a", { href: template.replace(/\{(\w+)\}/g, (as, key) => (key in held ? encodeURIComponent(held[key]) : as)), target: "_blank", rel: "noreferrer noopener" }, `${name} ↗`));
+  return links.length ? el("span", { class: "beyond" }, links) : null;
+}
+
+function redrawn() {
+  // nothing here is drawn by hand
+}

@@ -1,0 +1,75 @@
+"""The page without its data: one HTML text with everything in it, for a report's file and for the live page.
+
+Both are drawn by the scripts of ``assets/common``; each has the source of its data, its first page and its lists beside
+them (``assets/file``, ``assets/live``). The content security policy allows these scripts and style sheets by their
+digests and nothing else, so text from a trace can neither run nor load anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import cache
+from importlib.resources import files
+
+_FILE_LOADING = (
+    "Opening the report …",
+    "This report needs JavaScript, which runs from this file alone. The same results as text:\n"
+    "<code>pandaeval evaluate … --format table</code>.",
+)
+_LIVE_LOADING = (
+    "Asking the collector …",
+    "This page needs JavaScript, which runs from this collector alone. The same results for programs:\n"
+    "<code>/api/v1/sessions</code>.",
+)
+
+
+@cache
+def file_shell() -> str:
+    """A report's page; its data belongs where ``<!-- data -->`` stands."""
+    library, licence = _asset("file/vendor/chart.umd.min.js"), _asset("file/vendor/chart.LICENSE.txt")
+    held = f"<!-- data -->\n<!-- {licence} -->\n<script>{library}</script>"
+    return _filled("file", held, [library], "", "", _FILE_LOADING)[0]
+
+
+@cache
+def live_shell() -> tuple[str, str]:
+    """The live page, and the policy that it has to be served with: it may ask whoever served it."""
+    icon = '\n<link rel="icon" href="data:,">'  # else browsers ask for one
+    return _filled("live", "", [], " connect-src 'self';", icon, _LIVE_LOADING)
+
+
+def _filled(
+    kind: str, data: str, libraries: list[str], allowed: str, head: str, loading: tuple[str, str]
+) -> tuple[str, str]:
+    styles = "".join(_asset(name) for name in _names("css", kind))
+    own = "\n".join(_asset(name) for name in _names("js", kind))
+    script = f'(() => {{"use strict";\n{own}\nstart();\n}})();\n'
+    policy = (
+        f"default-src 'none'; script-src {' '.join(_digest(each) for each in [*libraries, script])}; "
+        f"style-src {_digest(styles)}; img-src data:;{allowed} base-uri 'none'; form-action 'none'; "
+        "require-trusted-types-for 'script'"
+    )
+    parts = {"policy": policy, "styles": styles, "script": script, "data": data, "head": head}
+    parts |= {"loading": loading[0], "noscript": loading[1]}
+    return re.sub(r"\{\{ (\w+) \}\}", lambda match: parts[match[1]], _asset("common/shell.html")), policy
+
+
+def _names(ending: str, kind: str) -> list[str]:
+    """Both scripts and style sheets: functions and constants only, so the order of scripts does not matter."""
+    folders = (files(__package__).joinpath("assets", folder) for folder in ("common", kind))
+    return [
+        f"{folder.name}/{name}"
+        for folder in folders
+        for name in sorted(each.name for each in folder.iterdir() if each.name.endswith(f".{ending}"))
+    ]
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath("assets", *name.split("/")).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """As the policy names an inline element: of its text, exactly as it stands between its tags."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,167 @@
+"""What the finder finds: rows of lists with their results, read a page at a time rather than row by row."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.store import numbers
+from pandaeval_collector.store.listed import NOT_FAILED
+
+Position = tuple[float, int]
+"""Where a page of a list ended: the value that it is ordered by, and the number of the last row."""
+COLUMNS = "no, session, badness, failures, facts"
+"""Of the table ``listed``, as :func:`listed_of` and :func:`sessions_of` take them."""
+OF_SESSION = "session = ? AND session > 0 AND no > 0"
+"""Traces of a session: SQLite takes the index by session, which leaves out what has none, where a query says so."""
+MOST_STATES = 48
+"""So many traces of a session are told failed from not failed in a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A row of a list. ``facts``: as :func:`pandaeval_collector.line.listing.shown_facts` makes them; ``session``: its
+    id, if it belongs to one; ``results``: the newest of each metric, JSON objects of results by metric key."""
+
+    no: int
+    session: str | None
+    badness: float
+    failures: int
+    facts: Mapping[str, Any]
+    results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> bool:
+        return self.badness < NOT_FAILED
+
+    @property
+    def worst(self) -> float:
+        """Its worst signal, 0..1, or :data:`pandaeval_collector.store.listed.NO_SCORE`."""
+        return self.badness if self.failed else self.badness - NOT_FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSession:
+    """A session in a list, or a trace that belongs to none (``id`` is ``None`` then). ``traces``: how many it has;
+    ``failing``: whether each of the worst :data:`MOST_STATES` of them failed, by their numbers; ``worst``: the row of
+    its worst trace, ``None`` where only the session's own results are known; ``results``: the session's own."""
+
+    id: str | None
+    no: int
+    position: Position
+    traces: int
+    failed_traces: int
+    first_ms: int
+    last_ms: int
+    failed: bool
+    worst: Listed | None
+    results: Mapping[str, Mapping[str, Any]]
+    failing: Sequence[bool] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A counter's series: how often what its attributes say."""
+
+    attributes: Mapping[str, Any]
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows of a list; ``next``: where the next page begins, ``None`` after the last."""
+
+    rows: Sequence[Any]
+    next: Position | None
+
+
+def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[Listed]:
+    """Rows of traces with their results. ``rows``: of :data:`COLUMNS`."""
+    results = _results_about(reader, [row[0] for row in rows])
+    names = _names_of(reader, {row[1] for row in rows} - {0})
+    return [
+        Listed(no, names.get(session), badness, failures, orjson.loads(facts or b"{}"), results.get(no, {}))
+        for no, session, badness, failures, facts in rows
+    ]
+
+
+def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[ListedSession]:
+    """Sessions by the row that each stands for in a list (that of a trace, or the session's own), and traces without
+    one. ``rows``: of :data:`COLUMNS`."""
+    worst = [row if row[0] > 0 else _worst_of(reader, row[1]) for row in rows]
+    found = iter(listed_of(reader, [row for row in worst if row is not None]))
+    shown = [None if row is None else next(found) for row in worst]
+    numbered = [row[1] for row in rows if row[1]]
+    names, results = _names_of(reader, numbered), _results_about(reader, [-number for number in numbered])
+    return [
+        _alone(row, each) if each is not None and not row[1] else _session(reader, row, each, names, results)
+        for row, each in zip(rows, shown, strict=True)
+    ]
+
+
+def _alone(row: Sequence[Any], trace: Listed) -> ListedSession:
+    at = int(trace.facts.get("at", 0))
+    position = trace.badness, trace.no
+    return ListedSession(None, row[0], position, 1, int(trace.failed), at, at, trace.failed, trace, {}, [trace.failed])
+
+
+def _session(
+    reader: sqlite3.Connection,
+    row: Sequence[Any],
+    worst: Listed | None,
+    names: Mapping[int, str],
+    results: Mapping[int, Mapping[str, Mapping[str, Any]]],
+) -> ListedSession:
+    no, session, badness = row[:3]
+    traces, failed, first, last = reader.execute(
+        f"SELECT count(*), total(badness < ?), min(at), max(at) FROM listed WHERE {OF_SESSION}",  # noqa: S608
+        (NOT_FAILED, session),
+    ).fetchone()
+    states = reader.execute(
+        f"SELECT no, badness < ? FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT ?",  # noqa: S608
+        (NOT_FAILED, session, MOST_STATES),
+    ).fetchall()
+    return ListedSession(
+        names.get(session),
+        session,
+        (badness, no),
+        traces,
+        int(failed),
+        first or 0,
+        last or 0,
+        badness < NOT_FAILED,
+        worst,
+        results.get(-session, {}),
+        [bool(failing) for _, failing in sorted(states)],
+    )
+
+
+def _worst_of(reader: sqlite3.Connection, session: int) -> Sequence[Any] | None:
+    row: Sequence[Any] | None = reader.execute(
+        f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT 1",  # noqa: S608
+        (session,),
+    ).fetchone()
+    return row
+
+
+def _results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
+    found: dict[int, dict[str, Mapping[str, Any]]] = {}
+    for marks, group in numbers.batched(about):
+        rows = reader.execute(
+            f"SELECT about, metric, body FROM results WHERE about IN ({marks}) ORDER BY seq",  # noqa: S608
+            group,
+        )
+        for number, metric, body in rows:
+            found.setdefault(number, {})[metric] = orjson.loads(body)
+    return found
+
+
+def _names_of(reader: sqlite3.Connection, sessions: Collection[int]) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for marks, group in numbers.batched(sessions):
+        found.update(reader.execute(f"SELECT no, session_id FROM sessions WHERE no IN ({marks})", group))  # noqa: S608
+    return found

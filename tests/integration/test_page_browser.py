@@ -1,0 +1,183 @@
+"""The live page in a real Chromium, over a running collector: from the worst session to what broke it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from support.chromium import Page, chromium
+from support.collector import CollectorProcess
+from support.judged_files import send
+from support.recent import recent
+from support.ungrounded import booking, post
+
+PROGRAM = chromium()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
+CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
+HOSTILE = (
+    "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 2'>"
+    "<svg onload=hit>{{7*7}}${7*7}/..%2f\u202e"
+)
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    folder = tmp_path_factory.mktemp("page")
+    files = [sorted(CAPTURES.glob(f"*/{name}.otlp.jsonl"))[0] for name in ("good_session", "tool_loop", "crashed")]
+    settings = {
+        "PANDAEVAL_UI__REFRESH": "1s",
+        "PANDAEVAL_UI__LINKS": '{"Jaeger": "http://localhost:16686/trace/{trace_id}?s={session_id}"}',
+    }
+    with CollectorProcess(folder / "collector", settings) as running:
+        running.start()
+        send(running, recent(files, folder / "recent"))
+        post(running.http, booking())
+        post(running.http, booking(HOSTILE, HOSTILE, HOSTILE))
+        running.until(lambda: {"table-for-four", HOSTILE} <= _sessions(running), "done with all")
+        running.until(running.at_rest, "at rest")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    assert PROGRAM is not None
+    with Page(PROGRAM, tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def _calm(page: Page, collector: CollectorProcess) -> Iterator[None]:
+    """No page may complain or ask for anything but its own collector."""
+    page.requests.clear()
+    page.complaints.clear()
+    yield
+    assert page.complaints == []
+    assert all(address.startswith((f"{collector.http}/", "about:blank")) for address in page.requests)
+
+
+def test_three_clicks_from_the_worst_session_to_the_span_that_broke_it(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/")
+    assert "agent traces failed in the last 24 hours" in page.text("h1")
+    assert "grounding: 'LX-48213' stands in no result" in page.text()
+    page.run("[...document.querySelectorAll('.row.unit')].find((row) => row.innerText.includes('LX-')).click()")
+    page.wait("document.querySelector('h1').innerText === 'table-for-four'")
+    page.click(".row.trace.bad")
+    page.wait("document.querySelector('.fall') !== null")
+    assert page.texts("mark.loose")[:2] == ["LX-48213", "75.50 EUR"]
+    page.click(".result.fail .link")
+    assert page.count(".line.pointed") == 2
+    assert "'LX-48213' stands in no result and was not said by the user" in page.text(".panel")
+    assert "LX-48213" in page.texts(".panel mark")
+    assert "T-9921" in page.texts(".panel mark")
+    [link] = page.run("[...document.querySelectorAll('.beyond a')].map((each) => each.href)")
+    assert link.startswith("http://localhost:16686/trace/")
+    assert link.endswith("?s=table-for-four")
+
+
+def test_filters_stand_in_the_address(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/")
+    listed = page.count(".row.unit")
+    page.run(
+        "(() => { const field = document.getElementById('by-agent'); field.value = 'table_booking'; "
+        "field.dispatchEvent(new Event('change')); })()"
+    )
+    page.wait(f"document.querySelectorAll('.row.unit').length < {listed}")
+    assert page.run("location.hash") == "#/?agent=table_booking"
+    assert page.run("document.activeElement.id") == "by-agent"
+    page.visit(f"{collector.http}/#/traces?metric=trace.tool_loop&failed=1&window=7d")
+    assert page.count(".row.trace") == page.count(".row.trace.bad") == 1
+    assert "1 trace of the last 7 days" in page.text()
+    page.run("document.getElementById('search').focus()")
+    page.press(*"nobody said that")
+    page.wait("document.querySelectorAll('.row.trace').length === 0")
+    assert page.run("document.getElementById('search').value") == "nobody said that"
+
+
+def test_failures_by_agent_and_metric_lead_to_their_traces(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/")
+    assert "No model is configured (judge.model): task success is not judged." in page.text()
+    page.run("[...document.querySelectorAll('table.rates a')].find((link) => link.href.includes('tool_loop')).click()")
+    page.wait("document.querySelector('h1').innerText === 'Traces'")
+    assert page.count(".row.trace.bad") == page.count(".row.trace") == 1
+
+
+def test_addresses_of_traces_sessions_and_spans_last(page: Page, collector: CollectorProcess) -> None:
+    said = next(each for each in collector.results() if each["metric"] == "grounding" and each["span_ids"])
+    page.visit(f"{collector.http}/#/trace/{said['trace_id'].upper()}?span={said['span_ids'][0]}")
+    assert page.count(".line.pointed") == page.count(".panel") == 1
+    page.visit(f"{collector.http}/#/session/table-for-four")
+    assert page.count(".row.trace") == 1
+    page.visit(f"{collector.http}/#/trace/{'0' * 32}")
+    assert "no scored trace of an agent has this id" in page.text(".notice")
+    assert all("404" in each for each in page.complaints)
+    page.complaints.clear()
+
+
+def test_hostile_content_is_shown_and_never_run(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/")
+    for address in ("#/", "#/traces"):
+        page.go(address)
+        assert "<img src=x onerror=" in page.text()
+        assert "\u202e" not in page.text()
+        assert page.count("main img, main svg, main script") == 0
+    page.go("#/")
+    page.run("[...document.querySelectorAll('.row.unit')].find((row) => row.innerText.includes('onerror')).click()")
+    page.wait("document.querySelector('.crumbs') !== null")
+    assert page.text("h1").startswith("</script>")
+    page.click(".row.trace")
+    page.wait("document.querySelector('.fall') !== null")
+    page.run("document.querySelectorAll('.line[data-row]').forEach((_, at) => "
+             "document.querySelector(`.line[data-row=\"${at}\"]`).click())")  # fmt: skip
+    page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert "onerror" in page.text(".panel")
+    assert page.run("window.hit") is None
+    assert page.count("main img, main svg, main script") == 0
+
+
+def test_the_policy_stops_what_would_reach_out(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/")
+    assert page.run("fetch('http://127.0.0.1:9/x').then(() => 'sent', () => 'refused')") == "refused"
+    assert any("Content Security Policy" in each for each in page.complaints)
+    page.complaints.clear()
+    page.requests[:] = [each for each in page.requests if ":9/" not in each]
+    headers = httpx.get(f"{collector.http}/").headers
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert httpx.get(f"{collector.http}/", headers={"host": "evil.example"}).status_code == 421
+
+
+def test_a_phone_needs_no_sideways_scrolling_and_dark_is_dark(page: Page, collector: CollectorProcess) -> None:
+    trace = next(each["trace_id"] for each in collector.results() if each["session_id"] == "table-for-four")
+    page.resize(390, 800)
+    page.dark()
+    try:
+        for address in ("#/", "#/traces", "#/session/table-for-four", f"#/trace/{trace}"):
+            page.visit(f"{collector.http}/{address}")
+            assert page.run("document.documentElement.scrollWidth") <= 390, address
+        assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
+    finally:
+        page.dark(False)
+        page.resize(1280, 900)
+
+
+def test_what_is_new_comes_by_itself_and_waits_for_who_reads(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/")
+    before = page.count(".row.unit")
+    post(collector.http, booking("another-table"))
+    page.wait("document.body.innerText.includes('another-table')")
+    assert page.count(".row.unit") == before + 1
+    page.run("document.querySelector('.row.unit').focus()")
+    post(collector.http, booking("a-third-table"))
+    page.wait("document.querySelector('.fresh') !== null")
+    assert "a-third-table" not in page.text()
+    page.click(".fresh")
+    page.wait("document.body.innerText.includes('a-third-table')")
+    assert page.count(".fresh") == 0
+
+
+def _sessions(running: CollectorProcess) -> set[str | None]:
+    return {said["session_id"] for said in running.results()}
