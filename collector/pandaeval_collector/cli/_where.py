@@ -38,10 +38,14 @@ class Where:
 
     def __call__(self, trace: Trace) -> bool:
         """Whether the trace is one of them. ``agent`` is the outermost one."""
-        pairs = ((self.agents, trace.agent), (self.services, trace.service), (self.statuses, trace.status))
+        return self.fits(trace.agent, trace.service, trace.status, trace.start_ns)
+
+    def fits(self, agent: str, service: str, status: str, start_ns: int) -> bool:
+        """Whether a trace like this is one of them."""
+        pairs = ((self.agents, agent), (self.services, service), (self.statuses, status))
         if any(wanted and held not in wanted for wanted, held in pairs):
             return False
-        return not self.times or any(first <= trace.start_ns < end for first, end in self.times)
+        return not self.times or any(first <= start_ns < end for first, end in self.times)
 
 
 def parse_where(written: Iterable[str]) -> Where | None:

@@ -149,6 +149,20 @@ class Finder:
             facts = orjson.dumps(worst.facts)
             return self._session(reader, (worst.no, number, worst.badness, worst.failures, facts)), traces
 
+    def count(self, wanted: Wanted) -> int:
+        """How many agents' traces there are like that."""
+        where, values = conditions(wanted)
+        with self._reading() as reader:
+            query = f"SELECT count(*) FROM listed AS l WHERE {' AND '.join([*where, 'no > 0'])}"  # noqa: S608
+            return int(reader.execute(query, values).fetchone()[0])
+
+    def of_sessions(self, session_ids: Sequence[str]) -> dict[str, Mapping[str, Mapping[str, Any]]]:
+        """The newest results about sessions themselves, JSON objects by metric key, by the session's id."""
+        with self._reading() as reader:
+            known = numbers.of_sessions(reader, session_ids)
+            results = _results_about(reader, [-no for no in known.values()])
+        return {session_id: results.get(-no, {}) for session_id, no in known.items()}
+
     def trace(self, trace_id: bytes) -> Listed | None:
         """The row of one trace."""
         with self._reading() as reader:
