@@ -23,7 +23,7 @@ def shown_object(body: Mapping[str, Any]) -> ShownResult:
         "metric": f"{level}.{body['metric']}",
         "outcome": outcome,
         "score": score,
-        "signal": float(metadata.get("calibrated", score)) if outcome == "scored" else None,
+        "signal": metadata.get("calibrated", score) if outcome == "scored" else None,
         "success": body.get("success"),
         "label": excerpt(body.get("label"), 60),
         "why": body.get("why"),
