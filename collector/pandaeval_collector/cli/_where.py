@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pandaeval_otel.model import Trace
 
 HELP = (
-    "Only traces like these are scored, judged and shown: agent=NAME,service=NAME,status=error|ok,time=FROM..TO. "
+    "Only traces like these are scored, judged and shown: agent=NAME, service=NAME, status=error|ok, time=FROM..TO. "
     "Different keys must all hold; of a key that is given twice, one must. time is that of the start, RFC 3339 or a "
     "day, UTC unless it says otherwise; either end may be left out."
 )

@@ -57,7 +57,7 @@ def evaluate(
             "that judge.models gives another."
         ),
     ] = None,
-    where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE,…")] = None,
+    where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None,
     format_: Annotated[
         Format, typer.Option("--format", help="table is for people, json one result a line, html a report in one file.")
     ] = Format.table,
