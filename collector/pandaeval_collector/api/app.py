@@ -22,6 +22,6 @@ def api_app(reads: Reads, work: Work, version: str) -> FastAPI:
         responses=DOCUMENTED,
     )
     answer_problems(app)
-    app.include_router(lists(reads))
+    app.include_router(lists(reads, work))
     app.include_router(overview(reads, work))
     return app

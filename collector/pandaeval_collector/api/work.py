@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,12 @@ from pandaeval_collector.metric import Metric
 @dataclass(frozen=True, slots=True)
 class Work:
     """``jobs``: judge jobs by state; ``spent``: US dollars of today, ``daily_usd``: the most of them; ``judge``: the
-    model that is asked; ``metrics``: all that there are, each with its threshold."""
+    model that is asked; ``metrics``: all that there are, each with its threshold; ``session_now``: the JSON objects of
+    the results that an open session would have if it ended now, by its id, ``None`` for one that is not open."""
 
     jobs: Callable[[], dict[str, int]]
     spent: Callable[[], float]
+    session_now: Callable[[str], Awaitable[Sequence[bytes] | None]]
     judge: str | None = None
     daily_usd: float | None = None
     metrics: Sequence[tuple[Metric[Any, Any], float]] = ()
