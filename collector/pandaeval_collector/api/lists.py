@@ -82,8 +82,12 @@ def lists(reads: Reads, work: Work) -> APIRouter:
             row, members = found
             asked = asyncio.run_coroutine_threadsafe(work.session_now(session_id), loop)
             now = asked.result(_PATIENCE_S)
-            shown = {"open": now is not None, "now": [orjson.loads(body) for body in now or ()]}
-            return SessionDetail(**session_fields(row), **shown, members=[trace_row(each) for each in members])
+            return SessionDetail(
+                **session_fields(row),
+                open=now is not None,
+                now=[orjson.loads(body) for body in now or ()],
+                members=[trace_row(each) for each in members],
+            )
 
         return await reads.answer(request, read)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ class Work:
 
     jobs: Callable[[], dict[str, int]]
     spent: Callable[[], float]
-    session_now: Callable[[str], Awaitable[Sequence[bytes] | None]]
+    session_now: Callable[[str], Coroutine[Any, Any, Sequence[bytes] | None]]
     judge: str | None = None
     daily_usd: float | None = None
     metrics: Sequence[tuple[Metric[Any, Any], float]] = ()
