@@ -30,6 +30,7 @@ def instrument() -> None:
 
 def _add_processors() -> None:
     # Not at the top: without an endpoint neither gRPC nor the SDK are to be loaded.
+    from pandaeval_otel.default_exporter import explain_default_exporter
     from pandaeval_otel.log_processor import PandaEvalLogProcessor
     from pandaeval_otel.processor import PandaEvalSpanProcessor
 
@@ -42,6 +43,7 @@ def _add_processors() -> None:
             type(tracers).__name__,
         )
         return
+    explain_default_exporter()
     add_span_processor(PandaEvalSpanProcessor())
     add_log_record_processor = getattr(get_logger_provider(), "add_log_record_processor", None)
     if add_log_record_processor is not None:

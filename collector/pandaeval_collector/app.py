@@ -132,7 +132,7 @@ class Collector:
         pass_rates.start()
         self._parts.push_async_callback(pass_rates.stop)
         self._ready["pipeline"] = True
-        shown = self._open_lookouts(store, scorer)
+        shown = self._open_lookouts(store, scorer, watching)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
@@ -241,7 +241,7 @@ class Collector:
                 "pandaeval.judge.budget.spent", lambda: store.spending.spent(store.spending.today(time.time()))
             )
 
-    def _open_lookouts(self, store: Store, scorer: Evaluator) -> list[BaseRoute]:
+    def _open_lookouts(self, store: Store, scorer: Evaluator, watching: Watching) -> list[BaseRoute]:
         """What people and programs look at scores by, on the HTTP listener."""
         config = self._config
         lookouts = Lookouts(
@@ -249,6 +249,7 @@ class Collector:
             Work(
                 jobs=store.jobs.counts,
                 spent=lambda: store.spending.spent(store.spending.today(time.time())),
+                session_now=watching.session_now,
                 judge=config.judge.model,
                 daily_usd=config.judge.daily_usd,
                 metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),

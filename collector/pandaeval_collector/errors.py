@@ -12,3 +12,8 @@ class UserError(Exception):
     """
 
     exit_code: ClassVar[int] = 2
+
+
+def installation(extra: str) -> str:
+    """How to install an extra of this package, from an index and from a clone."""
+    return f'pip install "pandaeval-otel[{extra}]" (in a clone of the repository: pip install ".[{extra}]")'

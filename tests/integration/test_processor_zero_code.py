@@ -24,10 +24,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, program: str = _APP, **variables: str) -> subprocess.CompletedProcess[str]:
     """An application that knows nothing of us, under opentelemetry-instrument."""
     app = folder / "app.py"
-    app.write_text(_APP)
+    app.write_text(program)
     outside = {key: value for key, value in os.environ.items() if not key.startswith(("PANDAEVAL", "OTEL_"))}
     quiet = {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
     path = os.pathsep.join(entry for entry in sys.path if entry)
@@ -75,3 +75,19 @@ def test_without_a_provider_it_says_so(tmp_path: Path) -> None:
         check=True,
     )
     assert "opentelemetry-distro" in done.stderr
+
+
+_FAILING = """
+import logging
+from opentelemetry import trace
+logger = logging.getLogger("opentelemetry.exporter.otlp.proto.grpc.exporter")
+for attempt in range(3):
+    logger.warning("Transient error while exporting %s to %s, attempt %s", "traces", "localhost:4317", attempt)
+"""
+
+
+def test_failures_of_an_exporter_that_nobody_asked_for_are_one_sentence(tmp_path: Path) -> None:
+    with FakeCollector() as collector:
+        done = run(tmp_path, _FAILING, PANDAEVAL_ENDPOINT=collector.endpoint)
+    (line,) = (line for line in done.stderr.splitlines() if "localhost:4317" in line)
+    assert "OTEL_TRACES_EXPORTER=none" in line

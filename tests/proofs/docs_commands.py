@@ -31,6 +31,9 @@ _LEFT_OUT = (
     (r"tests/support/programs\.py", "builds other programs for a quarter of an hour"),
     (r"gpt-|API_KEY", "needs a provider's key"),
     (r"\b(docker|kubectl|helm)\b", "needs an engine or a cluster"),
+    (r"^npm |^node ", "is run by tests/integration/test_documented_typescript.py"),
+    (r"\bamtool\b", "needs Alertmanager"),
+    (r"pandaeval report", "needs what a collector has scored; tests/integration/test_report_store.py"),
     (r"task_completion", "needs results of a judge"),
     (r"pandaeval (labels|calibrate)", "needs judged runs and people (tests/bench/trust_example.py has both)"),
 )

@@ -23,7 +23,7 @@ def api_app(reads: Reads, work: Work, version: str) -> FastAPI:
         responses=DOCUMENTED,
     )
     answer_problems(app)
-    app.include_router(lists(reads))
+    app.include_router(lists(reads, work))
     app.include_router(overview(reads, work, lambda: _changing(app)))
     if work.page is not None:
         app.include_router(pages(reads, work, version))

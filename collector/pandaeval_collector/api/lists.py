@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import orjson
 from fastapi import APIRouter, Request, Response
 
 from pandaeval_collector.api.cursors import cursor_of, position_of
@@ -18,9 +21,13 @@ from pandaeval_collector.api.shapes import (
     Traces,
 )
 from pandaeval_collector.api.understood import understood
+from pandaeval_collector.api.work import Work
+
+_PATIENCE_S = 30.0
+"""For the line, which scores an open session between two batches."""
 
 
-def lists(reads: Reads) -> APIRouter:
+def lists(reads: Reads, work: Work) -> APIRouter:
     """The operations."""
     router = APIRouter()
     finder = reads.finder
@@ -62,12 +69,21 @@ def lists(reads: Reads) -> APIRouter:
 
     @router.get("/sessions/{session_id:path}", response_model=SessionDetail, summary="A session with its traces")
     async def session(request: Request, session_id: str) -> Response:
+        loop = asyncio.get_running_loop()
+
         def read() -> SessionDetail:
             found = finder.session(session_id)
             if found is None:
                 raise ProblemError(404, NO_SESSION)
             row, members = found
-            return SessionDetail(**session_fields(row), members=[trace_row(each) for each in members])
+            asked = asyncio.run_coroutine_threadsafe(work.session_now(session_id), loop)
+            now = asked.result(_PATIENCE_S)
+            return SessionDetail(
+                **session_fields(row),
+                open=now is not None,
+                now=[orjson.loads(body) for body in now or ()],
+                members=[trace_row(each) for each in members],
+            )
 
         return await reads.answer(request, read)
 

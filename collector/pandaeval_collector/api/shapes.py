@@ -75,8 +75,11 @@ class Results(BaseModel):
 
 
 class SessionDetail(SessionRow):
-    """A session with its traces by start, at most 2,000."""
+    """A session with its traces by start, at most 2,000. ``open``: more traces may come; ``now``: what its own metrics
+    would say if it ended now, each with ``final`` false; nothing of that is stored, exported or counted."""
 
+    open: bool
+    now: list[Result]
     members: list[TraceRow]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,12 @@ class Work:
     """``jobs``: judge jobs by state; ``spent``: US dollars of today, ``daily_usd``: the most of them; ``judge``: the
     model that is asked; ``metrics``: all that there are, each with its threshold; ``modules``: the user's own among
     them, as :func:`pandaeval_collector.metric.registry` takes them; ``page``: how the page shows all that, ``None``
-    without one."""
+    without one; ``session_now``: the JSON objects of the results that an open session would have if it ended now, by
+    its id, ``None`` for one that is not open."""
 
     jobs: Callable[[], dict[str, int]]
     spent: Callable[[], float]
+    session_now: Callable[[str], Coroutine[Any, Any, Sequence[bytes] | None]]
     judge: str | None = None
     daily_usd: float | None = None
     metrics: Sequence[tuple[Metric[Any, Any], float]] = ()

@@ -28,7 +28,9 @@ def resolve_config(
 
     checks = [_check_names, check_available]
     if on_this_machine:
-        checks.append(lambda config: check_machine(config, os.environ))
+        from pandaeval_collector.cli._start_checks import start_problems
+
+        checks += [lambda config: check_machine(config, os.environ), start_problems]
     try:
         return resolve(path, os.environ, overrides, checks)
     except ConfigError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pandaeval_collector.errors import installation
+
 _EXTRAS = {
     "collector": (
         *("annotated_doc", "click", "grpc", "httptools", "numpy", "orjson", "pydantic", "pydantic_core", "rich"),
@@ -10,6 +12,7 @@ _EXTRAS = {
     "judge": ("aiolimiter", "litellm"),
     "model2vec": ("model2vec",),
     "onnx": ("onnxruntime", "tokenizers"),
+    "pii": ("presidio_analyzer",),
 }
 
 
@@ -21,6 +24,6 @@ def hint(error: BaseException) -> str | None:
             package = cause.name.partition(".")[0]
             for extra, packages in _EXTRAS.items():
                 if package in packages:
-                    return f'{package} is not installed; install it with: pip install "pandaeval-otel[{extra}]"'
+                    return f"{package} is not installed; install it with: {installation(extra)}"
         cause = cause.__cause__
     return None

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pandaeval_collector.receivers.files import Request
 
 _EXPECTED = (
-    "Expected OTLP/JSON lines (one export request a line, as the OpenTelemetry Collector's file exporter writes) or "
-    "length-delimited OTLP protobuf."
+    "Expected OTLP/JSON lines (one export request a line, as the OpenTelemetry Collector's file exporter writes), "
+    "length-delimited OTLP protobuf, or traces as Jaeger and Tempo answer them."
 )
 
 

@@ -55,7 +55,7 @@ def write_report(
         about = About(
             sources=[made_of] if made_of else [_name(source) for source in sources],
             made_at=now().isoformat(timespec="seconds"),
-            version=_version(),
+            version=installed_version(),
             judge=judge,
             requests=run.read.requests,
             items=run.read.items,
@@ -68,7 +68,7 @@ def write_report(
         )
         size = report.write(target, about)
     sessions, traces = len(summary.sessions_worst_first()), summary.traces
-    return f"{_many(sessions, 'session')}, {_many(traces, 'trace')}, {size / 1e6:.1f} MB; open it in a browser"
+    return f"{many(sessions, 'session')}, {many(traces, 'trace')}, {size / 1e6:.1f} MB; open it in a browser"
 
 
 def _name(source: str) -> str:
@@ -76,7 +76,8 @@ def _name(source: str) -> str:
     return "standard input" if source == "-" else PurePath(source).name.encode("utf-8", "replace").decode()
 
 
-def _version() -> str:
+def installed_version() -> str:
+    """Of this package; empty in a checkout that is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -85,5 +86,6 @@ def _version() -> str:
         return ""
 
 
-def _many(count: int, what: str) -> str:
+def many(count: int, what: str) -> str:
+    """So many of them, in words."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.cli._summary_rows import Cell, SessionSummaryRow, TraceSummaryRow
 from pandaeval_collector.report.verdicts import is_inline
-from pandaeval_collector.rules.plain_error import plain_error
+from pandaeval_collector.untrusted.plain_error import plain_error
 
 if TYPE_CHECKING:
     from pandaeval_otel.model import Trace

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pandaeval_otel.model import Trace
 
 HELP = (
-    "Only traces like these are scored, judged and shown: agent=NAME,service=NAME,status=error|ok,time=FROM..TO. "
+    "Only traces like these are scored, judged and shown: agent=NAME, service=NAME, status=error|ok, time=FROM..TO. "
     "Different keys must all hold; of a key that is given twice, one must. time is that of the start, RFC 3339 or a "
     "day, UTC unless it says otherwise; either end may be left out."
 )
@@ -38,10 +38,14 @@ class Where:
 
     def __call__(self, trace: Trace) -> bool:
         """Whether the trace is one of them. ``agent`` is the outermost one."""
-        pairs = ((self.agents, trace.agent), (self.services, trace.service), (self.statuses, trace.status))
+        return self.fits(trace.agent, trace.service, trace.status, trace.start_ns)
+
+    def fits(self, agent: str, service: str, status: str, start_ns: int) -> bool:
+        """Whether a trace like this is one of them."""
+        pairs = ((self.agents, agent), (self.services, service), (self.statuses, status))
         if any(wanted and held not in wanted for wanted, held in pairs):
             return False
-        return not self.times or any(first <= trace.start_ns < end for first, end in self.times)
+        return not self.times or any(first <= start_ns < end for first, end in self.times)
 
 
 def parse_where(written: Iterable[str]) -> Where | None:

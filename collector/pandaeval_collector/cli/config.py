@@ -33,16 +33,23 @@ def register(app: typer.Typer) -> None:
 def check(
     file: Annotated[Path | None, typer.Argument(help="The file; without it the environment alone is checked.")] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail if secrets or certificates that it names are missing here.")
+        bool,
+        typer.Option("--strict", help="Fail on what a start would refuse on this machine: variables, files, packages."),
     ] = False,
 ) -> None:
-    """Find every problem in the configuration at once, each with its place. Exit code 2 if there is any."""
+    """Find every problem in the configuration at once, each with its place. Exit code 2 if there is any.
+
+    What is missing on this machine only (variables, files, packages) is a note, as the collector may run on another.
+    """
     import os
 
+    from pandaeval_collector.cli._start_checks import judge_notes, start_problems
     from pandaeval_collector.config import check_machine
 
     resolved = resolve_config(file, on_this_machine=strict)
-    for problem in resolved.located(check_machine(resolved.config, os.environ)):
+    config = resolved.config
+    found = [*check_machine(config, os.environ), *start_problems(config), *judge_notes(config, os.environ)]
+    for problem in resolved.located(found):
         typer.echo(f"note: {problem}", err=True)
     typer.echo(f"{safe(str(file or 'the configuration'))} is valid")
 

@@ -37,7 +37,10 @@ def register(app: typer.Typer) -> None:
 def evaluate(
     files: Annotated[
         list[str],
-        typer.Argument(help="OTLP/JSON lines or length-delimited protobuf, also .gz .xz .zst; - is standard input."),
+        typer.Argument(
+            help="OTLP/JSON lines or length-delimited protobuf, or what Jaeger or Tempo answers; also .gz .xz .zst; "
+            "- is standard input."
+        ),
     ],
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
     metrics: Annotated[
@@ -54,7 +57,7 @@ def evaluate(
             "that judge.models gives another."
         ),
     ] = None,
-    where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE,…")] = None,
+    where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None,
     format_: Annotated[
         Format, typer.Option("--format", help="table is for people, json one result a line, html a report in one file.")
     ] = Format.table,
@@ -71,6 +74,7 @@ def evaluate(
     from pandaeval_collector.cli._report import default_file, write_report
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.cli._tables import print_problems, print_summary
+    from pandaeval_collector.cli._target import Target
     from pandaeval_collector.filerun import FileRun
     from pandaeval_collector.settings import close_rules, evaluator, judge
 
@@ -84,7 +88,7 @@ def evaluate(
     with (
         progress(console(stderr=True)) as judged,
         FileRun(evaluator(settings), close_rules(settings), judge(settings), os.environ, judged, chooser) as run,
-        _target(output) as target,
+        Target(output) as target,
     ):
         for request in inputs:
             run.add(request)
@@ -156,26 +160,3 @@ def _check_judge(config: Config) -> None:
         shown = masked(config.judge.api_base)
         cure = "see whether it is up, and judge.api_base right; what needs no judge is scored all the same"
         typer.echo(f"notice: the judge's server {shown} cannot be reached ({why}): {cure}", err=True)
-
-
-class _target:  # noqa: N801 - reads as a function
-    """The file to write to, or standard output (which is not closed)."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._file: TextIO | None = None
-
-    def __enter__(self) -> TextIO:
-        from pandaeval_collector.errors import UserError
-
-        if self._path is None:
-            return sys.stdout
-        try:
-            self._file = self._path.open("w", encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"--output {self._path}: {error.strerror or error}") from error
-        return self._file
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()

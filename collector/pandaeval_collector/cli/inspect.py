@@ -68,6 +68,7 @@ def _print(out: Console, trace: Trace) -> None:
 
     from pandaeval_collector.cli._output import safe
     from pandaeval_collector.report.inspection import outline
+    from pandaeval_collector.untrusted.plain_error import plain_error
 
     head = Text.assemble(
         (trace.trace_id, "bold"),
@@ -87,7 +88,7 @@ def _print(out: Console, trace: Trace) -> None:
     for side, value in (("input", trace.input), ("output", trace.output)):
         out.print(Text.assemble((f"  {side:7}", "bold"), _said(value)))
     for index, call in enumerate(trace.tool_calls, 1):
-        result = call.error or (call.result if call.has_result else "no result captured")
+        result = (call.error and plain_error(call.error)) or (call.result if call.has_result else "no result captured")
         arguments = call.arguments if call.has_arguments else "arguments not captured"
         out.print(Text.assemble((f"  call {index:<2}", "bold"), _short(f"{call.name}({arguments}) → {result}", 200)))
     for note in trace.notes:

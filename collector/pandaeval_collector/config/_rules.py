@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from pandaeval_collector.config._tree import Config
+from pandaeval_collector.exporters._otlp.settings import SIGNALS
 from pandaeval_collector.receivers.bind import InsecureBind, Tls, check_bind, parse_address
 from pandaeval_collector.section import format_duration, format_size
 
@@ -32,6 +33,7 @@ def conflicts(config: Config) -> Iterator[Conflict]:
     yield from _weights(config)
     yield from _handing_over(config)
     yield from _own_endpoint(config)
+    yield from _http_paths(config)
     yield from _suspicious(config)
     yield from _calibrated(config)
 
@@ -134,6 +136,20 @@ def _own_endpoint(config: Config) -> Iterator[Conflict]:
         if listener:
             message = f"the endpoint is this collector's own address (server.{listener})"
             yield Conflict((path, ("server", listener)), message)
+
+
+def _http_paths(config: Config) -> Iterator[Conflict]:
+    """A gRPC endpoint has no path: one that ends like those of OTLP/HTTP is most likely its port, too."""
+    otlp = config.exporters.otlp
+    if otlp.protocol != "grpc":
+        return
+    given = {"endpoint": otlp.endpoint} | {f"{name}.endpoint": getattr(otlp, name).endpoint for name in SIGNALS}
+    for name, endpoint in given.items():
+        if endpoint and endpoint.rstrip("/").endswith(tuple(f"/v1/{signal}" for signal in SIGNALS)):
+            message = (
+                "a gRPC endpoint has no path: write http://HOST:4317, or set exporters.otlp.protocol: http/protobuf"
+            )
+            yield Conflict((("exporters", "otlp", *name.split(".")), ("exporters", "otlp", "protocol")), message)
 
 
 def _plain(endpoint: str) -> str:

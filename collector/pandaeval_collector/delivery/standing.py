@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pandaeval_collector.exporters import RetryLaterError
 from pandaeval_collector.runtime.backoff import Backoff
 from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.untrusted.foreign import told
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +44,9 @@ class Standing:
     def failed(self, error: Exception) -> float:
         """Returns how long to wait, seconds."""
         if self._is_up:
-            _log.warning("%s: no delivery for now, results wait (%s: %s)", self._name, type(error).__name__, error)
+            _log.warning(
+                "%s: no delivery for now, results wait (%s: %s)", self._name, type(error).__name__, told(error)
+            )
         self._is_up = False
         return self._backoff.failed(error.after_s if isinstance(error, RetryLaterError) else None)
 

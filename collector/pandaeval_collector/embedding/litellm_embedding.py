@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pandaeval_collector.embedding._error import EmbedderError
 from pandaeval_collector.embedding._protocol import ALL_KNOWN, Bands, Embedder, Known
 from pandaeval_collector.embedding._unit import unit_rows
+from pandaeval_collector.errors import installation
 from pandaeval_collector.untrusted.foreign import explained, secrets_in
 
 SCHEME = "litellm"
@@ -83,6 +84,6 @@ def open(argument: str) -> Embedder:
     try:
         import litellm
     except ImportError as error:
-        raise EmbedderError("embedder 'litellm' is not installed: pip install 'pandaeval-otel[judge]'") from error
+        raise EmbedderError(f"embedder 'litellm' is not installed: {installation('judge')}") from error
     litellm.suppress_debug_info = True
     return LiteLlmEmbedder(argument, litellm.embedding)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pandaeval_collector.embedding._error import EmbedderError
 from pandaeval_collector.embedding._protocol import Bands, Embedder
 from pandaeval_collector.embedding._unit import unit_rows
+from pandaeval_collector.errors import installation
 
 SCHEME = "model2vec"
 
@@ -44,7 +45,7 @@ def open(argument: str) -> Embedder:
     try:
         from model2vec import StaticModel
     except ImportError as error:
-        raise EmbedderError("embedder 'model2vec' is not installed: pip install 'pandaeval-otel[model2vec]'") from error
+        raise EmbedderError(f"embedder 'model2vec' is not installed: {installation('model2vec')}") from error
     folder = Path(argument).expanduser()
     try:
         model = StaticModel.from_pretrained(folder if folder.is_dir() else argument)

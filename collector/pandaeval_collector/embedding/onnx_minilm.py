@@ -14,6 +14,7 @@ from pandaeval_collector.embedding._english import English
 from pandaeval_collector.embedding._error import EmbedderError
 from pandaeval_collector.embedding._protocol import Bands, Embedder, Known
 from pandaeval_collector.embedding._unit import unit_rows
+from pandaeval_collector.errors import installation
 
 SCHEME = "onnx-minilm"
 DIMENSION = 384
@@ -67,7 +68,7 @@ def open(argument: str) -> Embedder:
         import onnxruntime
         from tokenizers import Tokenizer
     except ImportError as error:
-        raise EmbedderError("embedder 'onnx-minilm' is not installed: pip install 'pandaeval-otel[onnx]'") from error
+        raise EmbedderError(f"embedder 'onnx-minilm' is not installed: {installation('onnx')}") from error
     folder = _assets()
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()

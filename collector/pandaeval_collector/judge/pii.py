@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from pandaeval_collector.errors import UserError
+from pandaeval_collector.errors import UserError, installation
 
 _SAID = {
     "EMAIL_ADDRESS": "e-mail address",
@@ -44,8 +44,7 @@ def check_installed() -> None:
     """Raises :class:`NoPiiError` when the extra is missing, without importing what is heavy."""
     if find_spec("presidio_analyzer") is None:
         raise NoPiiError(
-            "redact.pii is set, and presidio-analyzer is not installed; "
-            'install it with: pip install "pandaeval-otel[pii]"'
+            f"redact.pii is set, and presidio-analyzer is not installed; install it with: {installation('pii')}"
         )
 
 

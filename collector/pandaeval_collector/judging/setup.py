@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
-from pandaeval_collector.errors import UserError
+from pandaeval_collector.errors import UserError, installation
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
 from pandaeval_collector.store import Store
@@ -88,8 +88,7 @@ def check_installed() -> None:
     missing = [name for name in ("litellm", "aiolimiter") if find_spec(name) is None]
     if missing:
         raise NoJudgeError(
-            f"judge.model is set, and {missing[0]} is not installed; "
-            'install it with: pip install "pandaeval-otel[judge]"'
+            f"judge.model is set, and {missing[0]} is not installed; install it with: {installation('judge')}"
         )
 
 

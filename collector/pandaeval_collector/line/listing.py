@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
-from pandaeval_collector.rules.plain_error import plain_error
 from pandaeval_collector.store import ListedRow
 from pandaeval_collector.untrusted.excerpt import excerpt
+from pandaeval_collector.untrusted.plain_error import plain_error
 from pandaeval_otel.model import Trace
 
 _EXCERPT, _NAME = 160, 80

@@ -56,3 +56,9 @@ class Watching:
             return SessionState(False, traces, await self._pipeline.session_now(session_id))
         standing = await asyncio.to_thread(self._store.newest_results, [session_id])
         return SessionState(True, traces, [row.body for row in standing.values()])
+
+    async def session_now(self, session_id: str) -> list[bytes] | None:
+        """What an open session would be told if it ended now; ``None`` for one that is not open."""
+        if not await asyncio.to_thread(self._store.session_is_open, session_id):
+            return None
+        return await self._pipeline.session_now(session_id)

@@ -1,4 +1,5 @@
-"""Reads stored telemetry: OTLP/JSON lines or length-delimited protobuf, plain or compressed, traces and logs.
+"""Reads stored telemetry: OTLP/JSON lines or length-delimited protobuf, plain or compressed, traces and logs; and what
+Jaeger and Tempo answer.
 
 A file is read request by request, so memory does not grow with it.
 """
@@ -17,12 +18,17 @@ from typing import BinaryIO, cast
 
 import zstandard
 
+from pandaeval_collector.receivers.enveloped_json import from_envelope
+from pandaeval_collector.receivers.jaeger_json import from_jaeger
 from pandaeval_otel.fragments import MalformedOtlpError
 from pandaeval_otel.otlp_json import BadOtlp, decode_json, logs_from_json, traces_from_json
 from pandaeval_otel.wire import split_logs, split_traces
 
 MAX_REQUEST_BYTES = 256 << 20
 _REQUEST_TAG = b"\x0a"
+_BYTE_ORDER = b"\xef\xbb\xbf"
+_UNFINISHED = b"{[,:"
+"""With one of these ends the first line of a document that goes on in the next one."""
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2"}
 
 
@@ -70,10 +76,13 @@ class Input:
         with self._raw:
             stream = _decompressed(self._raw, self.name)
             try:
-                head = stream.peek(64)[:64]
-                if not head:
+                head, blank_lines = _head(stream)
+                if not head.strip():
                     raise UnusableInputError(f"{self.name}: the file is empty")
-                yield from _json_lines(stream, self.name) if _is_text(head) else _protobuf(stream, self.name)
+                if _is_text(head):
+                    yield from _json_lines(stream, self.name, blank_lines)
+                else:
+                    yield from _protobuf(stream, self.name)
             except (EOFError, lzma.LZMAError, zstandard.ZstdError, gzip.BadGzipFile, OSError) as error:
                 yield BadLine(self.name, f"the compressed data ends early or is damaged: {error}")
 
@@ -107,20 +116,32 @@ def _decompressed(raw: BinaryIO, name: str) -> io.BufferedReader:
             return buffered
 
 
+def _head(stream: io.BufferedReader) -> tuple[bytes, int]:
+    """The first bytes that are more than blank lines or a mark of byte order, and how many lines were blank."""
+    blank_lines = 0
+    if stream.peek(3)[:3] == _BYTE_ORDER:
+        stream.read(3)
+    while (head := stream.peek(64)[:64]) and not head.strip() and len(head) > 1:
+        blank_lines += stream.read(len(head)).count(b"\n")
+    return head, blank_lines
+
+
 def _is_text(head: bytes) -> bool:
     """JSON, and not protobuf: a request's first byte is a line feed too, but control characters follow soon."""
     return head.lstrip()[:1] in (b"{", b"[") and not any(byte < 32 and byte not in b"\t\r\n" for byte in head)
 
 
-def _json_lines(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLine]:
-    """One request a line; a file that is one document over many lines, or an array of requests, is read whole."""
-    number = 0
+def _json_lines(stream: io.BufferedReader, name: str, number: int) -> Iterator[Request | BadLine]:
+    """One request a line; a file that is one document over many lines, or an array of requests, is read whole.
+    ``number``: of lines before."""
+    first = True
     while line := stream.readline(MAX_REQUEST_BYTES):
         number += 1
         text = line.strip()
         if not text:
             continue
-        if number == 1 and text in (b"{", b"["):
+        begins, first = first, False
+        if begins and text[-1] in _UNFINISHED:
             yield from _document(line + stream.read(MAX_REQUEST_BYTES), name)
             return
         yield from _document(text, f"{name}:{number}")
@@ -148,6 +169,9 @@ def _requests_of(document: object, place: str) -> Iterator[Request | BadLine]:
         if "resourceLogs" in document or "resource_logs" in document:
             found = True
             yield Request(True, logs_from_json(document).SerializeToString())
+        if not found and (other := from_jaeger(document) or from_envelope(document)):
+            found = True
+            yield Request(False, traces_from_json(other).SerializeToString())
         if not found and not any(key in document for key in ("resourceMetrics", "resource_metrics")):
             yield BadLine(place, "no OTLP traces or logs here (expected resourceSpans or resourceLogs)")
     except BadOtlp as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -11,9 +11,10 @@ from pandaeval_collector.report.cures import no_content_cure
 from pandaeval_collector.report.detail import detail
 from pandaeval_collector.report.index import About, index, ranked
 from pandaeval_collector.report.page import write_page
-from pandaeval_collector.report.results import ShownResult, shown
+from pandaeval_collector.report.results import ShownResult, shown, shown_object
 from pandaeval_collector.report.rows import ReportSession, ReportTrace
 from pandaeval_collector.report.spool import Spool
+from pandaeval_collector.report.stored import without_spans
 from pandaeval_collector.report.told import told
 from pandaeval_collector.result import Result
 from pandaeval_otel.model import Trace
@@ -42,14 +43,21 @@ class Report:
 
     def traces(self, traces: Iterable[Trace]) -> None:
         """Takes traces in, in their final form."""
-        room = max(_LEAST_OF_ONE, min(_MOST_OF_ONE, _ALL_TEXTS // max(1, self.expected)))
         for trace in traces:
-            row = ReportTrace(shown_facts(trace), no_content_cure(trace), self._spool.put(detail(trace, room)))
-            for early in self._early.pop(trace.trace_id, ()):
-                row.add(early)
-            self._rows[trace.trace_id] = row
-            if trace.session_id is not None:
-                self._session(trace.session_id).trace_ids.add(trace.trace_id)
+            self._take(shown_facts(trace), no_content_cure(trace), detail(trace, self._room))
+
+    def stored(self, facts: Mapping[str, Any], trace: Trace | None, results: Iterable[Mapping[str, Any]] = ()) -> None:
+        """Takes a trace in as a store has it. ``facts``: what lists show of it, with its session; ``trace``: as its
+        spans say, ``None`` where they are gone; ``results``: JSON objects of its results."""
+        found = without_spans(facts) if trace is None else detail(trace, self._room)
+        row = self._take(dict(facts), "" if trace is None else no_content_cure(trace), found)
+        for result in results:
+            row.add(shown_object(result, facts["id"]))
+
+    def stored_session(self, session_id: str, results: Iterable[Mapping[str, Any]]) -> None:
+        """Takes in the JSON objects of a session's own results."""
+        for result in results:
+            self._session(session_id).add(shown_object(result, session_id))
 
     def result(self, result: Result) -> None:
         """Takes a result in. Of several revisions the newest is shown, with the scores of the older ones."""
@@ -71,6 +79,20 @@ class Report:
         others = [held for early in self._early.values() for held in early]
         made = index(rows, self._sessions, order, others, about)
         return write_page(out, made, ((row.number, self._detail(row)) for row in detailed))
+
+    @property
+    def _room(self) -> int:
+        """Characters for the texts of one trace."""
+        return max(_LEAST_OF_ONE, min(_MOST_OF_ONE, _ALL_TEXTS // max(1, self.expected)))
+
+    def _take(self, facts: dict[str, Any], cure: str, found: dict[str, Any]) -> ReportTrace:
+        row = ReportTrace(facts, cure, self._spool.put(found))
+        for early in self._early.pop(facts["id"], ()):
+            row.add(early)
+        self._rows[facts["id"]] = row
+        if facts.get("session") is not None:
+            self._session(facts["session"]).trace_ids.add(facts["id"])
+        return row
 
     def _detail(self, row: ReportTrace) -> dict[str, Any]:
         return told(self._spool.get(row.place), row.results.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pandaeval_collector.untrusted.plain_error import plain_error
 from pandaeval_otel.model import Captured, Span, Trace
 
 
@@ -86,7 +87,7 @@ def _remark(span: Any) -> str:
     if span.usage is not None:
         parts.append(f"{span.usage.input}+{span.usage.output} tokens")
     if span.error is not None:
-        parts.append(f"ERROR {span.error}"[:100])
+        parts.append(f"ERROR {plain_error(span.error)}"[:100])
     return ", ".join(parts)
 
 

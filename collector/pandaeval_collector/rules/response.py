@@ -14,9 +14,9 @@ from enum import StrEnum
 
 from pandaeval_collector.rules._failures import error_of, failed
 from pandaeval_collector.rules._verbs import ends_run
-from pandaeval_collector.rules.plain_error import plain_error
 from pandaeval_collector.rules.response_owning_up import owns_up
 from pandaeval_collector.rules.response_recovery import lost_calls
+from pandaeval_collector.untrusted.plain_error import plain_error
 from pandaeval_collector.untrusted.silence import is_control, says_something
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
 

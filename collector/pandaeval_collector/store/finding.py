@@ -7,7 +7,7 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from pandaeval_collector.store.found import (
     Page,
     Position,
     listed_of,
+    results_about,
     sessions_of,
 )
 from pandaeval_collector.store.kept import contents
@@ -131,6 +132,20 @@ class Finder:
                 (NOT_FAILED, *values),
             ).fetchone()
             return traces, int(failed)
+
+    def count(self, wanted: Wanted) -> int:
+        """How many agents' traces there are like that."""
+        where, values = conditions(wanted)
+        with self._reading() as reader:
+            query = f"SELECT count(*) FROM listed AS l WHERE {' AND '.join([*where, 'no > 0'])}"  # noqa: S608
+            return int(reader.execute(query, values).fetchone()[0])
+
+    def of_sessions(self, session_ids: Sequence[str]) -> dict[str, Mapping[str, Mapping[str, Any]]]:
+        """The newest results about sessions themselves, JSON objects by metric key, by the session's id."""
+        with self._reading() as reader:
+            known = numbers.of_sessions(reader, session_ids)
+            results = results_about(reader, [-no for no in known.values()])
+        return {session_id: results.get(-no, {}) for session_id, no in known.items()}
 
     def trace(self, trace_id: bytes) -> Listed | None:
         """The row of one trace."""

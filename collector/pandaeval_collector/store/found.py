@@ -81,7 +81,7 @@ class Page:
 
 def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[Listed]:
     """Rows of traces with their results. ``rows``: of :data:`COLUMNS`."""
-    results = _results_about(reader, [row[0] for row in rows])
+    results = results_about(reader, [row[0] for row in rows])
     names = _names_of(reader, {row[1] for row in rows} - {0})
     return [
         Listed(no, names.get(session), badness, failures, orjson.loads(facts or b"{}"), results.get(no, {}))
@@ -96,7 +96,7 @@ def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> li
     found = iter(listed_of(reader, [row for row in worst if row is not None]))
     shown = [None if row is None else next(found) for row in worst]
     numbered = [row[1] for row in rows if row[1]]
-    names, results = _names_of(reader, numbered), _results_about(reader, [-number for number in numbered])
+    names, results = _names_of(reader, numbered), results_about(reader, [-number for number in numbered])
     return [
         _alone(row, each) if each is not None and not row[1] else _session(reader, row, each, names, results)
         for row, each in zip(rows, shown, strict=True)
@@ -148,7 +148,7 @@ def _worst_of(reader: sqlite3.Connection, session: int) -> Sequence[Any] | None:
     return row
 
 
-def _results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
+def results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
     found: dict[int, dict[str, Mapping[str, Any]]] = {}
     for marks, group in numbers.batched(about):
         rows = reader.execute(

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
+from pandaeval_collector.untrusted.plain_error import unwrapped
 from pandaeval_collector.untrusted.printable import printable
 from pandaeval_collector.untrusted.secrets import redact
 
@@ -51,11 +52,12 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 def told(text: object, known: Iterable[str] = ()) -> str:
     """At most :data:`LONGEST` characters on one line, without control characters and without secrets: neither those of
-    a known shape nor, as they are or escaped for an address, the ``known`` ones."""
+    a known shape nor, as they are or escaped for an address, the ``known`` ones. An object that ends it, such as the
+    body of a provider's answer, is told as what it says went wrong."""
     whole = str(text).partition(_TRACEBACK)[0]
     if len(whole) > _LOOKED_AT:
         whole = whole[:_LOOKED_AT].rpartition(" ")[0]  # a secret that is cut through would not be known
-    flat = printable(" ".join(whole.split()))
+    flat = printable(unwrapped(" ".join(whole.split())))
     for secret in sorted({form for each in known for form in (each, quote(each, safe=""))}, key=len, reverse=True):
         flat = flat.replace(secret, "[secret: key]")
     flat = redact(flat)

@@ -108,6 +108,66 @@ def test_what_is_missing_on_this_machine_is_a_note_unless_strict(run: Run, tmp_p
     assert run("config", "check", "--strict", str(path), code=2) == ("", told)
 
 
+@pytest.mark.parametrize(
+    ("text", "package", "told"),
+    [
+        ("judge: {model: azure/mine}", "litellm", ":1:16 judge.model: litellm is not installed; install it with: pip"),
+        ("judge: {model: azure/mine}\nredact: {pii: true}", "presidio_analyzer", ":2:15 redact.pii: presidio_analyzer"),
+        ("embedding: {model: onnx-minilm}", "onnxruntime", ":1:20 embedding.model: onnxruntime is not installed"),
+        ("embedding: {model: 'model2vec:x'}", "model2vec", ":1:20 embedding.model: model2vec is not installed"),
+    ],
+)
+def test_an_extra_that_the_start_would_miss(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, package: str, told: str
+) -> None:
+    from pandaeval_collector.cli import _start_checks
+
+    monkeypatch.setattr(_start_checks, "find_spec", lambda name: None if name == package else object())
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    out, err = run("config", "check", str(path))
+    (note,) = err.splitlines()
+    assert note.startswith(f"note: {path}{told}")
+    assert out == f"{path} is valid\n"
+    assert run("config", "check", "--strict", str(path), code=2)[1] == note.removeprefix("note: ") + "\n"
+
+
+def test_files_that_the_start_would_miss(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pandaeval_collector.cli import _start_checks
+
+    path, occupied, canaries = tmp_path / "config.yaml", tmp_path / "file", tmp_path / "canaries.yaml"
+    occupied.touch()
+    path.write_text(f"store: {{path: {occupied}/data}}\njudge: {{model: azure/mine, canaries: {canaries}}}\n")
+    monkeypatch.setattr(_start_checks, "find_spec", lambda name: object())
+    notes = run("config", "check", str(path))[1].splitlines()
+    assert notes[0].startswith(f"note: {path}:2:38 judge.canaries: {canaries}")
+    assert notes[1] == f'note: {path}:1:15 store.path: "{occupied}/data" cannot be made: {occupied} is no directory'
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda at, mode: access(at, mode) and at != tmp_path)
+    path.write_text(f"store: {{path: {tmp_path}/data}}\n")
+    assert f"store.path: {tmp_path} cannot be written to" in run("config", "check", str(path))[1]
+
+
+def test_a_judge_without_its_key_is_a_note(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    path = tmp_path / "config.yaml"
+    path.write_text("judge: {model: openai/gpt-4o-mini}\n")
+    told = f"note: {path}:1:16 judge.model: OPENAI_API_KEY is not set"
+    assert run("config", "check", str(path))[1].startswith(told)
+    assert run("config", "check", "--strict", str(path))[1].startswith(told)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    assert run("config", "check", str(path))[1] == ""
+
+
+def test_the_path_of_otlp_over_http_on_a_grpc_endpoint(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("exporters: {otlp: {traces: {endpoint: 'http://jaeger:4318/v1/traces'}}}\n")
+    _, err = run("config", "check", str(path), code=2)
+    assert err.startswith(f"{path}:1:39 exporters.otlp.traces.endpoint: a gRPC endpoint has no path")
+    path.write_text("exporters: {otlp: {protocol: http/protobuf, endpoint: 'http://jaeger:4318/v1/traces'}}\n")
+    run("config", "check", str(path))
+
+
 def test_show_prints_what_is_in_force(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("close: {quiet: 5s}\nexporters: {otlp: {endpoint: 'http://me:hunter2@backend:4317'}}\n")
@@ -161,13 +221,18 @@ def test_help_imports_nothing_heavy() -> None:
 def test_a_missing_extra_is_named(package: str, arguments: list[str]) -> None:
     result = _process(*arguments, before=_BLOCKED.format(package=package))
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == f'{package} is not installed; install it with: pip install "pandaeval-otel[collector]"\n'
+    assert result.stderr == (
+        f'{package} is not installed; install it with: pip install "pandaeval-otel[collector]" '
+        '(in a clone of the repository: pip install ".[collector]")\n'
+    )
 
 
 def test_only_packages_of_ours_are_put_down_to_an_extra() -> None:
     wrapped = ImportError("a file could not be imported")
     wrapped.__cause__ = ModuleNotFoundError("No module named 'litellm.router'", name="litellm.router")
-    assert hint(wrapped) == 'litellm is not installed; install it with: pip install "pandaeval-otel[judge]"'
+    assert (hint(wrapped) or "").startswith("litellm is not installed; install it with: pip install")
+    assert '"pandaeval-otel[judge]"' in (hint(wrapped) or "")
+    assert '".[judge]"' in (hint(wrapped) or "")
     assert hint(ModuleNotFoundError("No module named 'my_metrics'", name="my_metrics")) is None
     assert hint(ImportError("cannot import name")) is None
 

@@ -185,7 +185,7 @@ class TestLoad:
         self, spec: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(EmbedderError, match=rf"pip install 'pandaeval-otel\[{extra}\]'"):
+        with pytest.raises(EmbedderError, match=rf'pip install "pandaeval-otel\[{extra}\]"'):
             load(spec)
 
 

@@ -110,3 +110,12 @@ def test_an_embedding_provider_s_words_are_no_exception(monkeypatch: pytest.Monk
     assert "\x1b" not in str(error.value)
     assert error.value.__cause__ is None
     assert error.value.__suppress_context__, "a traceback would show the provider's words"
+
+
+def test_the_body_of_an_answer_is_told_as_its_message_and_keeps_no_secret() -> None:
+    key = "sk-" + "a1" * 20
+    body = {"error": {"message": f"Incorrect API key provided: {key}. " + "x" * 280 + key, "type": "invalid"}}
+    said = told(f"AuthenticationError: Error code: 401 - {body}", [key])
+    assert said.startswith("AuthenticationError: Error code: 401 - Incorrect API key provided: [secret: key]")
+    assert "sk-a1" not in said
+    assert "invalid" not in said

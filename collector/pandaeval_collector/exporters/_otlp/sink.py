@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from pandaeval_collector.exporters._otlp.answers import NotServedError, RefusedError, rejected
+from pandaeval_collector.untrusted.foreign import told
 
 _log = logging.getLogger(__name__)
 _ASK_AGAIN_S = 300.0
@@ -39,7 +40,7 @@ class Sink:
             _log.info("%s is switched on again", self._name)
         count, message = rejected(response)
         if count or message:
-            self._complain("partial_success", f"the sink threw away {count} of {items} items: {message}")
+            self._complain("partial_success", f"the sink threw away {count} of {items} items: {told(message)}")
         else:
             self._complained_of = ""
         return min(count, items)
@@ -47,7 +48,7 @@ class Sink:
     def refused(self, items: int, error: RefusedError) -> None:
         """The sink will never take that request."""
         if not isinstance(error, NotServedError):
-            self._complain(error.reason, f"{items} items are dropped, the sink will not take them: {error}")
+            self._complain(error.reason, f"{items} items are dropped, the sink will not take them: {told(error)}")
             return
         self._ask_at = self._clock() + _ASK_AGAIN_S
         if not self._warned_off:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pandaeval_collector.rules.plain_error import plain_error
+from pandaeval_collector.untrusted.plain_error import plain_error
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,16 @@ _DEPTH, _MOST = 4, 2
 def plain_error(text: str) -> str:
     """At most some 300 characters on one line. A stack is left out; of an object (JSON, or as Python writes it) that
     ends the text, what its fields say went wrong is kept. What cannot be read stays as it is. Never raises."""
-    line = " ".join(_without_stack(text).split())
+    line = unwrapped(" ".join(_without_stack(text).split()))
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
+def unwrapped(line: str) -> str:
+    """The line, with what an object that ends it says went wrong in the place of that object. Never raises."""
     before, brace, _ = line.partition("{")
     if brace and (said := ": ".join(_said(_object(line[len(before) :])))):
-        line = f"{before.rstrip()} {said}" if before.strip() else said
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+        return f"{before.rstrip()} {said}" if before.strip() else said
+    return line
 
 
 def _without_stack(text: str) -> str:

@@ -1,0 +1,30 @@
+"""Where a command writes to."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from pandaeval_collector.errors import UserError
+
+
+class Target:
+    """The file to write to, or standard output (which is not closed)."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> TextIO:
+        if self._path is None:
+            return sys.stdout
+        try:
+            self._file = self._path.open("w", encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"--output {self._path}: {error.strerror or error}") from error
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()

@@ -1,0 +1,100 @@
+"""``pandaeval report``: the HTML report of what a collector has scored, also while it runs."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from pandaeval_collector.cli._where import HELP as WHERE
+from pandaeval_collector.cli._where import parse_where
+
+if TYPE_CHECKING:
+    from pandaeval_collector.cli._stored_report import StoredReport
+
+_LIMIT_S = 120.0
+"""For one page of a list: nobody waits for it but the one who asked."""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("report")(report)
+
+
+def report(
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only traces that started so long ago or later: 2h, 7d.")
+    ] = None,
+    where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write here; else a terminal gets pandaeval-report.html.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Configuration file (YAML): says where the store is.")
+    ] = None,
+) -> None:
+    """Write what a collector has scored as an HTML report, from its data directory.
+
+    Reads only, beside a running collector or with none. Leaves with 2 where there is nothing to report.
+    """
+    from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.cli._report import default_file, many
+    from pandaeval_collector.cli._stored_report import StoredReport
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.store.connection import FILE_NAME
+    from pandaeval_collector.store.finding import Finder, TooSlowError
+    from pandaeval_collector.store.wanted import Wanted
+
+    wanted, only = Wanted(since_ms=_since_ms(since)), parse_where(where or ())
+    settings = resolve_config(config).config
+    folder = Path(settings.store.path)
+    if not (folder / FILE_NAME).is_file():
+        raise UserError(
+            f"there is no store in {folder} (store.path or PANDAEVAL_DATA): `pandaeval collector` makes one and "
+            "scores what applications send to it; docs/instrument.md says how they do. Files need none: "
+            "`pandaeval evaluate FILE --format html`."
+        )
+    output = output or default_file(sys.stdout.isatty())
+    finder = Finder(folder, _LIMIT_S)
+    try:
+        made = StoredReport(finder, settings, wanted, only)
+        size = _write(made, output)
+    except TooSlowError as error:
+        raise UserError(f"{folder}: {error}") from error
+    except sqlite3.Error as error:
+        raise UserError(f"{folder}: the store cannot be read: {error} (was it written by an older version?)") from error
+    finally:
+        finder.close()
+    said = f"{many(made.sessions, 'session')}, {many(made.traces, 'trace')}, {size / 1e6:.1f} MB; open it in a browser"
+    typer.echo(f"{output or 'report'}: {said}", err=True)
+
+
+def _write(made: StoredReport, output: Path | None) -> int:
+    from pandaeval_collector.cli._output import console
+    from pandaeval_collector.cli._progress import progress
+    from pandaeval_collector.cli._target import Target
+
+    total = made.total()
+    with ExitStack() as held, progress(console(stderr=True), "reading") as bar:
+
+        def opened() -> TextIO:
+            return held.enter_context(Target(output))
+
+        return made.write(opened, total, bar)
+
+
+def _since_ms(text: str | None) -> int | None:
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.section.units import parse_duration
+
+    if text is None:
+        return None
+    try:
+        return int((time.time() - parse_duration(text)) * 1000)
+    except ValueError as error:
+        raise UserError(f"--since {text}: {error}") from None

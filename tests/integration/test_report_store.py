@@ -1,0 +1,117 @@
+"""``pandaeval report``: the report of what a collector has scored, while it runs and when it does not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from pandaeval_collector.cli import app
+from support.collector import CollectorProcess
+from support.judged_files import send
+from support.reports import Made, parsed
+from typer.testing import CliRunner
+
+CAPTURES = Path(__file__).parents[1] / "golden" / "captures" / "langgraph_openinference"
+FILES = [CAPTURES / f"{name}.otlp.jsonl" for name in ("good", "tool_loop", "crashed")]
+LONG_AGO = "36500d"
+
+
+def _report(data: Path, *arguments: str | Path) -> Result:
+    environment = {"PANDAEVAL_DATA": str(data), "COLUMNS": "200"}
+    return CliRunner().invoke(app, ["report", *map(str, arguments)], env=environment)
+
+
+def _made(file: Path) -> Made:
+    return parsed(file.read_text())
+
+
+def _scores(index: dict[str, Any]) -> set[tuple[str, str, Any, Any]]:
+    return {
+        (unit["id"], each["metric"], each.get("score"), each.get("why"))
+        for unit in (*index["traces"], *index["sessions"])
+        for each in unit["results"]
+    }
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    with CollectorProcess(tmp_path_factory.mktemp("report"), {"PANDAEVAL_LATE__WINDOW": "2s"}) as running:
+        running.start()
+        send(running, FILES)
+        running.until(lambda: running.at_rest() and bool(running.results()), "at rest")
+        yield running
+
+
+def test_the_report_of_a_store_says_what_that_of_the_files_says(collector: CollectorProcess, tmp_path: Path) -> None:
+    stored, read = tmp_path / "stored.html", tmp_path / "read.html"
+    outcome = _report(collector.data, "--since", LONG_AGO, "--output", stored)
+    assert outcome.exit_code == 0, outcome.output
+    assert "open it in a browser" in outcome.stderr
+    evaluated = CliRunner().invoke(
+        app, ["evaluate", *map(str, FILES), "--format", "html", "--output", str(read)], env={"PANDAEVAL_DATA": "none"}
+    )
+    assert evaluated.exit_code == 0, evaluated.output
+    made, expected = _made(stored), _made(read)
+    assert _scores(made.index) == _scores(expected.index)
+    assert {trace["id"] for trace in made.index["traces"]} == {trace["id"] for trace in expected.index["traces"]}
+    assert [len(each["spans"]) for each in made.details.values()] == [
+        len(each["spans"]) for each in expected.details.values()
+    ]
+    in_sessions = [{trace["id"]: trace.get("session") for trace in each.index["traces"]} for each in (made, expected)]
+    assert {key: held is None for key, held in in_sessions[0].items()} == {
+        key: held is None for key, held in in_sessions[1].items()
+    }
+
+
+def test_what_is_left_out_is_said(collector: CollectorProcess, tmp_path: Path) -> None:
+    whole, part = tmp_path / "whole.html", tmp_path / "part.html"
+    assert _report(collector.data, "--output", whole).exit_code == 0
+    traces = _made(whole).index["traces"]
+    broken = {trace["id"] for trace in traces if "error" in trace}
+    assert 0 < len(broken) < len(traces)
+    assert _report(collector.data, "--where", "status=error", "--output", part).exit_code == 0
+    index = _made(part).index
+    assert {trace["id"] for trace in index["traces"]} == broken
+    assert index["about"]["left_out"] == len(traces) - len(broken)
+    nobody = _report(collector.data, "--where", "agent=nobody", "--output", tmp_path / "none.html")
+    assert nobody.exit_code == 2
+    assert f"none of the {len(traces)} agent traces" in nobody.stderr
+    assert traces[0]["agent"] in nobody.stderr
+    assert not (tmp_path / "none.html").exists()
+    assert "--since soon: is not a duration" in _report(collector.data, "--since", "soon").stderr
+
+
+def test_with_none_running_and_spans_gone_scores_are_reported(collector: CollectorProcess, tmp_path: Path) -> None:
+    collector.stop()
+    before, after = tmp_path / "before.html", tmp_path / "after.html"
+    assert _report(collector.data, "--output", before).exit_code == 0
+    import sqlite3
+
+    with sqlite3.connect(collector.data / "pandaeval.db") as store:
+        store.execute("DELETE FROM kept")
+        store.execute("UPDATE traces SET chunks = '[]'")
+    assert _report(collector.data, "--output", after).exit_code == 0
+    assert _scores(_made(before).index) == _scores(_made(after).index)
+    assert any(found["spans"] for found in _made(before).details.values())
+    for found in _made(after).details.values():
+        assert not found["spans"]
+        assert "no longer kept" in json.dumps(found["notes"])
+
+
+def test_an_empty_store_says_where_traces_come_from(tmp_path: Path) -> None:
+    from pandaeval_collector.store.connection import FILE_NAME, create
+
+    nowhere = _report(tmp_path / "nowhere", "--output", tmp_path / "report.html")
+    assert nowhere.exit_code == 2
+    assert "there is no store" in nowhere.stderr
+    assert not (tmp_path / "nowhere").exists()
+    create(tmp_path / FILE_NAME, "off")
+    empty = _report(tmp_path, "--output", tmp_path / "report.html")
+    assert empty.exit_code == 2
+    assert "127.0.0.1:4327" in empty.stderr
+    assert "docs/instrument.md" in empty.stderr
+    assert not (tmp_path / "report.html").exists()

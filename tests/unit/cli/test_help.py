@@ -1,0 +1,29 @@
+"""Help on a terminal of 80 columns: nothing is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pandaeval_collector.cli import _app
+from typer.main import get_command
+from typer.testing import CliRunner
+
+
+def _paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name, below in getattr(command, "commands", {}).items():
+        yield from _paths(below, (*path, name))
+
+
+def test_no_word_of_any_help_is_cut() -> None:
+    built = _app._build()
+    built.rich_markup_mode = "rich"
+    found = list(_paths(get_command(built)))
+    assert ("config", "check") in found
+    assert ("report",) in found
+    for path in found:
+        page = CliRunner().invoke(built, [*path, "--help"], env={"COLUMNS": "80", "NO_COLOR": "1"}).output
+        assert "╭" in page, path
+        assert max(map(len, page.splitlines())) <= 80, path
+        assert "…" not in page, (path, [line for line in page.splitlines() if "…" in line])

@@ -1,0 +1,117 @@
+"""The short pages about frameworks, judges, CI and alerts: what they show is valid, and what they name exists."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pandaeval_collector.config import load
+from pandaeval_collector.receivers.files import Input, Request
+from support.deploy import DEPLOY, ROOT, module, read, run
+
+DOCS = ROOT / "docs"
+PAGES = [
+    *("typescript", "claude-agent-sdk", "openai-agents", "langgraph", "judges", "github-actions", "alerts", "faq"),
+]
+_MINIMAL = DEPLOY / "kubernetes" / "sidecar-minimal.yaml"
+
+
+def _blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", (DOCS / f"{page}.md").read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (DOCS / f"{page}.md").read_text())
+    for link in links:
+        if link.startswith("https://"):
+            continue
+        name, _, anchor = link.partition("#")
+        target = DOCS / name if name else DOCS / f"{page}.md"
+        assert target.exists(), link
+        headings = re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE) if anchor else []
+        assert not anchor or anchor in {_anchor(heading) for heading in headings}, link
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", ["openai-agents", "langgraph", "github-actions"])
+def test_python_compiles(page: str) -> None:
+    blocks = _blocks(page, "python")
+    assert blocks
+    for block in blocks:
+        compile(block, page, "exec")
+
+
+def test_judges_are_configurations(tmp_path: Path) -> None:
+    blocks = _blocks("judges", "yaml")
+    assert len(blocks) == 4
+    file = tmp_path / "config.yaml"
+    for block in blocks:
+        file.write_text(block)
+        assert load(file, {}).judge.model
+
+
+def test_the_workflow_is_one_and_its_gates_are_known(tmp_path: Path) -> None:
+    workflow, gates = _blocks("github-actions", "yaml")
+    (tmp_path / "agents.yml").write_text(workflow)
+    (tmp_path / "pandaeval.yaml").write_text(gates)
+    assert load(tmp_path / "pandaeval.yaml", {}).metrics.thresholds
+    steps = yaml.safe_load(workflow)["jobs"]["evaluate"]["steps"]
+    (command,) = (step["run"] for step in steps if step.get("run", "").startswith("pandaeval"))
+    assert "--config pandaeval.yaml" in command
+
+
+def test_the_workflow_fits_githubs_schema(tmp_path: Path) -> None:
+    checker = module("check_jsonschema")
+    file = tmp_path / "agents.yml"
+    file.write_text(_blocks("github-actions", "yaml")[0])
+    run(*checker, "--builtin-schema", "vendor.github-workflows", file)
+
+
+def test_the_exporter_to_a_file_writes_what_is_read(tmp_path: Path) -> None:
+    (exporter,) = _blocks("github-actions", "python")
+    program = f"{exporter}\nprovider.get_tracer('t').start_span('invoke_agent desk').end()\nprovider.shutdown()\n"
+    file = tmp_path / "traces"
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    subprocess.run([sys.executable, "-c", program, file], check=True, env={**os.environ, "PYTHONPATH": path})
+    (request,) = Input(str(file)).requests()
+    assert isinstance(request, Request)
+    assert b"invoke_agent desk" in request.data
+
+
+def test_alerts_that_are_routed_exist() -> None:
+    alertmanager = read(DEPLOY / "prometheus" / "alertmanager.yaml")
+    rules = [rule for group in read(DEPLOY / "prometheus" / "rules.yaml")["groups"] for rule in group["rules"]]
+    known = {rule["alert"] for rule in rules if "alert" in rule}
+    named = set(re.findall(r"PandaEval\w+", (DEPLOY / "prometheus" / "alertmanager.yaml").read_text()))
+    named |= set(re.findall(r"PandaEval\w+", (DOCS / "alerts.md").read_text()))
+    assert named
+    assert named <= known
+    assert {receiver["name"] for receiver in alertmanager["receivers"]} >= _receivers(alertmanager["route"])
+    assert {"critical"} == {part.split('"')[1] for each in alertmanager["route"]["routes"] for part in each["matchers"]}
+    assert "critical" in {rule["labels"]["severity"] for rule in rules if "alert" in rule}
+
+
+def _receivers(route: dict[str, Any]) -> set[str]:
+    return {route["receiver"]} | {name for each in route.get("routes", []) for name in _receivers(each)}
+
+
+def test_the_smallest_sidecar_is_small_and_configured(tmp_path: Path) -> None:
+    text = _MINIMAL.read_text()
+    assert len(text.splitlines()) <= 30
+    pod = yaml.safe_load(text)["spec"]
+    (container,) = pod["initContainers"]
+    config = load(None, {each["name"]: each["value"] for each in container["env"]})
+    assert config.server.health == "0.0.0.0:4329"
+    assert config.store.on_shutdown == "decide"
+    assert config.store.path in {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert pod["containers"][0]["env"][0]["value"].endswith(config.server.grpc)

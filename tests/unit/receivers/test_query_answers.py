@@ -1,0 +1,126 @@
+"""What Jaeger and Tempo answer is read as the OTLP that they were sent."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.receivers.files import BadLine, Input, Request, UnusableInputError
+from pandaeval_collector.report.inspection import describe
+from support.jaeger_json import jaeger
+
+CAPTURES = Path(__file__).parents[2] / "golden" / "captures"
+RECORDINGS = sorted(CAPTURES.glob("*/tool_error.otlp.jsonl"))
+
+
+def _spans_of(file: Path) -> list[dict[str, Any]]:
+    return [found for line in file.read_text().splitlines() if "resourceSpans" in (found := json.loads(line))]
+
+
+def _understood(file: Path) -> list[dict[str, Any]]:
+    with FileRun(None) as run:
+        for request in Input(str(file)).requests():
+            assert isinstance(request, Request), request
+            run.add(request)
+        return [json.loads(json.dumps(describe(trace), default=str)) for trace in run.traces()]
+
+
+def _based(value: Any) -> Any:
+    """With ids as protobuf's own JSON has them."""
+    if isinstance(value, list):
+        return [_based(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: base64.b64encode(bytes.fromhex(held)).decode()
+        if key in ("traceId", "spanId", "parentSpanId") and isinstance(held, str)
+        else _based(held)
+        for key, held in value.items()
+    }
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda file: file.parent.name)
+def test_what_jaeger_downloads_is_understood_as_what_it_was_sent(tmp_path: Path, recording: Path) -> None:
+    requests = _spans_of(recording)
+    sent, got = tmp_path / "sent.json", tmp_path / "got.json"
+    sent.write_text("\n".join(map(json.dumps, requests)))
+    got.write_text(json.dumps(jaeger(requests), indent=4))
+    expected = _understood(sent)
+    assert expected
+    assert _understood(got) == expected
+
+
+@pytest.mark.parametrize("shape", ["result", "batches", "trace", "old"])
+def test_answers_that_hold_otlp(tmp_path: Path, shape: str) -> None:
+    (request, *_) = _spans_of(RECORDINGS[0])
+    batches = request["resourceSpans"]
+    old = [
+        {
+            "resource": each["resource"],
+            "instrumentationLibrarySpans": [
+                {"instrumentationLibrary": scope["scope"], "spans": scope["spans"]} for scope in each["scopeSpans"]
+            ],
+        }
+        for each in batches
+    ]
+    answer: dict[str, Any] = {
+        "result": {"result": {"resourceSpans": batches}},
+        "batches": {"batches": _based(batches)},
+        "trace": {"trace": {"resourceSpans": _based(batches)}, "metrics": {"inspectedBytes": "23"}},
+        "old": {"batches": _based(old)},
+    }[shape]
+    sent, got = tmp_path / "sent.json", tmp_path / "got.json"
+    sent.write_text(json.dumps(request))
+    got.write_text(json.dumps(answer))
+    assert _understood(got) == _understood(sent) != []
+
+
+def test_ids_that_lost_their_zeros(tmp_path: Path) -> None:
+    file = tmp_path / "old.json"
+    span = {"traceID": "abc1", "spanID": "e1", "operationName": "chat", "startTime": 1.5e15, "duration": 3}
+    file.write_text(json.dumps({"data": [{"traceID": "abc1", "spans": [span], "processes": {}}]}))
+    (request,) = Input(str(file)).requests()
+    assert isinstance(request, Request)
+    assert bytes.fromhex("abc1".zfill(32)) in request.data
+    assert bytes.fromhex("e1".zfill(16)) in request.data
+
+
+def test_what_is_damaged_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "damaged.jsonl"
+    lines = (
+        {"data": [{"traceID": "1", "spans": [{"spanID": "2"}]}]},
+        {"data": [{"traceID": "1", "spans": [7]}]},
+        {"batches": [{"scopeSpans": [{"spans": [{"traceId": 5}]}]}]},
+        {"data": None, "errors": [{"msg": "trace not found"}]},
+        {"trace": 1, "batches": [3]},
+    )
+    file.write_text("\n".join(map(json.dumps, lines)))
+    found = list(Input(str(file)).requests())
+    assert [type(each) for each in found] == [BadLine] * len(lines)
+    assert all(isinstance(each, BadLine) and each.reason for each in found)
+
+
+@pytest.mark.parametrize("blank", ["\n", "\n" * 500, " \r\n\t\n" * 40, "\ufeff\n\n"])
+def test_blank_lines_are_an_empty_file(tmp_path: Path, blank: str) -> None:
+    file = tmp_path / "blank.jsonl"
+    file.write_text(blank)
+    with pytest.raises(UnusableInputError, match="the file is empty"):
+        list(Input(str(file)).requests())
+
+
+def test_a_document_after_blank_lines_and_a_byte_order_mark(tmp_path: Path) -> None:
+    (request, *_) = _spans_of(RECORDINGS[0])
+    file = tmp_path / "windows.json"
+    text = json.dumps(request, indent=1).replace('{\n "resourceSpans"', '{ "resourceSpans"', 1)
+    assert text.splitlines()[0].endswith("[")
+    file.write_text("\ufeff" + "\n" * 100 + text)
+    assert [type(each) for each in Input(str(file)).requests()] == [Request]
+    file.write_text("\n" * 100 + json.dumps(request) + "\nnot this\n")
+    good, bad = Input(str(file)).requests()
+    assert isinstance(good, Request)
+    assert isinstance(bad, BadLine)
+    assert bad.place == f"{file}:102"
