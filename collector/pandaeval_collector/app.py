@@ -239,6 +239,7 @@ class Collector:
             Work(
                 jobs=store.jobs.counts,
                 spent=lambda: store.spending.spent(store.spending.today(time.time())),
+                annotate=lambda labels: store.people.put(labels, time.time()),
                 judge=config.judge.model,
                 daily_usd=config.judge.daily_usd,
                 metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
+from pandaeval_collector.api.labelling import labelling
 from pandaeval_collector.api.lists import lists
 from pandaeval_collector.api.overview import overview
 from pandaeval_collector.api.problems import DOCUMENTED, answer_problems
@@ -24,4 +25,5 @@ def api_app(reads: Reads, work: Work, version: str) -> FastAPI:
     answer_problems(app)
     app.include_router(lists(reads))
     app.include_router(overview(reads, work))
+    app.include_router(labelling(reads, work))
     return app

@@ -13,6 +13,7 @@ from pandaeval_collector.api.hosts import KnownHosts
 from pandaeval_collector.api.lazy import Lazy
 from pandaeval_collector.api.reading import Reads
 from pandaeval_collector.api.work import Work
+from pandaeval_collector.api.writing import OwnWrites
 from pandaeval_collector.store.finding import Finder
 
 API = "/api/v1"
@@ -26,8 +27,7 @@ class Lookouts:
         ``None``: any, where a token is demanded."""
         self._reads = Reads(Finder(path))
         self._work = work
-        app: ASGIApp = Lazy(self._api)
-        self.routes: list[BaseRoute] = [Mount(API, app if hosts is None else KnownHosts(app, hosts))]
+        self.routes: list[BaseRoute] = [Mount(API, _guarded(Lazy(self._api), hosts))]
 
     def close(self) -> None:
         """Ends the reads."""
@@ -37,6 +37,11 @@ class Lookouts:
         from pandaeval_collector.api.app import api_app  # FastAPI: see Lazy
 
         return api_app(self._reads, self._work, _version())
+
+
+def _guarded(app: ASGIApp, hosts: Collection[str] | None) -> ASGIApp:
+    app = OwnWrites(app, hosts or ())
+    return app if hosts is None else KnownHosts(app, hosts)
 
 
 def _version() -> str:

@@ -37,6 +37,7 @@ def overview(reads: Reads, work: Work) -> APIRouter:
                 jobs=work.jobs(),
                 spent_usd=work.spent(),
                 daily_usd=work.daily_usd,
+                can=["annotate"],
             )
 
         return await reads.answer(request, read)

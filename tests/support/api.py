@@ -1,0 +1,40 @@
+"""The HTTP API over a store of its own, asked without a listener."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+from pandaeval_collector.api import Lookouts
+from pandaeval_collector.api.work import Work
+from pandaeval_collector.metric import registry
+from pandaeval_collector.receivers.admission import Admission
+from pandaeval_collector.receivers.otlp_http import otlp_http_app
+from pandaeval_collector.store import Store
+from starlette.types import ASGIApp
+
+
+@contextmanager
+def served(folder: Path, token: str | None = None, hosts: Collection[str] = ()) -> Iterator[ASGIApp]:
+    """The application of the HTTP listener, with an empty store in ``folder``; ``hosts``: ``server.allowed_hosts``."""
+    store = Store(folder)
+    work = Work(
+        jobs=store.jobs.counts,
+        spent=lambda: 0.0,
+        annotate=lambda labels: store.people.put(labels, 0.0),
+        metrics=tuple((metric, 0.5) for metric in registry(()).values()),
+    )
+    lookouts = Lookouts(folder, work, hosts if token is None else None)
+    try:
+        yield otlp_http_app(cast(Any, None), Admission(1 << 20), token=token, routes=lookouts.routes)
+    finally:
+        lookouts.close()
+        store.close()
+
+
+def asking(app: ASGIApp, **options: Any) -> httpx.AsyncClient:
+    """A client of it, under the address of a collector."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:4328", **options)
