@@ -44,8 +44,14 @@ async def test_a_verdict_is_kept_changed_and_known(client: httpx.AsyncClient) ->
     assert (changed.status_code, known.status_code) == (200, 200)
     session = await put(client, session_id="s/1", metric="agent_reliability", score=0.25, annotator="bob")
     assert session.json() | {"at": 0} == {
-        **{"trace_id": None, "session_id": "s/1", "metric": "session.agent_reliability", "passed": None},
-        **{"score": 0.25, "annotator": "bob", "comment": "", "at": 0},
+        "trace_id": None,
+        "session_id": "s/1",
+        "metric": "session.agent_reliability",
+        "passed": None,
+        "score": 0.25,
+        "annotator": "bob",
+        "comment": "",
+        "at": 0,
     }
     about_it = (await client.get(PATH, params={"trace_id": TRACE, "metric": "trace.tool_loop"})).json()["items"]
     assert [(each["annotator"], each["passed"]) for each in about_it] == [("ann", True)]
