@@ -28,6 +28,7 @@ from pandaeval_collector.judging import Canaries, Runner, open_caller, open_chec
 from pandaeval_collector.labels.monitor import PassRates
 from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
+from pandaeval_collector.mcp.door import McpDoor
 from pandaeval_collector.metric import registry
 from pandaeval_collector.pipeline.accounting import publish
 from pandaeval_collector.pipeline.drain import drain
@@ -247,6 +248,9 @@ class Collector:
             config.server.allowed_hosts if self._token is None else None,
         )
         self._parts.callback(lookouts.close)
+        agents = McpDoor(lookouts.api)
+        lookouts.add("/mcp", agents)
+        self._parts.push_async_callback(agents.close)
         return lookouts.routes
 
     async def _open_outlets(self, store: Store) -> Outlets:

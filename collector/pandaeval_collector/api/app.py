@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from pandaeval_collector.api.labelling import labelling
 from pandaeval_collector.api.lists import lists
 from pandaeval_collector.api.overview import overview
-from pandaeval_collector.api.problems import DOCUMENTED, answer_problems
+from pandaeval_collector.api.problems import DOCUMENTED, answer_problems, document_problems
 from pandaeval_collector.api.reading import Reads
 from pandaeval_collector.api.work import Work
 
@@ -26,4 +26,6 @@ def api_app(reads: Reads, work: Work, version: str) -> FastAPI:
     app.include_router(lists(reads))
     app.include_router(overview(reads, work))
     app.include_router(labelling(reads, work))
+    told = app.openapi
+    app.openapi = lambda: document_problems(told())  # type: ignore[method-assign]
     return app

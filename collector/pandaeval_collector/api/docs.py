@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from pandaeval_collector.api.alone import work
 from pandaeval_collector.api.app import api_app
-from pandaeval_collector.api.lookouts import API
+from pandaeval_collector.api.place import API
 from pandaeval_collector.api.reading import Reads
-from pandaeval_collector.api.work import Work
 from pandaeval_collector.store.finding import Finder
 
 _HEAD = f"""\
@@ -44,7 +43,7 @@ def document() -> dict[str, Any]:
     """The OpenAPI document."""
     reads = Reads(Finder(Path()))
     try:
-        return api_app(reads, Work(jobs=dict, spent=float, annotate=lambda _: Future()), "1").openapi()
+        return api_app(reads, work(), "1").openapi()
     finally:
         reads.close()
 

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from pandaeval_collector.api.refusals import refusal, title
+from pandaeval_collector.api.refusals import MEDIA, refusal, title
 from pandaeval_collector.store.finding import TooSlowError
 from pandaeval_collector.untrusted.printable import one_printable_line
 
@@ -35,6 +35,16 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemBody, "description": title(status).capitalize()} for status in (400, 404, 422, 503)
 }
 """The errors of every operation, for the OpenAPI document."""
+
+
+def document_problems(document: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI document with the media type that errors have, which FastAPI does not know. In place."""
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for status, answer in operation["responses"].items():
+                if status >= "400" and "application/json" in answer.get("content", {}):
+                    answer["content"] = {MEDIA: answer["content"]["application/json"]}
+    return document
 
 
 def answer_problems(app: FastAPI) -> None:

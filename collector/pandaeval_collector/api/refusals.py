@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-_MEDIA = "application/problem+json"
+MEDIA = "application/problem+json"
 _TITLES = {
     400: "bad request",
     403: "foreign origin",
@@ -29,4 +29,4 @@ def title(status: int) -> str:
 def refusal(status: int, detail: str, headers: Any = None) -> JSONResponse:
     """``detail``: what is wrong and what to do; ``headers``: a dictionary of more of them."""
     body = {"status": status, "title": title(status), "detail": detail}
-    return JSONResponse(body, status, headers=headers if isinstance(headers, dict) else None, media_type=_MEDIA)
+    return JSONResponse(body, status, headers=headers if isinstance(headers, dict) else None, media_type=MEDIA)

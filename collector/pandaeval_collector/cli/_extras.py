@@ -9,6 +9,7 @@ _EXTRAS = {
     ),
     "judge": ("aiolimiter", "litellm"),
     "model2vec": ("model2vec",),
+    "mcp": ("mcp", "mcp_types"),
     "onnx": ("onnxruntime", "tokenizers"),
 }
 
