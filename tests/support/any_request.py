@@ -13,6 +13,9 @@ _CHECKS: Sequence[CheckFunction] = CHECKS.get_by_names(
     ["not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance"]
 )
 
+_LONGEST = 30_000
+"""The listener refuses longer heads before the API sees them."""
+
 
 def ask_anything(schema: BaseSchema, examples: int) -> int:
     """Asks every operation so many times with right and with wrong values; returns how many operations there are.
@@ -34,6 +37,8 @@ def _ask(operation: APIOperation, mode: GenerationMode, examples: int) -> None:
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     def ask(case: Case) -> None:
-        case.call_and_validate(checks=[*_CHECKS])
+        answer = case.call()
+        if len(answer.request.url or "") < _LONGEST:
+            case.validate_response(answer, checks=[*_CHECKS])
 
     ask()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import httpx
+import uvicorn
 from pandaeval_collector.api import Lookouts
 from pandaeval_collector.api.work import Work
 from pandaeval_collector.metric import registry
@@ -33,6 +36,22 @@ def served(folder: Path, token: str | None = None, hosts: Collection[str] = ()) 
     finally:
         lookouts.close()
         store.close()
+
+
+@contextmanager
+def listening(app: ASGIApp) -> Iterator[str]:
+    """Serves it on a free port of the loopback; gives its address."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 def asking(app: ASGIApp, **options: Any) -> httpx.AsyncClient:

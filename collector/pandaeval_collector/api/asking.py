@@ -29,13 +29,11 @@ class Asker:
     @classmethod
     def over_http(cls, url: str, token: str | None) -> Asker:
         """``url``: such as ``http://127.0.0.1:4328``. Raises :class:`AskError` for a text that is none."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise AskError(f"{one_printable_line(url)!r} is no address of a collector: write http://HOST:PORT")
+        host = _host(url)
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         # A proxy for the internet knows no collector on this machine.
         client = httpx.AsyncClient(
-            base_url=url.rstrip("/") + API, headers=headers, timeout=_TIMEOUT_S, trust_env=not _is_here(parts.hostname)
+            base_url=url.rstrip("/") + API, headers=headers, timeout=_TIMEOUT_S, trust_env=not _is_here(host)
         )
         return cls(client, url)
 
@@ -72,6 +70,17 @@ class Asker:
         except (ValueError, KeyError, TypeError):
             told = f"what answers at {self._where} said {answer.status_code}; is it the server.http of a collector?"
         return one_printable_line(told)[:_MOST_TOLD]
+
+
+def _host(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        httpx.URL(url)
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return parts.hostname
+    except (ValueError, httpx.InvalidURL):
+        pass
+    raise AskError(f"'{one_printable_line(url)}' is no address of a collector: write http://HOST:PORT")
 
 
 def _is_here(host: str) -> bool:

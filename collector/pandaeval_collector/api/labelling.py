@@ -25,7 +25,7 @@ _WRITES: dict[int | str, dict[str, Any]] = {
     for status, said in ((403, "Foreign origin"), (408, "Too slow"), (413, "Too large"), (415, "No JSON"))
 }
 TraceId = Annotated[str | None, Query(max_length=64, description="About this trace.")]
-SessionId = Annotated[str | None, Query(max_length=10_000, description="About this session.")]
+SessionId = Annotated[str | None, Query(max_length=2000, description="About this session.")]
 MetricKey = Annotated[str | None, Query(max_length=500, description="About this metric, such as trace.tool_loop.")]
 
 

@@ -1,4 +1,5 @@
-"""A coding agent's questions to a collector, over the SDK's own client: right answers, in few words, marked as data."""
+"""Who asks a running collector: coding agents over the MCP SDK's own client, and people by `pandaeval top`. Answers are
+right; those to agents have few words and are marked as data."""
 
 from __future__ import annotations
 
@@ -13,10 +14,13 @@ from typing import Any
 import httpx
 import pytest
 from mcp import Client, StdioServerParameters
+from pandaeval_collector.cli import app
 from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.mcp.fencing import MOST_TOKENS
+from support.api import listening, served
 from support.collector import CollectorProcess
 from support.judged_files import send
+from typer.testing import CliRunner
 
 CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 SCENARIOS = ("good_session", "wrong_tool", "tool_loop", "gives_up", "crashed")
@@ -190,6 +194,36 @@ async def test_the_same_over_stdio_from_a_collector_and_from_its_data(collector:
         async with over_stdio(*arguments) as client:
             shown = await Agent(client).data("worst_sessions", limit=1)
             assert told.sessions[0]["worst"]["trace_id"] in shown
+
+
+def test_top_shows_what_the_api_says(collector: CollectorProcess) -> None:
+    told = Told(collector)
+    shown = CliRunner().invoke(app, ["top", "--once", "--url", collector.http, "--hours", "100000"])
+    assert shown.exit_code == 0, shown.output
+    lines = shown.stdout.splitlines()
+    assert lines[0] == "no judge is configured (judge.model)"
+    named = [row["session_id"] or f"trace {row['worst']['trace_id'][:12]}" for row in told.sessions[:20]]
+    first = lines.index(next(line for line in lines if line.startswith("session ")))
+    assert [line.split("  ")[0] for line in lines[first + 1 :][: len(named)]] == named
+    worst = max(told.rates, key=lambda rate: rate["failed"])
+    assert any(
+        line.startswith(f"{worst['level']}.{worst['metric']} ") and f" {worst['failed']} " in line for line in lines
+    )
+
+
+def test_a_collector_that_is_not_there_or_wants_a_token_is_said_with_the_cure(
+    collector: CollectorProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = CliRunner().invoke(app, ["top", "--once", "--url", "http://127.0.0.1:9"])
+    assert away.exit_code == 2
+    assert "pandaeval collector" in away.stderr
+    assert away.stderr.count("\n") == 1
+    no_api = CliRunner().invoke(app, ["top", "--once", "--url", f"http://127.0.0.1:{collector.health_port}"])
+    assert (no_api.exit_code, no_api.stderr.count("\n")) == (2, 1)
+    with served(tmp_path, token="secret") as locked, listening(locked) as url:
+        assert "PANDAEVAL_TOKEN" in CliRunner().invoke(app, ["top", "--once", "--url", url]).stderr
+        monkeypatch.setenv("PANDAEVAL_TOKEN", "secret")
+        assert CliRunner().invoke(app, ["top", "--once", "--url", url]).exit_code == 0
 
 
 @pytest.mark.parametrize(
