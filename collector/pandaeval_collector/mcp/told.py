@@ -9,6 +9,7 @@ from typing import Any
 from pandaeval_collector.mcp.fencing import said
 
 Row = Mapping[str, Any]
+_MOST_CALLS = 30
 
 
 def session_line(row: Row) -> str:
@@ -66,9 +67,11 @@ def _calls(row: Row) -> Iterator[str]:
         yield "its spans are not kept any more: no tool calls to show"
         return
     calls = told["tool_calls"]
-    for number, call in enumerate(calls, 1):
+    for number, call in enumerate(calls[:_MOST_CALLS], 1):
         ended = f"ERROR {said(call['error'], 160)}" if call["error"] is not None else said(call["result"], 120)
         yield f"call {number}: {said(call['name'], 60)}({said(call['arguments'], 160)}) → {ended}"
+    if len(calls) > _MOST_CALLS:
+        yield f"… {len(calls) - _MOST_CALLS} more calls"
 
 
 def moment(milliseconds: int) -> str:

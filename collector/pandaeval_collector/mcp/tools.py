@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
@@ -85,7 +86,8 @@ class Tools:
     async def why_failed(self, trace_id: TraceId) -> str:
         """Why a trace failed: its failed results with their reasons, what was asked and answered, its tool calls."""
         row = await self._trace(trace_id)
-        return fenced([*trace_lines(row)], "export_case has the trace itself.")
+        # On a thread: looking for secrets takes a while.
+        return await asyncio.to_thread(lambda: fenced([*trace_lines(row)], "export_case has the trace itself."))
 
     async def pass_rates(
         self,
@@ -129,7 +131,7 @@ class Tools:
             for each in row["results"]
             if each["outcome"] == "scored"
         ]
-        return fenced_json({**told, "results": scores})
+        return await asyncio.to_thread(fenced_json, {**told, "results": scores})
 
     async def _trace(self, trace_id: str) -> Any:
         id_ = trace_id.strip().lower()
