@@ -102,6 +102,9 @@ async def test_twenty_questions_get_right_answers_in_few_words(collector: Collec
         await _about_rates(agent, told)
         await _about_differences(agent, told)
         await _about_nothing(agent)
+    async with Client(f"{collector.http}/mcp", mode="legacy", read_timeout_seconds=120) as older:
+        assert {tool.name for tool in (await older.list_tools()).tools} == set(tools)
+        assert "trace " in await Agent(older).data("worst_sessions", limit=1)
         assert agent.asked >= 20
 
 
@@ -188,12 +191,21 @@ async def _about_nothing(agent: Agent) -> None:
     assert "limit" in await agent.refused("worst_sessions", limit=0)
 
 
-async def test_the_same_over_stdio_from_a_collector_and_from_its_data(collector: CollectorProcess) -> None:
-    told = Told(collector)
-    for arguments in (("--url", collector.http), ("--data", str(collector.data))):
-        async with over_stdio(*arguments) as client:
-            shown = await Agent(client).data("worst_sessions", limit=1)
-            assert told.sessions[0]["worst"]["trace_id"] in shown
+async def test_the_same_over_stdio(collector: CollectorProcess) -> None:
+    await _same_over_stdio(collector, "--url", collector.http)
+
+
+@pytest.mark.slow
+async def test_the_same_from_a_data_directory(collector: CollectorProcess) -> None:
+    await _same_over_stdio(collector, "--data", str(collector.data))
+
+
+async def _same_over_stdio(collector: CollectorProcess, *arguments: str) -> None:
+    worst = Told(collector).sessions[0]["worst"]["trace_id"]
+    async with over_stdio(*arguments) as client:
+        agent = Agent(client)
+        assert worst in await agent.data("worst_sessions", limit=1)
+        assert json.loads(await agent.data("export_case", trace_id=worst))["trace_id"] == worst
 
 
 def test_top_shows_what_the_api_says(collector: CollectorProcess) -> None:
