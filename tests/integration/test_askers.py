@@ -35,6 +35,8 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         send(running, files)
         running.until(lambda: running.at_rest() and bool(running.results()), "at rest")
         yield running
+        assert running.stop() == 0
+        assert not re.search(r"ERROR|Traceback| httpx: | mcp\.", running.log()), "questions are nobody's business"
 
 
 class Told:

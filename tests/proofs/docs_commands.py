@@ -32,6 +32,7 @@ _LEFT_OUT = (
     (r"gpt-|API_KEY", "needs a provider's key"),
     (r"\b(docker|kubectl|helm)\b", "needs an engine or a cluster"),
     (r"task_completion", "needs results of a judge"),
+    (r"pandaeval (top|mcp)|claude mcp|/api/v1/", "needs a running collector, or a coding agent"),
     (r"pandaeval (labels|calibrate)", "needs judged runs and people (tests/bench/trust_example.py has both)"),
 )
 _PROGRAMS = ("jq", "jaeger", "curl")

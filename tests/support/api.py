@@ -13,6 +13,7 @@ import httpx
 import uvicorn
 from pandaeval_collector.api import Lookouts
 from pandaeval_collector.api.work import Work
+from pandaeval_collector.mcp.door import McpDoor
 from pandaeval_collector.metric import registry
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
@@ -31,6 +32,7 @@ def served(folder: Path, token: str | None = None, hosts: Collection[str] = ()) 
         metrics=tuple((metric, 0.5) for metric in registry(()).values()),
     )
     lookouts = Lookouts(folder, work, hosts if token is None else None)
+    lookouts.add("/mcp", McpDoor(lookouts.api))
     try:
         yield otlp_http_app(cast(Any, None), Admission(1 << 20), token=token, routes=lookouts.routes)
     finally:

@@ -40,7 +40,7 @@ class Asker:
     @classmethod
     def within(cls, api: ASGIApp) -> Asker:
         """``api``: the application that is mounted at ``/api/v1``."""
-        transport = httpx.ASGITransport(api, raise_app_exceptions=False)
+        transport = httpx.ASGITransport(api)
         return cls(httpx.AsyncClient(transport=transport, base_url="http://localhost"), "this process")
 
     async def get(self, path: str, **parameters: Any) -> Any:

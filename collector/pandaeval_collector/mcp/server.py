@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec
 
@@ -24,6 +25,8 @@ _INSTRUCTIONS = (
 
 def server(asker: Asker) -> MCPServer[object]:
     """A server whose tools ask with ``asker``."""
+    for name in ("mcp", "httpx"):  # at INFO they log every question, with what is searched for
+        logging.getLogger(name).setLevel(logging.WARNING)
     tools = Tools(asker)
     made: MCPServer[object] = MCPServer("pandaeval", instructions=_INSTRUCTIONS, log_level="WARNING")
     for tool in (

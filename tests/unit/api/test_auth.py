@@ -31,7 +31,7 @@ async def operations(app: ASGIApp, headers: dict[str, str]) -> list[tuple[str, s
     """Method and address of every operation, and of the document itself."""
     async with asking(app) as client:
         document = (await client.get("/api/v1/openapi.json", headers=headers)).json()
-    found = [("GET", "/api/v1/openapi.json"), ("GET", "/api/v1/nothing")]
+    found = [("GET", "/api/v1/openapi.json"), ("GET", "/api/v1/nothing"), ("GET", "/mcp")]
     for path, methods in document["paths"].items():
         real = path.replace("{trace_id}", "ab" * 16).replace("{session_id}", "nobody")
         found += [(method.upper(), f"/api/v1{real}") for method in methods]
@@ -61,12 +61,12 @@ async def test_without_the_right_token_there_is_nothing(locked: ASGIApp, given: 
 async def test_with_the_token_everything_answers_under_any_name(locked: ASGIApp) -> None:
     every = await operations(locked, BEARER)
     for host in ("127.0.0.1:4328", "evals.example"):
-        assert await statuses(locked, BEARER | {"host": host}, every) <= {200, 201, 404}
+        assert await statuses(locked, BEARER | {"host": host}, every) <= {200, 201, 404, 405}
 
 
 async def test_without_a_token_the_name_has_to_be_ours(open_: ASGIApp) -> None:
     every = await operations(open_, {})
     for host in OURS:
-        assert await statuses(open_, {"host": host}, every) <= {200, 201, 404}, host
+        assert await statuses(open_, {"host": host}, every) <= {200, 201, 404, 405}, host
     for host in OTHERS:
         assert await statuses(open_, {"host": host}, every) == {421}, host
