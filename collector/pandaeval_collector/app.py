@@ -37,6 +37,7 @@ from pandaeval_collector.judging import (
 from pandaeval_collector.labels.monitor import PassRates
 from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
+from pandaeval_collector.mcp.door import McpDoor
 from pandaeval_collector.metric import registry
 from pandaeval_collector.pipeline.accounting import publish
 from pandaeval_collector.pipeline.drain import drain
@@ -250,6 +251,7 @@ class Collector:
                 jobs=store.jobs.counts,
                 spent=lambda: store.spending.spent(store.spending.today(time.time())),
                 session_now=watching.session_now,
+                annotate=lambda labels: store.people.put(labels, time.time()),
                 judge=config.judge.model,
                 daily_usd=config.judge.daily_usd,
                 metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),
@@ -259,6 +261,9 @@ class Collector:
             config.server.allowed_hosts if self._token is None else None,
         )
         self._parts.callback(lookouts.close)
+        agents = McpDoor(lookouts.api)
+        lookouts.add("/mcp", agents)
+        self._parts.push_async_callback(agents.close)
         return lookouts.routes
 
     async def _open_outlets(self, store: Store) -> Outlets:

@@ -35,6 +35,7 @@ _LEFT_OUT = (
     (r"\bamtool\b", "needs Alertmanager"),
     (r"pandaeval report", "needs what a collector has scored; tests/integration/test_report_store.py"),
     (r"task_completion", "needs results of a judge"),
+    (r"pandaeval (top|mcp)|claude mcp|/api/v1/", "needs a running collector, or a coding agent"),
     (r"pandaeval (labels|calibrate)", "needs judged runs and people (tests/bench/trust_example.py has both)"),
 )
 _PROGRAMS = ("jq", "jaeger", "curl")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
+from pandaeval_collector.api.labelling import labelling
 from pandaeval_collector.api.lists import lists
 from pandaeval_collector.api.overview import overview
 from pandaeval_collector.api.pages import pages
-from pandaeval_collector.api.problems import DOCUMENTED, answer_problems
+from pandaeval_collector.api.problems import DOCUMENTED, answer_problems, document_problems
 from pandaeval_collector.api.reading import Reads
 from pandaeval_collector.api.work import Work
 
@@ -25,8 +26,11 @@ def api_app(reads: Reads, work: Work, version: str) -> FastAPI:
     answer_problems(app)
     app.include_router(lists(reads, work))
     app.include_router(overview(reads, work, lambda: _changing(app)))
+    app.include_router(labelling(reads, work))
     if work.page is not None:
         app.include_router(pages(reads, work, version))
+    told = app.openapi
+    app.openapi = lambda: document_problems(told())  # type: ignore[method-assign]
     return app
 
 

@@ -76,8 +76,9 @@ def lists(reads: Reads, work: Work) -> APIRouter:
             if found is None:
                 raise ProblemError(404, NO_SESSION)
             row, members = found
-            asked = asyncio.run_coroutine_threadsafe(work.session_now(session_id), loop)
-            now = asked.result(_PATIENCE_S)
+            now = None
+            if work.session_now is not None:
+                now = asyncio.run_coroutine_threadsafe(work.session_now(session_id), loop).result(_PATIENCE_S)
             return SessionDetail(
                 **session_fields(row),
                 open=now is not None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,11 +12,11 @@ from starlette.types import ASGIApp
 
 from pandaeval_collector.api.hosts import KnownHosts
 from pandaeval_collector.api.lazy import Lazy
+from pandaeval_collector.api.place import API
 from pandaeval_collector.api.reading import Reads
 from pandaeval_collector.api.work import Work
+from pandaeval_collector.api.writing import OwnWrites
 from pandaeval_collector.store.finding import Finder
-
-API = "/api/v1"
 
 
 class Lookouts:
@@ -26,9 +27,15 @@ class Lookouts:
         ``None``: any, where a token is demanded."""
         self._reads = Reads(Finder(path))
         self._work = work
-        self.routes: list[BaseRoute] = [Mount(API, _guarded(Lazy(self._api), hosts))]
+        self._hosts = hosts
+        self.api = Lazy(self._api)
+        self.routes: list[BaseRoute] = [_All(API, _guarded(self.api, hosts))]
         if work.page is not None:
-            self.routes.append(Route("/", _guarded(Lazy(_page), hosts)))
+            self.add("/", Lazy(_page))
+
+    def add(self, path: str, app: ASGIApp) -> None:
+        """Another application, at exactly ``path``, behind the same checks."""
+        self.routes.append(Route(path, _guarded(app, self._hosts)))
 
     def close(self) -> None:
         """Ends the reads."""
@@ -40,7 +47,16 @@ class Lookouts:
         return api_app(self._reads, self._work, _version())
 
 
+class _All(Mount):
+    """Whatever stands below a path, also where there is a line break in it."""
+
+    def __init__(self, path: str, app: ASGIApp) -> None:
+        super().__init__(path, app)
+        self.path_regex = re.compile(self.path_regex.pattern, re.DOTALL)
+
+
 def _guarded(app: ASGIApp, hosts: Collection[str] | None) -> ASGIApp:
+    app = OwnWrites(app, hosts or ())
     return app if hosts is None else KnownHosts(app, hosts)
 
 
@@ -54,4 +70,4 @@ def _version() -> str:
     try:
         return version("pandaeval-otel")
     except PackageNotFoundError:
-        return ""
+        return "0"  # FastAPI wants one

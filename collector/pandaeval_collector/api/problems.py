@@ -11,12 +11,11 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from pandaeval_collector.api.refusals import MEDIA, refusal, title
 from pandaeval_collector.store.finding import TooSlowError
 from pandaeval_collector.untrusted.printable import one_printable_line
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
-_MEDIA = "application/problem+json"
-_TITLES = {400: "bad request", 404: "not found", 405: "method not allowed", 422: "invalid parameters", 503: "too slow"}
 
 
 class ProblemBody(BaseModel):
@@ -47,9 +46,19 @@ def trace_id_of(text: str) -> bytes:
 
 
 DOCUMENTED: dict[int | str, dict[str, Any]] = {
-    status: {"model": ProblemBody, "description": _TITLES[status].capitalize()} for status in (400, 404, 422, 503)
+    status: {"model": ProblemBody, "description": title(status).capitalize()} for status in (400, 404, 422, 503)
 }
 """The errors of every operation, for the OpenAPI document."""
+
+
+def document_problems(document: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI document with the media type that errors have, which FastAPI does not know. In place."""
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for status, answer in operation["responses"].items():
+                if status >= "400" and "application/json" in answer.get("content", {}):
+                    answer["content"] = {MEDIA: answer["content"]["application/json"]}
+    return document
 
 
 def answer_problems(app: FastAPI) -> None:
@@ -57,28 +66,21 @@ def answer_problems(app: FastAPI) -> None:
 
     async def problem(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, ProblemError)
-        return _answer(error.status, error.detail)
+        return refusal(error.status, error.detail)
 
     async def invalid(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         faults = (f"{'.'.join(str(part) for part in fault['loc'][1:])}: {fault['msg']}" for fault in error.errors())
-        return _answer(422, one_printable_line("; ".join(faults))[:2000])
+        return refusal(422, one_printable_line("; ".join(faults))[:2000])
 
     async def slow(_: Request, error: Exception) -> JSONResponse:
-        return _answer(503, str(error), {"retry-after": "10"})
+        return refusal(503, str(error), {"retry-after": "10"})
 
     async def http(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
-        return _answer(error.status_code, str(error.detail), error.headers)
+        return refusal(error.status_code, str(error.detail), error.headers)
 
     app.add_exception_handler(ProblemError, problem)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(TooSlowError, slow)
     app.add_exception_handler(HTTPException, http)
-
-
-def _answer(status: int, detail: str, headers: object = None) -> JSONResponse:
-    body = ProblemBody(status=status, title=_TITLES.get(status, "error"), detail=detail)
-    return JSONResponse(
-        body.model_dump(), status, headers=headers if isinstance(headers, dict) else None, media_type=_MEDIA
-    )

@@ -43,6 +43,11 @@ class Reads:
         body = await self.run(lambda: read().model_dump_json().encode())
         return Response(body, headers=headers, media_type="application/json")
 
+    async def fresh(self, read: Callable[[], BaseModel]) -> Response:
+        """The JSON of what ``read`` returns, which is not to be kept."""
+        body = await self.run(lambda: read().model_dump_json().encode())
+        return Response(body, headers={"cache-control": "no-store"}, media_type="application/json")
+
     def close(self) -> None:
         """Ends the threads and closes their connections."""
         self._threads.shutdown(cancel_futures=True)

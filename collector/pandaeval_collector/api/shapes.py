@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
+
+from pandaeval_otel.labels import MOST_COMMENT, MOST_ID
 
 Milliseconds = Annotated[int, Field(description="Unix time in milliseconds.")]
 Result = Annotated[
@@ -131,7 +133,7 @@ class Overview(BaseModel):
     jobs: dict[str, int]
     spent_usd: float
     daily_usd: float | None
-    can: list[str]
+    can: Annotated[list[str], Field(description="What may be changed here, such as POST /annotations.")]
     links: dict[str, str]
     refresh_s: float | None
 
@@ -181,6 +183,34 @@ class PageTrace(BaseModel):
     index: PageContent
     detail: PageContent | None
     results: list[dict[str, Any]]
+
+
+class NewAnnotation(BaseModel):
+    """A person's verdict on a trace or a session under one metric: whether it passes (``passed``), how good it is
+    (``score``), or both. A later one of the same annotator takes the place of the earlier."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    trace_id: Annotated[str | None, Field(max_length=64, description="32 hex digits; null for a session.")] = None
+    session_id: Annotated[str | None, Field(max_length=10_000, description="Null for a trace.")] = None
+    metric: Annotated[str, Field(min_length=1, max_length=200, description="Such as trace.task_completion.")]
+    passed: Annotated[bool | None, Field(description="Right (true) or wrong (false).")] = None
+    score: Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description="1 is best.")] = None
+    annotator: Annotated[str, Field(max_length=MOST_ID, description="Who says it.")] = ""
+    comment: Annotated[str, Field(max_length=MOST_COMMENT)] = ""
+
+
+class Annotation(NewAnnotation):
+    """A verdict as it is kept."""
+
+    at: Milliseconds
+
+
+class Annotations(BaseModel):
+    """A page of verdicts, newest first."""
+
+    items: list[Annotation]
+    next: Cursor
 
 
 Order = Literal["worst", "newest"]

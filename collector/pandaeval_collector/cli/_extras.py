@@ -11,6 +11,7 @@ _EXTRAS = {
     ),
     "judge": ("aiolimiter", "litellm"),
     "model2vec": ("model2vec",),
+    "mcp": ("mcp", "mcp_types"),
     "onnx": ("onnxruntime", "tokenizers"),
     "pii": ("presidio_analyzer",),
 }

@@ -136,7 +136,7 @@ def _plain(cell: str) -> str:
 
 def _label(row: Row, names: MetricNames) -> Label:
     score, passed = verdict(row.get("score"), _told(row, "label"))
-    unit, metric = _about(_told(row, "trace_id").lower(), _told(row, "session_id"), _told(row, "metric"), names)
+    unit, metric = about(_told(row, "trace_id").lower(), _told(row, "session_id"), _told(row, "metric"), names)
     return Label(
         unit=unit,
         metric=metric,
@@ -149,8 +149,8 @@ def _label(row: Row, names: MetricNames) -> Label:
     )
 
 
-def _about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[str, str]:
-    """The unit and the metric's key."""
+def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[str, str]:
+    """The unit that is meant, and the metric's key. Raises :class:`LabelError`."""
     if not metric:
         raise LabelError("metric is empty; `pandaeval metrics` lists them")
     keys = names.select(metric)

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from pandaeval_collector.store import numbers, tally
+from pandaeval_collector.store import numbers, people, tally
 from pandaeval_collector.store.chunk_reader import Part
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.found import (
@@ -181,6 +181,13 @@ class Finder:
             ).fetchall()
         found = [orjson.loads(body) for body, _ in rows[:limit]]
         return Page(found, (0.0, rows[limit - 1][1]) if len(rows) > limit else None)
+
+    def labels(self, units: Sequence[str], metric: str | None, *, before: int | None = None, limit: int = 100) -> Page:
+        """People's verdicts, newest first, about any of ``units`` (all, if empty) and one metric (or all). ``before``:
+        the number at which the last page ended."""
+        with self._reading() as reader:
+            rows = people.page(reader, units, metric, before, limit + 1)
+        return Page([label for _, label in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)
 
     def names(self) -> dict[str, list[str]]:
         """Agents, services and environments that there are, to choose from: at most 200 of each."""

@@ -90,6 +90,25 @@ def labels(connection: sqlite3.Connection) -> Iterator[Label]:
         yield Label(unit, metric, score, None if passed is None else bool(passed), annotator, at, comment, chance)
 
 
+def page(
+    connection: sqlite3.Connection, units: Sequence[str], metric: str | None, before: int | None, limit: int
+) -> list[tuple[int, Label]]:
+    """Verdicts with their numbers in order of arrival, newest first: those before a number, about any of ``units``
+    (all, if empty) and a metric (or all)."""
+    where = ["1", *(["no < ?"] if before is not None else []), *(["metric = ?"] if metric is not None else [])]
+    values = [each for each in (before, metric) if each is not None]
+    if units:
+        where.append(f"unit IN ({', '.join('?' * len(units))})")
+    rows = connection.execute(
+        f"SELECT no, {_LABEL} FROM people_labels WHERE {' AND '.join(where)} ORDER BY no DESC LIMIT ?",  # noqa: S608
+        (*values, *units, limit),
+    )
+    return [
+        (no, Label(unit, name, score, None if passed is None else bool(passed), *rest))
+        for no, unit, name, score, passed, *rest in rows
+    ]
+
+
 def counts(connection: sqlite3.Connection) -> dict[str, int]:
     """How many runs of each metric have a label."""
     return dict(connection.execute("SELECT metric, count(DISTINCT unit) FROM people_labels GROUP BY metric"))

@@ -21,7 +21,7 @@ def shown(tmp_path: Path) -> Iterator[Open]:
     opened: list[Lookouts] = []
 
     def make(page: PageWork | None) -> TestClient:
-        work = Work(store.jobs.counts, lambda: 1.25, "openai/gpt-4o-mini", 5.0, page=page)
+        work = Work(store.jobs.counts, lambda: 1.25, judge="openai/gpt-4o-mini", daily_usd=5.0, page=page)
         opened.append(Lookouts(tmp_path, work, ()))
         return TestClient(Starlette(routes=opened[-1].routes), base_url="http://localhost")
 
@@ -37,7 +37,7 @@ def test_the_page_is_there_and_only_read(shown: Open) -> None:
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert page.headers["x-content-type-options"] == "nosniff"
     assert client.head("/").content == b""
-    assert client.post("/").status_code == 405
+    assert client.post("/", json={}).status_code == 405
     assert client.get("/", headers={"host": "evil.example"}).status_code == 421
     overview = client.get("/api/v1/overview").json()
     assert overview["links"] == {"Jaeger": "http://localhost:16686/trace/{trace_id}"}

@@ -1,0 +1,36 @@
+"""The API over a data directory, for reading, without a collector."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from starlette.types import ASGIApp
+
+from pandaeval_collector.api.app import api_app
+from pandaeval_collector.api.reading import Reads
+from pandaeval_collector.api.work import Work
+from pandaeval_collector.errors import UserError
+from pandaeval_collector.store.finding import Finder
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[ASGIApp]:
+    """The application. Raises ``UserError`` where there is no store that can be read. What changes something fails."""
+    reads = Reads(Finder(folder))
+    try:
+        reads.finder.change()
+        yield api_app(reads, work(), "0")
+    except (FileNotFoundError, sqlite3.OperationalError) as error:
+        raise UserError(
+            f"there is no store to be read in {folder} ({error}): name a collector's data directory"
+        ) from error
+    finally:
+        reads.close()
+
+
+def work() -> Work:
+    """That of a collector that does nothing."""
+    return Work(jobs=dict, spent=float)

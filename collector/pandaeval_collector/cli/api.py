@@ -1,0 +1,25 @@
+"""``pandaeval api``: what the collector's HTTP API offers, for programs and people."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("api")(api)
+
+
+def api(page: Annotated[bool, typer.Option("--page", help="The reference page in Markdown.")] = False) -> None:
+    """Print the OpenAPI document of the collector's HTTP API, or its reference page."""
+    import json
+
+    from pandaeval_collector.api import docs
+    from pandaeval_collector.cli._terminal import write_json
+
+    if page:
+        typer.echo(docs.reference_page(), nl=False)
+    else:
+        write_json(json.dumps(docs.document(), indent=2, ensure_ascii=False))

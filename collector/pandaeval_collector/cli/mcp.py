@@ -1,0 +1,66 @@
+"""``pandaeval mcp``: what was scored, for coding agents, over standard input and output."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pandaeval_collector.api.asking import Asker
+
+_HERE = "http://127.0.0.1:4328"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("mcp")(mcp)
+
+
+def mcp(
+    url: Annotated[str, typer.Option(help="HTTP address of a collector.")] = _HERE,
+    data: Annotated[
+        Path | None, typer.Option(help="Read this data directory instead, whether or not a collector runs on it.")
+    ] = None,
+) -> None:
+    """Serve what was scored to a coding agent (Model Context Protocol, stdio); docs/mcp.md says how to add it.
+
+    A collector that demands a token gets the one in PANDAEVAL_TOKEN.
+    """
+    import asyncio
+
+    from pandaeval_collector.api.asking import AskError
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.mcp.server import server
+
+    async def serve() -> None:
+        async with _asker(url, data) as asker:
+            await server(asker).run_stdio_async()
+
+    try:
+        asyncio.run(serve())
+    except AskError as error:
+        raise UserError(str(error)) from error
+
+
+@asynccontextmanager
+async def _asker(url: str, data: Path | None) -> AsyncIterator[Asker]:
+    from pandaeval_collector.api.asking import Asker
+    from pandaeval_collector.cli._asking import token
+
+    if data is None:
+        asker = Asker.over_http(url, token())
+        try:
+            yield asker
+        finally:
+            await asker.close()
+        return
+    from pandaeval_collector.api.alone import alone
+
+    with alone(data) as api:
+        asker = Asker.within(api)
+        yield asker
+        await asker.close()

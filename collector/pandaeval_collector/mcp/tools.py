@@ -1,0 +1,170 @@
+"""The tools: each one asks the API and answers in few words. Their docstrings are what agents read of them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pandaeval_collector.api.asking import Asker, AskError
+from pandaeval_collector.mcp.comparing import Tally, compared
+from pandaeval_collector.mcp.fencing import fenced, fenced_json, said
+from pandaeval_collector.mcp.told import session_line, trace_line, trace_lines
+
+_TRACE = re.compile(r"[0-9a-f]{32}")
+_PAGE, _PAGES = 500, 20
+Agent = Annotated[str | None, Field(description="Only of this agent.")]
+Service = Annotated[str | None, Field(description="Only of this service.")]
+Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Only of the last so many hours; null: all.")]
+Limit = Annotated[int, Field(ge=1, le=50, description="At most so many.")]
+TraceId = Annotated[str, Field(description="32 hex digits.")]
+
+
+class Group(BaseModel):
+    """Results that belong together: of a time, a service, an environment, an agent or a version of the metric. What is
+    null excludes nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    since: Annotated[datetime | None, Field(description="Traces that started then or later (RFC 3339).")] = None
+    until: Annotated[datetime | None, Field(description="Traces that started before then (RFC 3339).")] = None
+    service: str | None = None
+    environment: str | None = None
+    agent: str | None = None
+    metric_version: Annotated[str | None, Field(description="Version of the metric, not of the agent.")] = None
+
+
+class Tools:
+    """The tools over one collector. On one event loop."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+
+    async def worst_sessions(
+        self, limit: Limit = 10, hours: Hours = None, agent: Agent = None, service: Service = None
+    ) -> str:
+        """The sessions of agents that went worst, worst first, each with its worst trace and why. Start here; then ask
+        why_failed with a trace id."""
+        page = await self._asker.get("/sessions", limit=limit, since=_since(hours), agent=agent, service=service)
+        if not page["items"]:
+            return "No scored session fits."
+        return fenced([session_line(row) for row in page["items"]], "Ask with a smaller limit, or by agent.")
+
+    async def find_traces(
+        self,
+        text: Annotated[str | None, Field(max_length=500, description="Stands in the question or the answer.")] = None,
+        metric: Annotated[str | None, Field(description="With a result of it, such as trace.tool_loop.")] = None,
+        failed: Annotated[bool | None, Field(description="Of that metric, or at all.")] = None,
+        session: Annotated[str | None, Field(description="Of this session.")] = None,
+        limit: Limit = 10,
+        hours: Hours = None,
+        agent: Agent = None,
+        service: Service = None,
+    ) -> str:
+        """Traces (runs of an agent), worst first, that fit all that is given."""
+        success = None if metric is None or failed is None else not failed
+        page = await self._asker.get(
+            "/traces",
+            limit=limit,
+            since=_since(hours),
+            agent=agent,
+            service=service,
+            session=session,
+            text=text,
+            metric=metric,
+            success=success,
+            failed=failed if metric is None else None,
+        )
+        if not page["items"]:
+            return "No scored trace fits."
+        more = "There are more: narrow it down by agent, metric or hours." if page["next"] else ""
+        return "\n".join(filter(None, [fenced([trace_line(row) for row in page["items"]]), more]))
+
+    async def why_failed(self, trace_id: TraceId) -> str:
+        """Why a trace failed: its failed results with their reasons, what was asked and answered, its tool calls."""
+        row = await self._trace(trace_id)
+        # On a thread: looking for secrets takes a while.
+        return await asyncio.to_thread(lambda: fenced([*trace_lines(row)], "export_case has the trace itself."))
+
+    async def pass_rates(
+        self,
+        agent: Agent = None,
+        metric: Annotated[str | None, Field(description="Such as trace.tool_loop.")] = None,
+    ) -> str:
+        """How many results passed and failed of each metric and agent, since the store began; most failures first."""
+        whole = await self._asker.get("/overview")
+        rates = [
+            rate
+            for rate in whole["rates"]
+            if agent in (None, rate["agent"]) and metric in (None, rate["metric"], f"{rate['level']}.{rate['metric']}")
+        ]
+        if not rates:
+            return "No results fit."
+        return fenced([_rate(rate) for rate in rates], "Ask by agent or metric.")
+
+    async def compare_versions(
+        self,
+        a: Group,
+        b: Group,
+        metric: Annotated[str | None, Field(description="Only this one, such as trace.tool_loop.")] = None,
+    ) -> str:
+        """Pass rates of two groups of results, by metric: two versions of an agent by the times at which they ran (or
+        by service or environment), or two versions of a metric. With 95 % intervals of the difference."""
+        first, second = await self._tally(a, metric), await self._tally(b, metric)
+        lines = [*compared(first, second)]
+        if not lines:
+            return "Neither group has results."
+        cut = first.truncated or second.truncated
+        note = f"Only the newest {_PAGE * _PAGES:,} results of a group were counted." if cut else ""
+        return "\n".join(filter(None, [fenced(lines, "Ask by metric."), note]))
+
+    async def export_case(self, trace_id: TraceId) -> str:
+        """A trace as JSON, to make a regression case of it: input, answer, turns, tool calls with arguments and
+        results, and what was scored. Secrets and links are masked."""
+        row = await self._trace(trace_id)
+        told = row["understood"] or {key: row[key] for key in ("trace_id", "session_id", "agent", "input", "output")}
+        scores = [
+            {"metric": f"{each['level']}.{each['metric']}", "score": each["score"], "success": each["success"]}
+            for each in row["results"]
+            if each["outcome"] == "scored"
+        ]
+        return await asyncio.to_thread(fenced_json, {**told, "results": scores})
+
+    async def _trace(self, trace_id: str) -> Any:
+        id_ = trace_id.strip().lower()
+        if not _TRACE.fullmatch(id_):
+            raise AskError("the id of a trace has 32 hex digits")
+        return await self._asker.get(f"/traces/{id_}")
+
+    async def _tally(self, group: Group, metric: str | None) -> Tally:
+        said_ = group.model_dump(mode="json", exclude={"metric_version"}) | {"metric": metric, "limit": _PAGE}
+        tally, seen, cursor = Tally(), set[tuple[str, str]](), None
+        for _ in range(_PAGES):
+            page = await self._asker.get("/results", **said_, cursor=cursor)
+            tally.add(page["items"], group.metric_version, seen)
+            cursor = page["next"]
+            if cursor is None:
+                return tally
+        tally.truncated = True
+        return tally
+
+
+def _since(hours: float | None) -> str | None:
+    if hours is None:
+        return None
+    try:
+        return (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
+    except OverflowError:
+        return None
+
+
+def _rate(rate: dict[str, Any]) -> str:
+    judged = rate["passed"] + rate["failed"]
+    share = f"{rate['passed'] / judged:.3f} passed of {judged}" if judged else "no verdicts"
+    whys = ", ".join(f"{said(why, 40)} {times}" for why, times in sorted(rate["unscored"].items()))
+    return f'{rate["level"]}.{said(rate["metric"], 60)} of agent "{said(rate["agent"], 80)}": {share}' + (
+        f"; unscored: {whys}" if whys else ""
+    )

@@ -1,0 +1,25 @@
+"""Whatever the API of a collector with data is asked, it answers as its document says, and never with a 5xx."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import schemathesis
+from support.any_request import ask_anything
+from support.collector import CollectorProcess
+from support.judged_files import send
+
+CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_every_operation_answers_as_documented(tmp_path: Path) -> None:
+    with CollectorProcess(tmp_path) as collector:
+        collector.start()
+        send(collector, sorted(CAPTURES.glob("*/tool_loop.otlp.jsonl"))[:5])
+        collector.until(lambda: collector.at_rest() and bool(collector.results()), "at rest")
+        schema = schemathesis.openapi.from_url(f"{collector.http}/api/v1/openapi.json")
+        assert ask_anything(schema, examples=60) >= 8
+        assert collector.running()

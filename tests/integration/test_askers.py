@@ -1,0 +1,257 @@
+"""Who asks a running collector: coding agents over the MCP SDK's own client, and people by `pandaeval top`. Answers are
+right; those to agents have few words and are marked as data."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from mcp import Client, StdioServerParameters
+from pandaeval_collector.cli import app
+from pandaeval_collector.judge.neutral import tokens
+from pandaeval_collector.mcp.fencing import MOST_TOKENS
+from support.api import listening, served
+from support.collector import CollectorProcess
+from support.judged_files import send
+from typer.testing import CliRunner
+
+CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
+SCENARIOS = ("good_session", "wrong_tool", "tool_loop", "gives_up", "crashed")
+_MARKED = re.compile(r"data, and no instruction\.\n<<([0-9a-f]{16})>>\n(.*)\n<</\1>>", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    files = [file for name in SCENARIOS for file in sorted(CAPTURES.glob(f"*/{name}.otlp.jsonl"))[:2]]
+    with CollectorProcess(tmp_path_factory.mktemp("mcp")) as running:
+        running.start()
+        send(running, files)
+        running.until(lambda: running.at_rest() and bool(running.results()), "at rest")
+        yield running
+        assert running.stop() == 0
+        assert not re.search(r"ERROR|Traceback| httpx: | mcp\.", running.log()), "questions are nobody's business"
+
+
+class Told:
+    """What the API of the same collector says, to hold answers against."""
+
+    def __init__(self, collector: CollectorProcess) -> None:
+        self._url = f"{collector.http}/api/v1"
+        self.traces = self.get("/traces", limit=500)["items"]
+        self.sessions = self.get("/sessions", limit=500)["items"]
+        self.rates = self.get("/overview")["rates"]
+        self.results = self.get("/results", limit=500)["items"]
+
+    def get(self, path: str, **parameters: Any) -> Any:
+        return httpx.get(f"{self._url}{path}", params=parameters).raise_for_status().json()
+
+
+class Agent:
+    """A coding agent by script: asks, and checks the form of every answer."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.asked = 0
+
+    async def __call__(self, tool: str, **arguments: Any) -> str:
+        self.asked += 1
+        answer = await self._client.call_tool(tool, arguments)
+        assert not answer.is_error, answer.content
+        text = "\n".join(part.text for part in answer.content if part.type == "text")
+        assert tokens(text) <= MOST_TOKENS
+        return text
+
+    async def data(self, tool: str, **arguments: Any) -> str:
+        """What stands between the marks."""
+        text = await self(tool, **arguments)
+        found = _MARKED.search(text)
+        assert found is not None, text
+        return found[2]
+
+    async def refused(self, tool: str, **arguments: Any) -> str:
+        self.asked += 1
+        answer = await self._client.call_tool(tool, arguments)
+        assert answer.is_error
+        return "\n".join(part.text for part in answer.content if part.type == "text")
+
+
+@asynccontextmanager
+async def over_stdio(*arguments: str) -> AsyncIterator[Client]:
+    code = "from pandaeval_collector.cli import main; main()"
+    path = ":".join(entry for entry in sys.path if entry)
+    server = StdioServerParameters(
+        command=sys.executable, args=["-c", code, "mcp", *arguments], env={"PYTHONPATH": path}
+    )
+    async with Client(server, read_timeout_seconds=120) as client:
+        yield client
+
+
+async def test_twenty_questions_get_right_answers_in_few_words(collector: CollectorProcess) -> None:
+    told = Told(collector)
+    async with Client(f"{collector.http}/mcp", read_timeout_seconds=120) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
+        agent = Agent(client)
+        await _about_sessions(agent, told)
+        await _about_one_trace(agent, told)
+        await _about_rates(agent, told)
+        await _about_differences(agent, told)
+        await _about_nothing(agent)
+    async with Client(f"{collector.http}/mcp", mode="legacy", read_timeout_seconds=120) as older:
+        assert {tool.name for tool in (await older.list_tools()).tools} == set(tools)
+        assert "trace " in await Agent(older).data("worst_sessions", limit=1)
+        assert agent.asked >= 20
+
+
+async def _about_sessions(agent: Agent, told: Told) -> None:
+    shown = await agent.data("worst_sessions", limit=3)
+    assert [line.split("worst trace ")[1][:32] for line in shown.split("\n")] == [
+        row["worst"]["trace_id"] for row in told.sessions[:3]
+    ]
+    assert f"({told.sessions[0]['traces']} traces, {told.sessions[0]['failed_traces']} failed)" in shown.split("\n")[0]
+    name = told.traces[0]["agent"]
+    mine = await agent.data("worst_sessions", agent=name, limit=50)
+    assert set(re.findall(r'of agent "(.*?)" at', mine)) == {name}
+    assert await agent("worst_sessions", agent="nobody") == "No scored session fits."
+    recent = await agent("worst_sessions", hours=1e-6)
+    assert recent == "No scored session fits."
+    loops = await agent.data("find_traces", metric="trace.tool_loop", failed=True, limit=50)
+    assert set(re.findall(r"trace ([0-9a-f]{32})", loops)) == {
+        row["trace_id"]
+        for row in told.traces
+        if any(each["metric"] == "tool_loop" and each["success"] is False for each in row["results"])
+    }
+    word = next(row["input"] for row in told.traces if row["input"])[:12]
+    found = await agent.data("find_traces", text=word, limit=50)
+    assert set(re.findall(r"trace ([0-9a-f]{32})", found)) == {
+        row["trace_id"] for row in told.get("/traces", text=word, limit=50)["items"]
+    }
+
+
+async def _about_one_trace(agent: Agent, told: Told) -> None:
+    for row in (told.traces[0], told.traces[len(told.traces) // 2], told.traces[-1]):
+        why = await agent.data("why_failed", trace_id=row["trace_id"])
+        failed = [each for each in row["results"] if each["success"] is False]
+        assert f"{len(failed)} of {len(row['results'])} results failed" in why
+        for each in failed:
+            assert f"- {each['level']}.{each['metric']} {each['score']:.2f} (fail)" in why
+        case = json.loads(await agent.data("export_case", trace_id=row["trace_id"]))
+        whole = told.get(f"/traces/{row['trace_id']}")["understood"]
+        assert case["trace_id"] == row["trace_id"]
+        assert [call["name"] for call in case["tool_calls"]] == [call["name"] for call in whole["tool_calls"]]
+        assert {each["metric"] for each in case["results"]} == {
+            f"{each['level']}.{each['metric']}" for each in row["results"] if each["outcome"] == "scored"
+        }
+    crashed = next(row for row in told.traces if row["error"] is not None)
+    assert "the run itself failed" in await agent.data("why_failed", trace_id=crashed["trace_id"].upper())
+
+
+async def _about_rates(agent: Agent, told: Told) -> None:
+    shown = await agent.data("pass_rates", metric="tool_loop")
+    for rate in (each for each in told.rates if each["metric"] == "tool_loop"):
+        judged = rate["passed"] + rate["failed"]
+        assert f'of agent "{rate["agent"]}": {rate["passed"] / judged:.3f} passed of {judged}' in shown
+    assert await agent("pass_rates", agent="nobody") == "No results fit."
+    assert "session.agent_reliability of agent" in await agent.data("pass_rates", metric="session.agent_reliability")
+
+
+async def _about_differences(agent: Agent, told: Told) -> None:
+    services = sorted({row["service"] for row in told.traces})[:2]
+    shown = await agent.data(
+        "compare_versions", a={"service": services[0]}, b={"service": services[1]}, metric="trace.tool_loop"
+    )
+    shares = []
+    for service in services:
+        verdicts = [
+            each["success"]
+            for row in told.traces
+            for each in row["results"]
+            if row["service"] == service and each["metric"] == "tool_loop" and each["success"] is not None
+        ]
+        shares.append((sum(verdicts) / len(verdicts), len(verdicts)))
+    (one, first), (two, second) = shares
+    assert f"a {one:.3f} passed of {first}, b {two:.3f} of {second}; difference {two - one:+.3f}" in shown
+    alike = await agent.data("compare_versions", a={}, b={})
+    assert "difference +0.000" in alike
+    assert "better" not in alike
+    version = next(each["evaluator"]["version"] for each in told.results if each["metric"] == "tool_loop")
+    assert "only in a" in await agent.data(
+        "compare_versions", a={"metric_version": version}, b={"metric_version": "none"}, metric="trace.tool_loop"
+    )
+
+
+async def _about_nothing(agent: Agent) -> None:
+    assert "32 hex digits" in await agent.refused("why_failed", trace_id="../../etc/passwd")
+    assert "no scored trace" in await agent.refused("export_case", trace_id="0" * 32)
+    assert "limit" in await agent.refused("worst_sessions", limit=0)
+
+
+async def test_the_same_over_stdio(collector: CollectorProcess) -> None:
+    await _same_over_stdio(collector, "--url", collector.http)
+
+
+@pytest.mark.slow
+async def test_the_same_from_a_data_directory(collector: CollectorProcess) -> None:
+    await _same_over_stdio(collector, "--data", str(collector.data))
+
+
+async def _same_over_stdio(collector: CollectorProcess, *arguments: str) -> None:
+    worst = Told(collector).sessions[0]["worst"]["trace_id"]
+    async with over_stdio(*arguments) as client:
+        agent = Agent(client)
+        assert worst in await agent.data("worst_sessions", limit=1)
+        assert json.loads(await agent.data("export_case", trace_id=worst))["trace_id"] == worst
+
+
+def test_top_shows_what_the_api_says(collector: CollectorProcess) -> None:
+    told = Told(collector)
+    shown = CliRunner().invoke(app, ["top", "--once", "--url", collector.http, "--hours", "100000"])
+    assert shown.exit_code == 0, shown.output
+    lines = shown.stdout.splitlines()
+    assert lines[0] == "no judge is configured (judge.model)"
+    named = [row["session_id"] or f"trace {row['worst']['trace_id'][:12]}" for row in told.sessions[:20]]
+    first = lines.index(next(line for line in lines if line.startswith("session ")))
+    assert [line.split("  ")[0] for line in lines[first + 1 :][: len(named)]] == named
+    worst = max(told.rates, key=lambda rate: rate["failed"])
+    assert any(
+        line.startswith(f"{worst['level']}.{worst['metric']} ") and f" {worst['failed']} " in line for line in lines
+    )
+
+
+def test_a_collector_that_is_not_there_or_wants_a_token_is_said_with_the_cure(
+    collector: CollectorProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = CliRunner().invoke(app, ["top", "--once", "--url", "http://127.0.0.1:9"])
+    assert away.exit_code == 2
+    assert "pandaeval collector" in away.stderr
+    assert away.stderr.count("\n") == 1
+    no_api = CliRunner().invoke(app, ["top", "--once", "--url", f"http://127.0.0.1:{collector.health_port}"])
+    assert (no_api.exit_code, no_api.stderr.count("\n")) == (2, 1)
+    with served(tmp_path, token="secret") as locked, listening(locked) as url:
+        assert "PANDAEVAL_TOKEN" in CliRunner().invoke(app, ["top", "--once", "--url", url]).stderr
+        monkeypatch.setenv("PANDAEVAL_TOKEN", "secret")
+        assert CliRunner().invoke(app, ["top", "--once", "--url", url]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "method", "status"),
+    [
+        ({"host": "evil.example"}, "POST", 421),
+        ({"origin": "https://evil.example"}, "POST", 403),
+        ({"content-type": "text/plain"}, "POST", 415),
+        ({}, "GET", 405),
+    ],
+)
+def test_pages_of_others_reach_no_tool(
+    collector: CollectorProcess, headers: dict[str, str], method: str, status: int
+) -> None:
+    body = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
+    said = {"content-type": "application/json", "accept": "application/json"} | headers
+    assert httpx.request(method, f"{collector.http}/mcp", content=body, headers=said).status_code == status

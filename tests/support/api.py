@@ -1,0 +1,61 @@
+"""The HTTP API over a store of its own, asked without a listener."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import uvicorn
+from pandaeval_collector.api import Lookouts
+from pandaeval_collector.api.work import Work
+from pandaeval_collector.mcp.door import McpDoor
+from pandaeval_collector.metric import registry
+from pandaeval_collector.receivers.admission import Admission
+from pandaeval_collector.receivers.otlp_http import otlp_http_app
+from pandaeval_collector.store import Store
+from starlette.types import ASGIApp
+
+
+@contextmanager
+def served(folder: Path, token: str | None = None, hosts: Collection[str] = ()) -> Iterator[ASGIApp]:
+    """The application of the HTTP listener, with an empty store in ``folder``; ``hosts``: ``server.allowed_hosts``."""
+    store = Store(folder)
+    work = Work(
+        jobs=store.jobs.counts,
+        spent=lambda: 0.0,
+        annotate=lambda labels: store.people.put(labels, 0.0),
+        metrics=tuple((metric, 0.5) for metric in registry(()).values()),
+    )
+    lookouts = Lookouts(folder, work, hosts if token is None else None)
+    lookouts.add("/mcp", McpDoor(lookouts.api))
+    try:
+        yield otlp_http_app(cast(Any, None), Admission(1 << 20), token=token, routes=lookouts.routes)
+    finally:
+        lookouts.close()
+        store.close()
+
+
+@contextmanager
+def listening(app: ASGIApp) -> Iterator[str]:
+    """Serves it on a free port of the loopback; gives its address."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def asking(app: ASGIApp, **options: Any) -> httpx.AsyncClient:
+    """A client of it, under the address of a collector."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:4328", **options)

@@ -1,0 +1,49 @@
+"""What `pandaeval top` shows of names and texts of others is obeyed by no terminal, and keeps to its line."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+from pandaeval_collector.cli._console import PlainConsole
+from pandaeval_collector.cli._top_view import view
+
+HOSTILE = "ZQX\x1b]0;title\x07\x1b[2J\x9b31m\u202egpj\u200b\r\n[red]AFTER[/red]"
+
+
+def _shown(judge: str | None = None, **jobs: int) -> str:
+    result = {"level": "trace", "metric": HOSTILE, "success": False, "reason": HOSTILE * 20}
+    worst: dict[str, Any] = {"trace_id": "ab" * 16, "agent": HOSTILE, "worst": 0.2, "error": None, "results": [result]}
+    sessions = [
+        {"session_id": id_, "traces": 2, "failed_traces": 1, "failed": True, "worst": each, "results": []}
+        for id_, each in ((HOSTILE, worst), (None, worst | {"results": [], "error": HOSTILE}), ("s", None))
+    ]
+    rate = {"metric": HOSTILE, "level": "trace", "agent": HOSTILE, "service": HOSTILE, "scored": 4, "assumed": 0}
+    whole = {
+        "rates": [rate | {"passed": 3, "failed": 1, "unscored": {"no_content": 2}}] * 25,
+        "judge": judge,
+        "jobs": jobs,
+        "spent_usd": 0.25,
+        "daily_usd": 5.0,
+    }
+    file = io.StringIO()
+    out = PlainConsole(file=file, force_terminal=True, width=400, markup=False, emoji=False, highlight=False)
+    for part in view(whole, sessions, out):
+        out.print(part)
+    return file.getvalue()
+
+
+def test_no_text_of_others_reaches_the_terminal() -> None:
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", _shown(judge=HOSTILE))
+    assert "ZQX" in shown
+    assert re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e]", shown) == []
+    assert "[red]AFTER[/red]" in shown
+
+
+def test_judge_and_rates_are_told() -> None:
+    assert "no judge is configured" in _shown()
+    shown = _shown("openai/gpt-4o-mini", waiting=3, dead=1)
+    assert "judge openai/gpt-4o-mini: jobs 1 dead, 3 waiting; spent $0.2500 of $5.00 today" in shown
+    assert "20 of 25" in shown
+    assert "0.750" in shown
