@@ -37,6 +37,7 @@ from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers.bind import Address, parse_address
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.server import HttpServer
+from pandaeval_collector.runs import LiveJudge, Runs
 from pandaeval_collector.series import Labels
 from pandaeval_collector.settings import evaluator, judge, timing, workers
 from pandaeval_collector.store import Store
@@ -111,15 +112,17 @@ class Collector:
         scorer = await asyncio.to_thread(evaluator, config)
         store = await self._open_store(health_server)
         outlets = await self._open_outlets(store)
-        line = Line(store, scorer, await self._emitter(store, outlets.signals))
+        emitter = await self._emitter(store, outlets.signals)
+        line = Line(store, scorer, emitter)
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         await self._start_pipeline(pipeline, store)
-        await self._start_judge(store, line, scorer, pipeline)
+        live = await self._start_judge(store, line, scorer, pipeline)
+        runs = await self._start_runs(store, pipeline, emitter, live)
         self._ready["pipeline"] = True
-        shown = self._open_lookouts(store, scorer)
+        shown = self._open_lookouts(store, scorer, runs)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
@@ -195,10 +198,10 @@ class Collector:
         setup = WorkerSetup(Path(config.store.path), config.embedding.model, scorer.settings, level)
         return Workers(number, setup, self._environ, self.telemetry)
 
-    async def _start_judge(self, store: Store, line: Line, scorer: Evaluator, pipeline: Pipeline) -> None:
+    async def _start_judge(self, store: Store, line: Line, scorer: Evaluator, pipeline: Pipeline) -> LiveJudge | None:
         configured = judge(self._config)
         if configured is None:
-            return
+            return None
         secret(self._config.judge.api_key_env, self._environ)
         process, caller = open_caller(store, configured, self._environ)
         self._parts.push_async_callback(process.close)
@@ -227,8 +230,15 @@ class Collector:
             self.telemetry.gauge(
                 "pandaeval.judge.budget.spent", lambda: store.spending.spent(store.spending.today(time.time()))
             )
+        return LiveJudge(frozenset(configured.setup.models), process, caller)
 
-    def _open_lookouts(self, store: Store, scorer: Evaluator) -> list[BaseRoute]:
+    async def _start_runs(self, store: Store, pipeline: Pipeline, emitter: Emitter, live: LiveJudge | None) -> Runs:
+        runs = Runs(store, self._config, self._environ, self.telemetry, live, pipeline.commit, emitter)
+        await runs.start()
+        self._parts.push_async_callback(runs.stop)
+        return runs
+
+    def _open_lookouts(self, store: Store, scorer: Evaluator, runs: Runs) -> list[BaseRoute]:
         """What people and programs look at scores by, on the HTTP listener."""
         config = self._config
         lookouts = Lookouts(
@@ -241,6 +251,7 @@ class Collector:
                 metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),
             ),
             config.server.allowed_hosts if self._token is None else None,
+            runs,
         )
         self._parts.callback(lookouts.close)
         return lookouts.routes

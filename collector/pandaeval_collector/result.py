@@ -99,6 +99,8 @@ class Result:
     time: datetime
     cost_usd: float = 0.0
     tokens: int = 0
+    run_id: str | None = None
+    """Of the evaluation run that it was made in."""
 
     outcome: str = field(init=False)
     score: float | None = field(init=False)
@@ -132,6 +134,7 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of a result, in the order in which people read it."""
         finding, unit = self.finding, self.unit
+        of_run = {} if self.run_id is None else {"run_id": self.run_id}
         scored = finding if isinstance(finding, Score) else None
         return {
             "id": self.id,
@@ -167,6 +170,7 @@ class Result:
             "tokens": self.tokens,
             "duration_ms": self.duration_ms,
             "time": self.said_at,
+            **of_run,
         }
 
     def to_json(self) -> bytes:

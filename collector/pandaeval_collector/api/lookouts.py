@@ -13,6 +13,7 @@ from pandaeval_collector.api.hosts import KnownHosts
 from pandaeval_collector.api.lazy import Lazy
 from pandaeval_collector.api.reading import Reads
 from pandaeval_collector.api.work import Work
+from pandaeval_collector.runs import Runs
 from pandaeval_collector.store.finding import Finder
 
 API = "/api/v1"
@@ -21,11 +22,11 @@ API = "/api/v1"
 class Lookouts:
     """The routes, and the reads behind them. On one event loop."""
 
-    def __init__(self, path: Path, work: Work, hosts: Collection[str] | None) -> None:
+    def __init__(self, path: Path, work: Work, hosts: Collection[str] | None, runs: Runs) -> None:
         """``path``: the data directory. ``hosts``: names under which it may be asked beside addresses and localhost;
         ``None``: any, where a token is demanded."""
         self._reads = Reads(Finder(path))
-        self._work = work
+        self._work, self._runs = work, runs
         app: ASGIApp = Lazy(self._api)
         self.routes: list[BaseRoute] = [Mount(API, app if hosts is None else KnownHosts(app, hosts))]
 
@@ -36,7 +37,7 @@ class Lookouts:
     def _api(self) -> ASGIApp:
         from pandaeval_collector.api.app import api_app  # FastAPI: see Lazy
 
-        return api_app(self._reads, self._work, _version())
+        return api_app(self._reads, self._work, _version(), self._runs)
 
 
 def _version() -> str:

@@ -14,7 +14,16 @@ from pandaeval_collector.store.finding import TooSlowError
 from pandaeval_collector.untrusted.printable import one_printable_line
 
 _MEDIA = "application/problem+json"
-_TITLES = {400: "bad request", 404: "not found", 405: "method not allowed", 422: "invalid parameters", 503: "too slow"}
+_TITLES = {
+    400: "bad request",
+    403: "refused",
+    404: "not found",
+    405: "method not allowed",
+    409: "conflict",
+    415: "not JSON",
+    422: "invalid parameters",
+    503: "too slow",
+}
 
 
 class ProblemBody(BaseModel):

@@ -197,6 +197,9 @@ def _own(result: Result) -> list[bytes]:
         own.append(before_text("gen_ai.evaluation.explanation", len(text)) + text)
     id_ = result.id.encode()
     own.append(before_text("pandaeval.result.id", len(id_)) + id_)
+    if result.run_id is not None:
+        of_run = result.run_id.encode()
+        own.append(before_text("pandaeval.run.id", len(of_run)) + of_run)
     return own
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import orjson
 
-from pandaeval_collector.store import jobs, listed, spending, verdicts
+from pandaeval_collector.store import jobs, listed, runs, spending, verdicts
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.responses import BLOCK_BITS
 
@@ -61,6 +61,7 @@ def forget(
     expired.append(_forget_responses(connection, limit))
     expired.append(_forget_results(connection, old, limit))
     expired.append(listed.forget(connection, limit))
+    expired.append(runs.forget(connection, old, limit))
     jobs.forget(connection, old)
     verdicts.forget(connection, old)
     spending.forget(connection)
