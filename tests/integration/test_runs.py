@@ -1,21 +1,27 @@
-"""Evaluation runs of a running collector: what they find, what they cost, and that they stay apart from live results."""
+"""Evaluation runs of a running collector: what they find and cost, and that they stay apart from live results."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from pandaeval_collector.judge.sample import included
+from pandaeval_collector.runs.counting import counter
+from prometheus_client.parser import text_string_to_metric_families
+from support.asked import GOOD
 from support.collector import CollectorProcess
-from support.judge import JudgeServer
-from support.judged_files import behave, environ
+from support.judge import JudgeServer, Say, verdict
+from support.judge_kills import PRICE_IN, PRICE_OUT
+from support.judged_files import MODEL, behave, environ
 from support.made_traces import Composer
 from support.senders import HttpDoor
 
 TRACES = 24
+GOOD_CONFIDENCE = GOOD["confidence"]["confidence"]  # type: ignore[call-overload, index]
 INLINE = ["trace.coherence", "trace.tool_loop", "trace.loop_detection", "session.agent_reliability"]
 
 
@@ -104,3 +110,148 @@ def test_a_run_of_metrics_without_a_model_says_what_was_said_live(
     assert all(each["same_series"] and each["agreement"] in (1.0, None) for each in compared["metrics"])
     assert collector.standing() == live, "nothing of a run is among live results"
     assert collector.counts()["evaluations", "scored", ""] == series["evaluations", "scored", ""]
+
+
+def test_a_dry_run_says_what_the_run_then_costs_and_nothing_is_paid_twice(
+    judged: tuple[JudgeServer, CollectorProcess],
+) -> None:
+    server, collector = judged
+    body: dict[str, Any] = {"metrics": ["task_completion", "argument_correctness", "confidence"]}
+    some = ended(collector, start(collector, **body, sample=0.3)["id"])
+    assert 0 < some["done"] < TRACES
+    before = len(server.requests)
+    dry = start(collector, **body, dry_run=True)
+    assert len(server.requests) == before, "nobody is asked"
+    assert (dry["traces"], dry["counted"]) == (TRACES, TRACES)
+    run = ended(collector, start(collector, **body)["id"])
+    asked = server.requests[before:]
+    assert run["failed"] == 0
+    assert dry["calls"] == run["calls"] == len(asked) > 0
+    assert dry["remembered"] >= some["calls"]
+    count = counter(MODEL)
+    sent = sum(count(message["content"]) for _, request in asked for message in request["messages"])
+    received = sum(count(behave(0, request).text) for _, request in asked)
+    assert dry["prompt_tokens"] == pytest.approx(sent, rel=0.15)
+    price = sent * PRICE_IN + received * PRICE_OUT
+    assert dry["cost_usd"] == pytest.approx(price, rel=0.15)
+
+    again = start(collector, **body, dry_run=True)
+    assert (again["calls"], again["cost_usd"]) == (0, 0.0)
+    assert again["remembered"] >= dry["calls"]
+    second = ended(collector, start(collector, **body)["id"])
+    assert second["calls"] == 0 == second["cost_usd"]
+    assert len(server.requests) == before + run["calls"]
+    with api(collector) as client:
+        compared = client.get("/runs/compare", params={"a": run["id"], "b": second["id"]}).json()
+    assert [each["differing"] for each in compared["metrics"]] == [0, 0, 0]
+    assert all(each["difference"]["low"] == each["difference"]["high"] == 0.0 for each in compared["metrics"])
+
+
+def test_what_failed_is_retried_alone_and_a_stronger_judge_is_compared(
+    judged: tuple[JudgeServer, CollectorProcess],
+) -> None:
+    server, collector = judged
+
+    def refuses_some(number: int, request: dict[str, Any]) -> Say:
+        text = "".join(message["content"] for message in request["messages"])
+        spoilt = hashlib.blake2b(text.encode(), digest_size=1).digest()[0] % 3 == 0
+        return Say(status=400) if spoilt else Say(verdict(request, confidence=0.3))
+
+    first = ended(collector, start(collector, metrics=["confidence"])["id"])
+    server.behave = refuses_some
+    try:
+        other = {"metrics": ["confidence"], "model": "openai/gpt-4o", "name": "stronger"}
+        run = ended(collector, start(collector, **other)["id"])
+        assert 0 < run["failed"] < TRACES
+        assert run["done"] + run["failed"] == TRACES
+        assert {each["why"] for each in run["failures"]} == {"judge_failed"}
+        server.behave = lambda number, request: Say(verdict(request, confidence=0.3))
+        before = len(server.requests)
+        with api(collector) as client:
+            retried = client.post(f"/runs/{run['id']}/retry", json={})
+            assert retried.status_code == 200, retried.text
+        run_again = ended(collector, run["id"])
+        assert (run_again["failed"], run_again["done"]) == (0, TRACES)
+        assert len(server.requests) - before == run["failed"]
+        assert {body["model"] for _, body in server.requests[before:]} == {"gpt-4o"}
+        with api(collector) as client:
+            assert client.post(f"/runs/{run['id']}/retry", json={}).status_code == 409
+            compared = client.get("/runs/compare", params={"a": first["id"], "b": run["id"]}).json()
+    finally:
+        server.behave = behave
+    (metric,) = compared["metrics"]
+    assert metric["difference"]["mean"] == pytest.approx(0.3 - GOOD_CONFIDENCE)
+    assert metric["differing"] == metric["both_scored"]
+    assert metric["difference"]["high"] < 0
+    assert not metric["same_series"]
+    assert all(change["trace_id"] for change in metric["changes"])
+
+
+def test_results_leave_only_when_that_is_asked_for(judged: tuple[JudgeServer, CollectorProcess]) -> None:
+    _, collector = judged
+
+    def counted() -> float:
+        with httpx.Client() as client:
+            text = client.get(f"http://127.0.0.1:{collector.health_port}/metrics").text
+        samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
+        found = [each.value for each in samples if each.name == "pandaeval_evaluations_total" and loops(each.labels)]
+        return sum(found)
+
+    def loops(labels: dict[str, str]) -> bool:
+        return labels.get("gen_ai_evaluation_name") == "tool_loop"
+
+    before = counted()
+    assert before > 0
+    ended(collector, start(collector, metrics=["tool_loop"])["id"])
+    assert counted() == before
+    ended(collector, start(collector, metrics=["tool_loop"], emit=True)["id"])
+    assert counted() == 2 * before
+
+
+def test_filters_samples_and_weights_choose(judged: tuple[JudgeServer, CollectorProcess]) -> None:
+    _, collector = judged
+    with api(collector) as client:
+        traces = client.get("/traces", params={"limit": 500}).json()["items"]
+    service = traces[0]["service"]
+    run = ended(collector, start(collector, metrics=["tool_loop"], filters={"service": service})["id"])
+    assert {each["trace_id"] for each in results(collector, run["id"])} == {
+        each["trace_id"] for each in traces if each["service"] == service
+    }
+    half = ended(collector, start(collector, metrics=["tool_loop"], sample=0.5)["id"])
+    wholes = {each["session_id"] or each["trace_id"] for each in traces}
+    chosen = {each["session_id"] or each["trace_id"] for each in results(collector, half["id"])}
+    assert chosen == {each for each in wholes if included(each, 0.5)}
+    weights = {"coherence": 0.0, "loop_detection": 5.0}
+    body = {"metrics": ["session.agent_reliability", "trace.coherence", "trace.loop_detection"]}
+    plain, weighed = (ended(collector, start(collector, **body, signal_weights=given)["id"]) for given in ({}, weights))
+    with api(collector) as client:
+        compared = client.get("/runs/compare", params={"a": plain["id"], "b": weighed["id"]}).json()
+    of = {each["metric"]: each for each in compared["metrics"]}
+    assert of["session.agent_reliability"]["differing"] > 0
+    assert of["trace.coherence"]["differing"] == 0
+
+
+def test_writes_come_from_programs_that_mean_them(judged: tuple[JudgeServer, CollectorProcess]) -> None:
+    _, collector = judged
+    body = {"metrics": ["tool_loop"], "filters": {"agent": "nobody"}}
+    with api(collector) as client:
+        foreign = client.post("/runs", json=body, headers={"origin": "http://evil.example"})
+        assert (foreign.status_code, foreign.json()["status"]) == (403, 403)
+        assert client.post("/runs", json=body, headers={"sec-fetch-site": "cross-site"}).status_code == 403
+        text = {"content-type": "text/plain"}
+        assert client.post("/runs", content=json.dumps(body), headers=text).status_code == 415
+        assert client.post("/runs", json={**body, "metrics": ["tool_lop"]}).status_code == 422
+        assert "tool_loop" in client.post("/runs", json={**body, "metrics": ["tool_lop"]}).json()["detail"]
+        assert client.post("/runs", json={**body, "filter": {}}).status_code == 422
+        assert client.post("/runs", json={**body, "signal_weights": {"luck": 1.0}}).status_code == 422
+        own = {"origin": collector.http, "idempotency-key": "once"}
+        first, second = (client.post("/runs", json=body, headers=own) for _ in range(2))
+        assert (first.status_code, second.status_code) == (201, 200)
+        assert first.json()["id"] == second.json()["id"]
+        assert client.post("/runs", json={**body, "emit": True}, headers=own).status_code == 409
+        assert ended(collector, first.json()["id"])["traces"] == 0
+        assert client.post(f"/runs/{first.json()['id']}/cancel", json={}).status_code == 409
+        assert client.get("/runs/none").status_code == 404
+        listed = client.get("/runs", params={"limit": 1}).json()
+        assert listed["items"][0]["id"] == first.json()["id"]
+        assert client.get("/runs", params={"limit": 1, "cursor": listed["next"]}).json()["items"]

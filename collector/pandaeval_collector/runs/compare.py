@@ -28,9 +28,9 @@ class Change:
 @dataclass(slots=True)
 class Compared:
     """One metric in both. ``pairs``: units that both have a result of, ``both_scored``: a score; ``agreement``: share
-    of those with a verdict in both whose verdict is the same; ``differing``: units whose scores differ. ``difference``: of
-    the scores, the second minus the first. ``versions``: of the metric, with its judge or embedder, of each: where they
-    differ, these are two series."""
+    of those with a verdict in both whose verdict is the same; ``differing``: units whose scores differ.
+    ``difference``: of the scores, the second minus the first. ``versions``: of the metric, with its judge or embedder,
+    of each: where they differ, these are two series."""
 
     metric: str
     pairs: int = 0

@@ -1,12 +1,13 @@
-"""A judge that is not asked: counts the calls that would be made, and answers each with a verdict of the usual length,
-so that what is asked next is counted too."""
+"""A judge that is not asked: counts the calls that would be made, and answers each with a verdict, so that what is
+asked next is counted too. Answers are taken to be as long as those that were given last to questions of the same
+shape."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,22 +29,42 @@ _TEXT = (
     "it, and no step was left out that the user had asked for."
 )
 _LIST = 3
+_LATELY = 500
+"""So many of the newest verdicts tell how long answers are."""
+
+Shape = frozenset[str]
+"""The names of a verdict's fields."""
 
 
 class CountingCaller:
     """Implements :class:`pandaeval_collector.judge.call.Caller`."""
 
-    def __init__(self) -> None:
+    def __init__(self, usual: Mapping[Shape, Sequence[str]]) -> None:
+        """``usual``: answers that were given lately."""
         self.counted = Counted()
+        self._usual = usual
         self._counts: dict[str, Callable[[str], int]] = {}
 
     async def complete(self, call: Call) -> Answer:
-        text = json.dumps(_answer(call), ensure_ascii=False)
+        answer = _answer(call)
+        text = json.dumps(answer, ensure_ascii=False)
         if len(call.messages) <= _MESSAGES:
             count = self._counts.setdefault(call.model, counter(call.model))
             sent = sum(count(message["content"]) + _PER_MESSAGE for message in call.messages) + _PER_CALL
-            self.counted.add(call.model, sent, min(count(text), call.max_tokens))
+            usual = self._usual.get(frozenset(answer)) or [text]
+            received = sum(map(count, usual)) / len(usual)
+            self.counted.add(call.model, sent, min(round(received), call.max_tokens))
         return Answer(text, model=call.model)
+
+
+def usual_answers(live: LiveTraces) -> dict[Shape, list[str]]:
+    """The newest answers of a store, by their shape."""
+    found: dict[Shape, list[str]] = {}
+    for body in live.verdicts(_LATELY):
+        verdict = json.loads(body).get("verdict")
+        if isinstance(verdict, dict):
+            found.setdefault(frozenset(verdict), []).append(json.dumps(verdict, ensure_ascii=False))
+    return found
 
 
 class CountedVerdicts(SharedVerdicts):
@@ -84,14 +105,13 @@ def counter(model: str) -> Callable[[str], int]:
     return lambda text: len(encoding.encode(text, disallowed_special=()))
 
 
-def _answer(call: Call) -> Any:
+def _answer(call: Call) -> dict[str, Any]:
     question = next((m["content"] for m in reversed(call.messages) if _ECHO.search(m["content"])), "")
     schema = (call.response_format or {}).get("json_schema", {}).get("schema", {})
     answer = _value(schema, schema, question, "")
     echo = _ECHO.search(question)
-    if isinstance(answer, dict) and echo is not None:
-        answer |= {"echo": echo[1], "instructed": False}
-    return answer
+    said = {"echo": echo[1] if echo is not None else "", "instructed": False}
+    return {**answer, **said} if isinstance(answer, dict) else said
 
 
 def _value(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str, name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +48,11 @@ class LiveTraces:
         """What a judge said before."""
         row = self._reader.execute("SELECT body FROM verdicts WHERE key = ?", (key,)).fetchone()
         return None if row is None else bytes(row[0])
+
+    def verdicts(self, newest: int) -> Iterator[bytes]:
+        """Verdicts that were given last."""
+        query = "SELECT body FROM verdicts ORDER BY created_at DESC LIMIT ?"
+        yield from (bytes(row[0]) for row in self._reader.execute(query, (newest,)))
 
     def parts(self, no: int) -> list[Part]:
         """What is stored of a trace; empty where it is not kept any more."""

@@ -20,7 +20,7 @@ from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.judge.call import Answer, Call
 from pandaeval_collector.runs import wire
-from pandaeval_collector.runs.counting import CountedVerdicts, CountingCaller
+from pandaeval_collector.runs.counting import CountedVerdicts, CountingCaller, usual_answers
 from pandaeval_collector.runs.reading import LiveTraces
 from pandaeval_collector.runs.scoring import Scoring, SharedVerdicts
 from pandaeval_collector.runtime.logs import set_up
@@ -83,7 +83,7 @@ async def _serve(setup: wire.RunSetup, frames: Frames) -> None:
 
     live = LiveTraces(setup.store)
     evaluator = Evaluator(load(setup.embedding), setup.settings)
-    caller = CountingCaller()
+    caller = CountingCaller(usual_answers(live) if setup.counting else {})
     if setup.counting:
         verdicts: SharedVerdicts = CountedVerdicts(live)
         scoring = Scoring(setup, evaluator, live, caller, verdicts)
