@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+from pandaeval_collector.cli import app
 from pandaeval_collector.judge.sample import included
 from pandaeval_collector.runs.counting import counter
 from prometheus_client.parser import text_string_to_metric_families
@@ -19,6 +21,7 @@ from support.judge_kills import PRICE_IN, PRICE_OUT
 from support.judged_files import MODEL, behave, environ
 from support.made_traces import Composer
 from support.senders import HttpDoor
+from typer.testing import CliRunner
 
 TRACES = 24
 GOOD_CONFIDENCE = GOOD["confidence"]["confidence"]  # type: ignore[call-overload, index]
@@ -147,6 +150,7 @@ def test_a_dry_run_says_what_the_run_then_costs_and_nothing_is_paid_twice(
     assert all(each["difference"]["low"] == each["difference"]["high"] == 0.0 for each in compared["metrics"])
 
 
+@pytest.mark.slow
 def test_what_failed_is_retried_alone_and_a_stronger_judge_is_compared(
     judged: tuple[JudgeServer, CollectorProcess],
 ) -> None:
@@ -187,6 +191,7 @@ def test_what_failed_is_retried_alone_and_a_stronger_judge_is_compared(
     assert all(change["trace_id"] for change in metric["changes"])
 
 
+@pytest.mark.slow
 def test_results_leave_only_when_that_is_asked_for(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     _, collector = judged
 
@@ -208,6 +213,7 @@ def test_results_leave_only_when_that_is_asked_for(judged: tuple[JudgeServer, Co
     assert counted() == 2 * before
 
 
+@pytest.mark.slow
 def test_filters_samples_and_weights_choose(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     _, collector = judged
     with api(collector) as client:
@@ -229,6 +235,62 @@ def test_filters_samples_and_weights_choose(judged: tuple[JudgeServer, Collector
     of = {each["metric"]: each for each in compared["metrics"]}
     assert of["session.agent_reliability"]["differing"] > 0
     assert of["trace.coherence"]["differing"] == 0
+
+
+def test_a_run_that_is_cancelled_stops_and_goes_on_when_it_is_retried(
+    judged: tuple[JudgeServer, CollectorProcess],
+) -> None:
+    server, collector = judged
+    go = threading.Event()
+
+    def holds(number: int, request: dict[str, Any]) -> Say:
+        go.wait(60.0)
+        return behave(number, request)
+
+    server.behave = holds
+    before = len(server.requests)
+    try:
+        run_id = start(collector, metrics=["tool_correctness"])["id"]
+        collector.until(lambda: len(server.requests) > before, "asking")
+        with api(collector) as client:
+            assert client.post(f"/runs/{run_id}/cancel", json={}).json()["state"] == "cancelled"
+            waits = start(collector, metrics=["tool_loop"])["id"]
+            assert ended(collector, waits)["done"] == TRACES, "the next run is not held up"
+            go.set()
+            assert client.get(f"/runs/{run_id}").json()["done"] == 0
+            assert client.post(f"/runs/{run_id}/retry", json={}).status_code == 200
+        assert ended(collector, run_id)["done"] == TRACES
+    finally:
+        go.set()
+        server.behave = behave
+
+
+def test_the_command_line_says_the_same(judged: tuple[JudgeServer, CollectorProcess]) -> None:
+    _, collector = judged
+
+    def run(*arguments: str) -> str:
+        outcome = CliRunner().invoke(app, [*arguments, "--url", collector.http], env={"COLUMNS": "300"})
+        assert outcome.exit_code == 0, outcome.output
+        return outcome.output
+
+    dry = json.loads(run("runs", "start", "--metrics", "tool_loop", "--dry-run", "--format", "json"))
+    assert (dry["traces"], dry["calls"], dry["cost_usd"]) == (TRACES, 0, 0.0)
+    shown = json.loads(run("runs", "start", "--metrics", "tool_loop,coherence", "--since", "3650d", "--format", "json"))
+    assert (shown["state"], shown["done"]) == ("done", TRACES)
+    assert shown["id"] in run("runs", "list")
+    assert "trace.tool_loop" in run("runs", "show", shown["id"])
+    lines = run("runs", "results", shown["id"], "--format", "json").splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [each["id"] for each in results(collector, shown["id"], 500)]
+    assert "trace.coherence" in run("runs", "compare", shown["id"])
+    schedule = json.loads(run("schedule", "add", "0 3 * * *", "--metrics", "tool_loop", "--format", "json"))
+    assert schedule["run"]["metrics"] == ["trace.tool_loop"]
+    assert "paused" in run("schedule", "pause", schedule["id"])
+    assert "paused" in run("schedule", "list")
+    assert schedule["id"] in run("schedule", "resume", schedule["id"])
+    run("schedule", "remove", schedule["id"])
+    assert "no schedules" in run("schedule", "list")
+    wrong = CliRunner().invoke(app, ["schedule", "add", "often", "--metrics", "tool_loop", "--url", collector.http])
+    assert (wrong.exit_code, "cron" in wrong.output) == (2, True)
 
 
 def test_writes_come_from_programs_that_mean_them(judged: tuple[JudgeServer, CollectorProcess]) -> None:

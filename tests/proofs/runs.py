@@ -2,9 +2,9 @@
 
     python tests/proofs/runs.py --traces 2000 --kills 100 --seed 1 --ledger tests/proofs/runs-ledger.jsonl
 
-Batches of 200 questions and 10 kills, each with a data directory of its own; each adds a line to the ledger, and a proof
-that was broken off goes on where it stopped. Leaves with 1 as soon as one thing is wrong; the files of that batch are
-kept.
+Batches of 200 questions and 10 kills, each with a data directory of its own; each adds a line to the ledger, and a
+proof that was broken off goes on where it stopped. Leaves with 1 as soon as one thing is wrong; the files of that batch
+are kept.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ from pandaeval_collector.telemetry import Telemetry
 _log = logging.getLogger(__name__)
 
 FOLDER = "run-work"
-BATCH = 64
+BATCH, BATCH_UNASKED = 64, 256
+"""So many traces are scored and committed together; more where no judge is asked."""
 _PAUSE_S = 2.0
 _ENDED = "worker_ended"
 
@@ -130,10 +131,10 @@ class Engine:
             if judge is not None:
                 await judge.process.start()
             setup = run_setup(self._store, config, run.id, spec, self.folder)
-            alone = 0
+            alone, most = 0, BATCH_UNASKED if judge is None else BATCH
             process: RunProcess | None = None
             try:
-                while batch := await self._next(run, 1 if alone else BATCH):
+                while batch := await self._next(run, 1 if alone else most):
                     if process is None:
                         caller = None if judge is None else judge.caller
                         process = RunProcess(setup, self._environ, caller, StoredVerdicts(self._store), at_once)
