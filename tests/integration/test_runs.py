@@ -13,7 +13,6 @@ import pytest
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.sample import included
 from pandaeval_collector.runs.counting import counter
-from prometheus_client.parser import text_string_to_metric_families
 from support.asked import GOOD
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, verdict
@@ -78,6 +77,14 @@ def results(collector: CollectorProcess, run_id: str, limit: int = 7) -> list[di
     return found
 
 
+def counted(collector: CollectorProcess, metric: str = "") -> float:
+    """How many results the series say there were, of one metric or all."""
+    query = """SELECT total(total) FROM series WHERE name = 'pandaeval.evaluations' AND attributes LIKE ?"""
+    with collector.database() as database:
+        (count,) = database.execute(query, (f"%{metric}%",)).fetchone()
+    return float(count)
+
+
 def content(result: dict[str, Any]) -> dict[str, Any]:
     """What does not tell when, how or in which run it was said."""
     left_out = ("run_id", "time", "duration_ms", "trigger", "revision", "final")
@@ -88,7 +95,7 @@ def test_a_run_of_metrics_without_a_model_says_what_was_said_live(
     judged: tuple[JudgeServer, CollectorProcess],
 ) -> None:
     _, collector = judged
-    live, series = collector.standing(), collector.counts()
+    live, series = collector.standing(), counted(collector)
     run = ended(collector, start(collector, metrics=INLINE, name="again")["id"])
     assert (run["traces"], run["done"], run["failed"], run["error"]) == (TRACES, TRACES, 0, "")
     found = results(collector, run["id"])
@@ -112,7 +119,7 @@ def test_a_run_of_metrics_without_a_model_says_what_was_said_live(
     assert {each["metric"]: each["differing"] for each in compared["metrics"]} == dict.fromkeys(INLINE, 0)
     assert all(each["same_series"] and each["agreement"] in (1.0, None) for each in compared["metrics"])
     assert collector.standing() == live, "nothing of a run is among live results"
-    assert collector.counts()["evaluations", "scored", ""] == series["evaluations", "scored", ""]
+    assert counted(collector) == series
 
 
 def test_a_dry_run_says_what_the_run_then_costs_and_nothing_is_paid_twice(
@@ -195,22 +202,12 @@ def test_what_failed_is_retried_alone_and_a_stronger_judge_is_compared(
 def test_results_leave_only_when_that_is_asked_for(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     _, collector = judged
 
-    def counted() -> float:
-        with httpx.Client() as client:
-            text = client.get(f"http://127.0.0.1:{collector.health_port}/metrics").text
-        samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
-        found = [each.value for each in samples if each.name == "pandaeval_evaluations_total" and loops(each.labels)]
-        return sum(found)
-
-    def loops(labels: dict[str, str]) -> bool:
-        return labels.get("gen_ai_evaluation_name") == "tool_loop"
-
-    before = counted()
+    before = counted(collector, "tool_loop")
     assert before > 0
     ended(collector, start(collector, metrics=["tool_loop"])["id"])
-    assert counted() == before
+    assert counted(collector, "tool_loop") == before
     ended(collector, start(collector, metrics=["tool_loop"], emit=True)["id"])
-    assert counted() == 2 * before
+    assert counted(collector, "tool_loop") == 2 * before
 
 
 @pytest.mark.slow

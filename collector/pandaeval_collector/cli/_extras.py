@@ -4,7 +4,18 @@ from __future__ import annotations
 
 _EXTRAS = {
     "collector": (
-        *("annotated_doc", "click", "grpc", "httptools", "numpy", "orjson", "pydantic", "pydantic_core", "rich"),
+        *(
+            "annotated_doc",
+            "click",
+            "croniter",
+            "grpc",
+            "httptools",
+            "numpy",
+            "orjson",
+            "pydantic",
+            "pydantic_core",
+            "rich",
+        ),
         *("shellingham", "starlette", "typer", "uvicorn", "uvloop", "yaml", "zstandard"),
     ),
     "judge": ("aiolimiter", "litellm"),

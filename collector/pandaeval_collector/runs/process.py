@@ -116,6 +116,8 @@ class RunProcess:
             while True:
                 self._take(await _message(child))
         except asyncio.IncompleteReadError:
+            pass  # it ended; whoever waits is told
+        finally:
             if self._answer is not None and not self._answer.done():
                 self._answer.set_exception(RunProcessEndedError("the process of the run ended"))
 

@@ -111,7 +111,10 @@ class _OneBatch:
     def _decide(self, line: Line, placed: Sequence[Placed]) -> Iterator[Placed]:
         """Files the traces by start; yields those that could be read."""
         for start in range(0, len(placed), _AT_ONCE):
-            some = [(each, due) for each in placed[start : start + _AT_ONCE] if (due := self._due(each)) is not None]
+            chunks: list[Chunk] = []
+            among = placed[start : start + _AT_ONCE]
+            some = [(each, due) for each in among if (due := self._due(each, chunks)) is not None]
+            self._store.append(chunks).result()
             dues, others = [due for _, due in some], {each.trace_id.hex() for each, _ in some if not each.wanted}
             understood = line.understanding.of(dues)
             decision = line.file(dues, [unasked(one) if _is_of(one, others) else one for one in understood])
@@ -119,13 +122,14 @@ class _OneBatch:
             self._take(decision)
             yield from (each for each, _ in some)
 
-    def _due(self, each: Placed) -> DueTrace | None:
+    def _due(self, each: Placed, chunks: list[Chunk]) -> DueTrace | None:
+        """Adds what is stored of a trace to ``chunks``; ``None`` where nothing is."""
         parts = self._live.parts(each.no)
         if not parts:
             return None
-        chunks = [Chunk(self._store.next_chunk_id(), each.trace_id, logs, 1, 0, data) for logs, data in parts]
-        self._store.append(chunks).result()
-        ids, size = tuple(chunk.id for chunk in chunks), sum(len(data) for _, data in parts)
+        new = [Chunk(self._store.next_chunk_id(), each.trace_id, logs, 1, 0, data) for logs, data in parts]
+        chunks += new
+        ids, size = tuple(chunk.id for chunk in new), sum(len(data) for _, data in parts)
         return DueTrace(each.trace_id, Trigger.FILE, True, False, ids, frozenset(), 0, 0, size, each.revision)
 
     async def _judge(self, line: Line, concurrency: int) -> None:
