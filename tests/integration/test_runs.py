@@ -256,7 +256,8 @@ def test_a_run_that_is_cancelled_stops_and_goes_on_when_it_is_retried(
             go.set()
             assert client.get(f"/runs/{run_id}").json()["done"] == 0
             assert client.post(f"/runs/{run_id}/retry", json={}).status_code == 200
-        assert ended(collector, run_id)["done"] == TRACES
+        again = ended(collector, run_id)
+        assert again["done"] == TRACES, again
     finally:
         go.set()
         server.behave = behave

@@ -153,6 +153,7 @@ class Engine:
                 self._current = None
                 if process is not None:
                     await process.close()
+                await asyncio.to_thread(shutil.rmtree, setup.folder, ignore_errors=True)
         return ""
 
     async def _next(self, run: RunRow, most: int) -> Sequence[tuple[int, int]]:

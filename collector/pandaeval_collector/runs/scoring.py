@@ -71,6 +71,7 @@ class Scoring:
         self._caller, self._verdicts = caller, verdicts
         self._numbers = itertools.count()
         self._empty = setup.folder / "empty"
+        shutil.rmtree(setup.folder, ignore_errors=True)  # of a process that was killed
         Store(self._empty, durability="off").close()
 
     async def of(self, batch: Batch) -> Scored:

@@ -116,6 +116,7 @@ def main() -> None:
         asyncio.run(_serve(setup, frames))
     except Exception as error:  # noqa: BLE001 - the parent has to hear why there is no more to come
         frames.write([wire.body(("broken", f"{type(error).__name__}: {error}"[:500]))])
+        os._exit(1)  # the thread that reads holds standard input, over which the interpreter would stumble
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from support.made_traces import Composer
 
 async def _scored(line: RunningLine, folder: Path, batches: Sequence[Batch], sessions: bool) -> list[Scored]:
     live = LiveTraces(line.folder)
+    (folder / "0").mkdir(parents=True)  # what a process that was killed left behind
     setup = RunSetup(line.folder, folder, "", line.settings, None, "r", sessions=sessions)
     scoring = Scoring(setup, Evaluator(line.embedder, line.settings), live, ScriptedCaller({}), _verdicts(live))
     found = [await scoring.of(batch) for batch in batches]
