@@ -234,6 +234,7 @@ def test_filters_samples_and_weights_choose(judged: tuple[JudgeServer, Collector
     assert of["trace.coherence"]["differing"] == 0
 
 
+@pytest.mark.slow
 def test_a_run_that_is_cancelled_stops_and_goes_on_when_it_is_retried(
     judged: tuple[JudgeServer, CollectorProcess],
 ) -> None:

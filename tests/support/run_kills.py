@@ -54,18 +54,18 @@ def killed(
             collector.start()
             _send(collector, traces, seed)
             run_id = _start(collector)
-            each = max(1, traces // (kills + 1))
+            each, before = max(1, traces // kills), 0
             for number in range(kills):
-                wanted = len(server.requests) + chance.randint(1, 2 * each - 1)
+                wanted = len(server.requests) + chance.randint(1, each)
                 if not _reached(collector, server, run_id, wanted):
                     break
-                before = _repeated(server)
                 collector.kill()
                 found.kills += 1
+                found.most, before = max(found.most, _repeated(server) - before), _repeated(server)
                 collector.start()
-                found.most = max(found.most, _repeated(server) - before)
                 on_kill(number + 1)
             run = _ended(collector, run_id)
+            found.most = max(found.most, _repeated(server) - before)
             found.traces = run["traces"]
             found.residual = traces - run["done"] + abs(_results(collector, run_id) - traces)
         found.requests, found.repeated = len(server.requests), _repeated(server)

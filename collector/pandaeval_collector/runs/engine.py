@@ -88,6 +88,7 @@ class Engine:
     async def _work(self) -> None:
         while True:
             self._wake.clear()
+            run: RunRow | None = None
             try:
                 run = await asyncio.to_thread(self._store.runs.next)
                 if run is None:

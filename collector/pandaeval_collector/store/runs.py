@@ -112,11 +112,11 @@ class Runs:
         return self._writer.submit(work)
 
     def end(self, no: int, error: str = "") -> Future[None]:
-        """A running run is done; ``error``: why it could not go on."""
+        """A run that was not cancelled is done; ``error``: why it could not go on."""
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
-                "UPDATE runs SET state = 'done', ended_at = ?, error = ? WHERE no = ? AND state = 'running'",
+                "UPDATE runs SET state = 'done', ended_at = ?, error = ? WHERE no = ? AND state != 'cancelled'",
                 (self._clock.calendar(), error[:500], no),
             )
 
