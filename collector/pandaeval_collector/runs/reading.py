@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import zstandard
+
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.chunk_reader import Part
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.kept import contents
+
+_log = logging.getLogger(__name__)
 
 _BEFORE = 32
 """So many traces of a session before a wanted one are read along: what its answer is compared with, and what a judge is
@@ -55,8 +60,12 @@ class LiveTraces:
         yield from (bytes(row[0]) for row in self._reader.execute(query, (newest,)))
 
     def parts(self, no: int) -> list[Part]:
-        """What is stored of a trace; empty where it is not kept any more."""
-        return contents(self._reader, no)
+        """What is stored of a trace; empty where it is not kept any more, or damaged."""
+        try:
+            return contents(self._reader, no)
+        except zstandard.ZstdError as error:
+            _log.warning("the spans of a trace are damaged and cannot be read any more (%s)", error)
+            return []
 
     def session_names(self, groups: Collection[int]) -> dict[int, str]:
         """The ids of sessions by their numbers."""
