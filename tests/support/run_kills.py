@@ -54,7 +54,7 @@ def killed(
             collector.start()
             _send(collector, traces, seed)
             run_id = _start(collector)
-            each, before = max(1, traces // kills), 0
+            each, before = max(1, traces // (kills + 1)), 0
             for number in range(kills):
                 wanted = len(server.requests) + chance.randint(1, each)
                 if not _reached(collector, server, run_id, wanted):
