@@ -48,6 +48,7 @@ from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers.bind import Address, parse_address
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.server import HttpServer
+from pandaeval_collector.runs import LiveJudge, Runs
 from pandaeval_collector.series import Labels
 from pandaeval_collector.settings import evaluator, judge, timing, workers
 from pandaeval_collector.store import Store
@@ -122,18 +123,20 @@ class Collector:
         scorer = await asyncio.to_thread(evaluator, config)
         store = await self._open_store(health_server)
         outlets = await self._open_outlets(store)
-        line = Line(store, scorer, await self._emitter(store, outlets.signals))
+        emitter = await self._emitter(store, outlets.signals)
+        line = Line(store, scorer, emitter)
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         await self._start_pipeline(pipeline, store)
-        await self._start_judge(store, line, scorer, pipeline)
+        live = await self._start_judge(store, line, scorer, pipeline)
         pass_rates = PassRates(store, self.telemetry, config.labels.interval)
         pass_rates.start()
         self._parts.push_async_callback(pass_rates.stop)
+        runs = await self._start_runs(store, pipeline, emitter, live)
         self._ready["pipeline"] = True
-        shown = self._open_lookouts(store, scorer, watching)
+        shown = self._open_lookouts(store, scorer, watching, runs)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
@@ -209,10 +212,10 @@ class Collector:
         setup = WorkerSetup(Path(config.store.path), config.embedding.model, scorer.settings, level)
         return Workers(number, setup, self._environ, self.telemetry)
 
-    async def _start_judge(self, store: Store, line: Line, scorer: Evaluator, pipeline: Pipeline) -> None:
+    async def _start_judge(self, store: Store, line: Line, scorer: Evaluator, pipeline: Pipeline) -> LiveJudge | None:
         configured = judge(self._config)
         if configured is None:
-            return
+            return None
         secret(self._config.judge.api_key_env, self._environ)
         process, caller = open_caller(store, configured, self._environ)
         self._parts.push_async_callback(process.close)
@@ -241,8 +244,15 @@ class Collector:
             self.telemetry.gauge(
                 "pandaeval.judge.budget.spent", lambda: store.spending.spent(store.spending.today(time.time()))
             )
+        return LiveJudge(frozenset(configured.setup.models), process, caller)
 
-    def _open_lookouts(self, store: Store, scorer: Evaluator, watching: Watching) -> list[BaseRoute]:
+    async def _start_runs(self, store: Store, pipeline: Pipeline, emitter: Emitter, live: LiveJudge | None) -> Runs:
+        runs = Runs(store, self._config, self._environ, self.telemetry, live, pipeline.commit, emitter)
+        await runs.start()
+        self._parts.push_async_callback(runs.stop)
+        return runs
+
+    def _open_lookouts(self, store: Store, scorer: Evaluator, watching: Watching, runs: Runs) -> list[BaseRoute]:
         """What people and programs look at scores by, on the HTTP listener."""
         config = self._config
         lookouts = Lookouts(
@@ -259,6 +269,7 @@ class Collector:
                 page=PageWork(config.ui.links, config.ui.refresh) if config.ui.enabled else None,
             ),
             config.server.allowed_hosts if self._token is None else None,
+            runs,
         )
         self._parts.callback(lookouts.close)
         agents = McpDoor(lookouts.api)

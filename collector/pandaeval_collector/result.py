@@ -100,6 +100,8 @@ class Result:
     time: datetime
     cost_usd: float = 0.0
     tokens: int = 0
+    run_id: str | None = None
+    """Of the evaluation run that it was made in."""
 
     outcome: str = field(init=False)
     score: float | None = field(init=False)
@@ -146,6 +148,7 @@ class Result:
         """The JSON object of a result, in the order in which people read it. ``span_ids``: the spans that the reason
         speaks of, at most 200."""
         finding, unit = self.finding, self.unit
+        of_run = {} if self.run_id is None else {"run_id": self.run_id}
         scored = finding if isinstance(finding, Score) else None
         return {
             "id": self.id,
@@ -182,6 +185,7 @@ class Result:
             "tokens": self.tokens,
             "duration_ms": self.duration_ms,
             "time": self.said_at,
+            **of_run,
         }
 
     def to_json(self) -> bytes:

@@ -42,6 +42,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument("pandaeval.sessions", "counter", "{session}", "Sessions that could not be scored"),
         Instrument("pandaeval.workers", "counter", "{process}", "Processes of the line, started and ended"),
         Instrument("pandaeval.jobs", "counter", "{job}", "Judge jobs, by what became of them"),
+        Instrument("pandaeval.runs", "counter", "{run}", "Evaluation runs, by what became of them"),
         Instrument("pandaeval.requests", "counter", "{request}", "Requests received, by answer and door"),
         Instrument("pandaeval.exporter.items", "counter", "{item}", "Results sent or dropped, by exporter and signal"),
         Instrument("pandaeval.series", "gauge", "{series}", "Series of scores and counters in the store"),

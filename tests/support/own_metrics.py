@@ -30,6 +30,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.sessions": "`outcome`: failed; `reason`",
     "pandaeval.workers": "`outcome`: started, ended, not_started; `reason`: signal_9, exit_1 …",
     "pandaeval.jobs": "`outcome`: done, put_back, dead, cancelled; `reason`",
+    "pandaeval.runs": "`outcome`: ended, failed, given_up, scheduled, process_ended",
     "pandaeval.requests": "`outcome`: accepted, partial, or why it was refused; `reason`: the door",
     "pandaeval.exporter.items": "`exporter`, `signal`, `outcome`: sent, dropped; `reason`",
     "pandaeval.store.errors": "`outcome`: refused, retried, left, upkeep, put_aside, probe, gone, missing",

@@ -10,11 +10,14 @@ from pandaeval_collector.api.overview import overview
 from pandaeval_collector.api.pages import pages
 from pandaeval_collector.api.problems import DOCUMENTED, answer_problems, document_problems
 from pandaeval_collector.api.reading import Reads
+from pandaeval_collector.api.runs import runs_routes
+from pandaeval_collector.api.schedules import schedule_routes
 from pandaeval_collector.api.work import Work
+from pandaeval_collector.runs import Runs
 
 
-def api_app(reads: Reads, work: Work, version: str) -> FastAPI:
-    """The application; its OpenAPI document is at ``openapi.json``."""
+def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) -> FastAPI:
+    """The application; its OpenAPI document is at ``openapi.json``. ``runs``: missing where no collector runs."""
     app = FastAPI(
         title="pandaeval",
         version=version,
@@ -27,6 +30,9 @@ def api_app(reads: Reads, work: Work, version: str) -> FastAPI:
     app.include_router(lists(reads, work))
     app.include_router(overview(reads, work, lambda: _changing(app)))
     app.include_router(labelling(reads, work))
+    if runs is not None:
+        app.include_router(runs_routes(reads, runs))
+        app.include_router(schedule_routes(reads, runs))
     if work.page is not None:
         app.include_router(pages(reads, work, version))
     told = app.openapi

@@ -16,17 +16,18 @@ from pandaeval_collector.api.place import API
 from pandaeval_collector.api.reading import Reads
 from pandaeval_collector.api.work import Work
 from pandaeval_collector.api.writing import OwnWrites
+from pandaeval_collector.runs import Runs
 from pandaeval_collector.store.finding import Finder
 
 
 class Lookouts:
     """The routes, and the reads behind them. On one event loop."""
 
-    def __init__(self, path: Path, work: Work, hosts: Collection[str] | None) -> None:
+    def __init__(self, path: Path, work: Work, hosts: Collection[str] | None, runs: Runs | None = None) -> None:
         """``path``: the data directory. ``hosts``: names under which it may be asked beside addresses and localhost;
         ``None``: any, where a token is demanded."""
         self._reads = Reads(Finder(path))
-        self._work = work
+        self._work, self._runs = work, runs
         self._hosts = hosts
         self.api = Lazy(self._api)
         self.routes: list[BaseRoute] = [_All(API, _guarded(self.api, hosts))]
@@ -44,7 +45,7 @@ class Lookouts:
     def _api(self) -> ASGIApp:
         from pandaeval_collector.api.app import api_app  # FastAPI: see Lazy
 
-        return api_app(self._reads, self._work, _version())
+        return api_app(self._reads, self._work, _version(), self._runs)
 
 
 class _All(Mount):

@@ -6,7 +6,18 @@ from pandaeval_collector.errors import installation
 
 _EXTRAS = {
     "collector": (
-        *("annotated_doc", "click", "grpc", "httptools", "numpy", "orjson", "pydantic", "pydantic_core", "rich"),
+        *(
+            "annotated_doc",
+            "click",
+            "croniter",
+            "grpc",
+            "httptools",
+            "numpy",
+            "orjson",
+            "pydantic",
+            "pydantic_core",
+            "rich",
+        ),
         *("shellingham", "starlette", "typer", "uvicorn", "uvloop", "yaml", "zstandard"),
     ),
     "judge": ("aiolimiter", "litellm"),

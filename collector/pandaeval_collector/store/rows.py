@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from pandaeval_collector.store.outbox_batches import OutboxBatch
+from pandaeval_collector.store.run_rows import RunBatch
 from pandaeval_otel.assembly import Decided
 
 READ_BYTES = 4 << 20
@@ -236,6 +237,7 @@ class WriteSet:
     jobs: list[JobRow] = field(default_factory=list)
     ended: list[JobEnd] = field(default_factory=list)
     listed: list[ListedRow] = field(default_factory=list)
+    runs: list[RunBatch] = field(default_factory=list)
 
 
 def pack_ids(ids: frozenset[bytes]) -> bytes:

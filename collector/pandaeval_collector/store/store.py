@@ -23,6 +23,8 @@ from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.kept import KeptTables
 from pandaeval_collector.store.outgoing import OutboxTables
 from pandaeval_collector.store.people import People
+from pandaeval_collector.store.runs import Runs
+from pandaeval_collector.store.schedules import Schedules
 from pandaeval_collector.store.sessions import SessionTables
 from pandaeval_collector.store.spending import Spending
 from pandaeval_collector.store.verdicts import Verdicts
@@ -55,6 +57,8 @@ class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables
         self.verdicts = Verdicts(self._writer, self._reader, self.clock)
         self.spending = Spending(self._writer, self._reader)
         self.people = People(self._writer, self._reader)
+        self.runs = Runs(self._writer, self._reader, self.clock)
+        self.schedules = Schedules(self._writer, self._reader, self.clock)
 
     # -- cursors and small facts ---------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -72,6 +73,14 @@ class TestLogEvent:
             "pandaeval.threshold": 0.5,
             "pandaeval.passed": True,
         }
+
+    def test_a_result_of_an_evaluation_run_says_so_everywhere(self) -> None:
+        of_run = replace(result(), run_id="0a1b")
+        (span,) = emitted(of_run)
+        assert logged(of_run)[1]["pandaeval.run.id"] == "0a1b"
+        assert attributes(span.events[0].attributes)["pandaeval.run.id"] == "0a1b"
+        assert of_run.to_dict()["run_id"] == "0a1b"
+        assert "run_id" not in result().to_dict()
 
     def test_a_whole_score_is_a_double_too(self) -> None:
         _, facts = logged(result(finding=Score(1)))

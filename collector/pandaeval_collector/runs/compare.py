@@ -1,0 +1,81 @@
+"""Two runs over the same traces, or a run and the live results: what differs, how surely, and where most."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pandaeval_collector.stats.paired_difference import PairedDifference, paired_difference
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.run_rows import RunRow
+
+_SHOWN = 10
+_SAME = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A unit whose score changed. ``about``: its number in the store, below zero for a session."""
+
+    about: int
+    before: float
+    after: float
+
+
+@dataclass(slots=True)
+class Compared:
+    """One metric in both. ``pairs``: units that both have a result of, ``both_scored``: a score; ``agreement``: share
+    of those with a verdict in both whose verdict is the same; ``differing``: units whose scores differ.
+    ``difference``: of the scores, the second minus the first. ``versions``: of the metric, with its judge or embedder,
+    of each: where they differ, these are two series."""
+
+    metric: str
+    pairs: int = 0
+    both_scored: int = 0
+    differing: int = 0
+    agreement: float | None = None
+    difference: PairedDifference | None = None
+    versions: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
+    changes: list[Change] = field(default_factory=list)
+
+
+def compared(store: Store, first: RunRow, second: RunRow | None) -> list[Compared]:
+    """Each metric that both have; ``second``: ``None`` for the live results. Blocks."""
+    # The pairs are of the run that has the items; the live results, or those of the second run, stand beside.
+    rows = store.runs.pairs(first.no, None if second is None else second.no)
+    grouped = itertools.groupby(rows, key=lambda row: str(row[0]))
+    return [_one(metric, of_metric) for metric, of_metric in grouped]
+
+
+def _one(metric: str, rows: Iterable[tuple[Any, ...]]) -> Compared:
+    found = Compared(metric)
+    differences: list[float] = []
+    clusters: list[int] = []
+    by: tuple[set[str], set[str]] = (set(), set())
+    same = judged = 0
+    largest: list[tuple[float, int, float, float]] = []
+    for _, about, session, score, success, first_by, other, other_success, second_by in rows:
+        found.pairs += 1
+        by[0].add(first_by)
+        by[1].add(second_by)
+        if success is not None and other_success is not None:
+            judged += 1
+            same += success == other_success
+        if score is None or other is None:
+            continue
+        change = other - score
+        differences.append(change)
+        clusters.append(-session if session else about)
+        if abs(change) > _SAME:
+            found.differing += 1
+            push = heapq.heappush if len(largest) < _SHOWN else heapq.heappushpop
+            push(largest, (abs(change), about, score, other))
+    found.both_scored = len(differences)
+    found.agreement = same / judged if judged else None
+    found.difference = paired_difference(differences, clusters)
+    found.versions = sorted(by[0]), sorted(by[1])
+    found.changes = [Change(about, before, after) for _, about, before, after in sorted(largest, reverse=True)]
+    return found

@@ -1,0 +1,66 @@
+"""The configuration of a run: the collector's, with what the run asks for in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pandaeval_collector.config import Config, MetricNames
+from pandaeval_collector.config.sections_scoring import Only
+from pandaeval_collector.errors import UserError
+from pandaeval_collector.metric import registry
+from pandaeval_collector.runs.spec import RunSpec
+
+_SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
+
+
+def metric_keys(config: Config, names: Sequence[str]) -> tuple[str, ...]:
+    """The keys that names mean, sorted. Raises ``UserError`` for a name that is none."""
+    known = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
+    unknown = [name for name in names if not known.select(name)]
+    if unknown:
+        raise UserError(f"{unknown[0]}: {known.unknown(unknown[0])}")
+    return tuple(sorted({key for name in names for key in known.select(name)}))
+
+
+def check(config: Config, spec: RunSpec) -> None:
+    """Raises ``UserError`` for what cannot be run."""
+    unknown = sorted(set(spec.weights) - set(_SIGNALS))
+    if unknown:
+        raise UserError(f"signal_weights: {unknown[0]} is none of {', '.join(_SIGNALS)}")
+    weights = {**{str(name): weight for name, weight in config.session.weights.items()}, **spec.weights}
+    if len(weights) == len(_SIGNALS) and not any(weights.values()):
+        raise UserError("signal_weights: all weights are 0; at least one signal must count")
+    if judged(config, spec) and spec.model is None and config.judge.model is None:
+        raise UserError("these metrics ask a judge: name a model, or set judge.model")
+
+
+def judged(config: Config, spec: RunSpec) -> bool:
+    """Whether a model has to be asked."""
+    metrics = registry(config.metrics.modules)
+    return any(key in metrics and metrics[key].kind == "llm" for key in spec.metrics)
+
+
+def config_of(config: Config, spec: RunSpec) -> Config:
+    """Judges every trace that the run is about, once each."""
+    judge: dict[str, Any] = {
+        "model": (spec.model or config.judge.model) if judged(config, spec) else None,
+        "sample": 1.0,
+        "samples": {},
+        "when": "always",
+        "only": Only(),
+        "delay": 0.0,
+        "retest": 0.0,
+        "canaries": None,
+    }
+    if spec.model is not None:
+        judge["models"] = {}
+    weights: dict[str, float] = {str(name): weight for name, weight in config.session.weights.items()}
+    weights.update(spec.weights)
+    return config.model_copy(
+        update={
+            "judge": config.judge.model_copy(update=judge),
+            "metrics": config.metrics.model_copy(update={"enabled": spec.metrics}),
+            "session": config.session.model_copy(update={"weights": weights}),
+        }
+    )

@@ -1,0 +1,153 @@
+"""A judge that is not asked: counts the calls that would be made, and answers each with a verdict, so that what is
+asked next is counted too. Answers are taken to be as long as those that were given last to questions of the same
+shape."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.judge.call import Answer, Call
+from pandaeval_collector.judge.neutral import tokens
+from pandaeval_collector.runs.reading import LiveTraces
+from pandaeval_collector.runs.scoring import SharedVerdicts
+from pandaeval_collector.runs.wire import Counted
+
+_ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
+_MESSAGES = 3
+"""Of a question; one more is the same question again, which a valid answer never leads to."""
+_PER_MESSAGE, _PER_CALL = 4, 3
+"""Tokens that a chat format adds."""
+_TEXT = (
+    "The agent looked the order up, found that it had left the depot, and said so; nothing in the results contradicts "
+    "it, and no step was left out that the user had asked for."
+)
+_LIST = 3
+_LATELY = 500
+"""So many of the newest verdicts tell how long answers are."""
+
+Shape = frozenset[str]
+"""The names of a verdict's fields."""
+
+
+class CountingCaller:
+    """Implements :class:`pandaeval_collector.judge.call.Caller`."""
+
+    def __init__(self, usual: Mapping[Shape, Sequence[str]]) -> None:
+        """``usual``: answers that were given lately."""
+        self.counted = Counted()
+        self._usual = usual
+        self._counts: dict[str, Callable[[str], int]] = {}
+
+    async def complete(self, call: Call) -> Answer:
+        answer = _answer(call)
+        text = json.dumps(answer, ensure_ascii=False)
+        if len(call.messages) <= _MESSAGES:
+            count = self._counts.setdefault(call.model, counter(call.model))
+            sent = sum(count(message["content"]) + _PER_MESSAGE for message in call.messages) + _PER_CALL
+            usual = self._usual.get(frozenset(answer)) or [text]
+            received = sum(map(count, usual)) / len(usual)
+            self.counted.add(call.model, sent, min(round(received), call.max_tokens))
+        return Answer(text, model=call.model)
+
+
+def usual_answers(live: LiveTraces) -> dict[Shape, list[str]]:
+    """The newest answers of a store, by their shape."""
+    found: dict[Shape, list[str]] = {}
+    for body in live.verdicts(_LATELY):
+        verdict = json.loads(body).get("verdict")
+        if isinstance(verdict, dict):
+            found.setdefault(frozenset(verdict), []).append(json.dumps(verdict, ensure_ascii=False))
+    return found
+
+
+class CountedVerdicts(SharedVerdicts):
+    """Remembers what it is given for itself alone: the next dry run counts anew."""
+
+    def __init__(self, live: LiveTraces) -> None:
+        super().__init__(live, self._note)
+        self._given: dict[str, bytes] = {}
+
+    def recall(self, key: str) -> bytes | None:
+        return self._given.get(key) or super().recall(key)
+
+    def _note(self, key: str, body: bytes) -> Future[None]:
+        self._given[key] = body
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+
+def counter(model: str) -> Callable[[str], int]:
+    """Counts the tokens of a text: by OpenAI's tokenizer where it is installed, which is near to those of others; else
+    a careful estimate. Nothing is fetched."""
+    judge = find_spec("litellm")
+    if judge is None or not judge.submodule_search_locations or find_spec("tiktoken") is None:
+        return tokens
+    tables = Path(next(iter(judge.submodule_search_locations))) / "litellm_core_utils" / "tokenizers"
+    if not tables.is_dir():
+        return tokens
+    os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(tables))
+    import tiktoken
+
+    bare = model.rpartition("/")[2]
+    older = bare.startswith(("gpt-4-", "gpt-3")) or bare == "gpt-4"
+    try:
+        encoding = tiktoken.get_encoding("cl100k_base" if older else "o200k_base")
+    except Exception:  # noqa: BLE001 - a table that is not there would be fetched; without a net that fails in many ways
+        return tokens
+    return lambda text: len(encoding.encode(text, disallowed_special=()))
+
+
+def _answer(call: Call) -> dict[str, Any]:
+    question = next((m["content"] for m in reversed(call.messages) if _ECHO.search(m["content"])), "")
+    schema = (call.response_format or {}).get("json_schema", {}).get("schema", {})
+    answer = _value(schema, schema, question, "")
+    echo = _ECHO.search(question)
+    said = {"echo": echo[1] if echo is not None else "", "instructed": False}
+    return {**answer, **said} if isinstance(answer, dict) else said
+
+
+def _value(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str, name: str) -> Any:
+    """Something of a schema, of the usual length. A list of objects that are numbered like something in the question
+    has one for each."""
+    match schema:
+        case {"$ref": str(reference)}:
+            return _value(whole["$defs"][reference.rpartition("/")[2]], whole, question, name)
+        case {"anyOf": list(kinds)}:
+            return _value(kinds[0], whole, question, name)
+        case {"enum": list(values)}:
+            return values[0]
+        case {"const": value}:
+            return value
+        case {"type": "object"} | {"properties": _}:
+            return {key: _value(each, whole, question, key) for key, each in schema.get("properties", {}).items()}
+        case {"type": "array"}:
+            return _list(schema, whole, question)
+        case {"type": "string"}:
+            return _TEXT[: int(schema.get("maxLength", len(_TEXT)))]
+        case {"type": "boolean"}:
+            return False
+        case {"type": "integer" | "number"}:
+            least, most = schema.get("minimum", 0), schema.get("maximum", 1)
+            return least if schema["type"] == "integer" else most  # the first of the choices is the best one
+    return None
+
+
+def _list(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str) -> list[Any]:
+    items = schema.get("items", {})
+    one = _value(items, whole, question, "")
+    most = int(schema.get("maxItems", _LIST))
+    if isinstance(one, dict):
+        fenced = question.partition("exactly these fields")[0]
+        for key in one:
+            found = re.findall(rf'"{re.escape(key)}": (\d+)', fenced)
+            if found and type(one[key]) is int:
+                return [one | {key: int(number)} for number in found[:most]]
+    return [one] * min(_LIST, most)

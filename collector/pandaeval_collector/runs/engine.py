@@ -1,0 +1,218 @@
+"""Executes the runs of a store, one after the other, each in a process of its own beside the live line."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+from pandaeval_collector.config import Config
+from pandaeval_collector.delivery.emitter import Emitter
+from pandaeval_collector.errors import UserError
+from pandaeval_collector.judge.call import CallFailedError
+from pandaeval_collector.line.line import Decision
+from pandaeval_collector.result import Result
+from pandaeval_collector.runs.configure import config_of
+from pandaeval_collector.runs.judges import Judges
+from pandaeval_collector.runs.planning import choose, sampled
+from pandaeval_collector.runs.process import RunProcess, RunProcessEndedError, StoredVerdicts
+from pandaeval_collector.runs.spec import RunSpec
+from pandaeval_collector.runs.wire import Batch, RunSetup, Scored
+from pandaeval_collector.settings import judge as judge_of
+from pandaeval_collector.settings import scoring
+from pandaeval_collector.store import Store, WriteSet
+from pandaeval_collector.store.run_rows import RunBatch, RunRow
+from pandaeval_collector.telemetry import Telemetry
+
+_log = logging.getLogger(__name__)
+
+FOLDER = "run-work"
+BATCH, BATCH_UNASKED = 64, 256
+"""So many traces are scored and committed together; more where no judge is asked."""
+_PAUSE_S = 2.0
+_ENDED = "worker_ended"
+
+Commit = Callable[[Callable[[], Decision]], Awaitable[None]]
+
+
+class Engine:
+    """On one event loop. ``commit`` makes a decision on the line's thread and commits it."""
+
+    def __init__(
+        self,
+        store: Store,
+        config: Config,
+        environ: Mapping[str, str],
+        judges: Judges,
+        telemetry: Telemetry,
+        commit: Commit | None = None,
+        emitter: Emitter | None = None,
+    ) -> None:
+        """Without ``commit`` and ``emitter`` no result leaves."""
+        self._store, self._config, self._environ, self._judges = store, config, environ, judges
+        self._telemetry, self._commit, self._emitter = telemetry, commit, emitter
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._current: tuple[str, RunProcess] | None = None
+
+    async def start(self) -> None:
+        """Goes on with what an earlier process left undone."""
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+        self._task = asyncio.create_task(self._work(), name="pandaeval-runs")
+
+    async def stop(self) -> None:
+        """Breaks off; the next start goes on with the batch that was at hand."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+
+    @property
+    def folder(self) -> Path:
+        """Where processes of runs write."""
+        return self._store.path / FOLDER
+
+    def wake(self) -> None:
+        """There is a run."""
+        self._wake.set()
+
+    def cancelled(self, run_id: str) -> None:
+        """A run was cancelled: what it is at is broken off."""
+        if self._current is not None and self._current[0] == run_id:
+            self._current[1].kill()
+
+    async def _work(self) -> None:
+        while True:
+            self._wake.clear()
+            run: RunRow | None = None
+            try:
+                run = await asyncio.to_thread(self._store.runs.next)
+                if run is None:
+                    await self._wake.wait()
+                    continue
+                await self._execute(run)
+            except sqlite3.Error as error:
+                _log.error("a run cannot go on for now (%s)", error)
+                await asyncio.sleep(_PAUSE_S)
+            except Exception as error:  # noqa: BLE001 - a run must harm neither the next one nor the line
+                _log.exception("a run was given up")
+                self._telemetry.add("pandaeval.runs", "given_up")
+                if run is not None:
+                    await asyncio.wrap_future(self._store.runs.end(run.no, f"{type(error).__name__}: {error}"))
+
+    async def _execute(self, run: RunRow) -> None:
+        runs, spec = self._store.runs, RunSpec.from_json(run.body)
+        await asyncio.wrap_future(runs.begin(run.no))
+        await self._plan(run, spec)
+        try:
+            error = await self._score(run, spec)
+        except (UserError, CallFailedError) as failure:
+            error = str(failure)
+        await asyncio.wrap_future(runs.end(run.no, error))
+        self._telemetry.add("pandaeval.runs", "failed" if error else "ended")
+
+    async def _plan(self, run: RunRow, spec: RunSpec) -> None:
+        """Chooses the traces, a page at a time, so that a restart goes on."""
+        after = run.planned
+        while after < run.upto and await self._is_on(run):
+            found, after = await asyncio.to_thread(choose, self._store, spec, after, run.upto)
+            items = [(no, session) for no, session, _ in sampled(found, spec)]
+            await asyncio.wrap_future(self._store.runs.plan(run.no, items, after, spec.of_sessions))
+
+    async def _score(self, run: RunRow, spec: RunSpec) -> str:
+        """Scores what is pending; returns why it could not, if so."""
+        config = config_of(self._config, spec)
+        asked = judge_of(config)
+        async with self._judges.of(asked) as judge:
+            at_once = max(1, config.judge.concurrency // 2)
+            if judge is not None:
+                await judge.process.start()
+            setup = run_setup(self._store, config, run.id, spec, self.folder)
+            alone, most = 0, BATCH_UNASKED if judge is None else BATCH
+            process: RunProcess | None = None
+            try:
+                while batch := await self._next(run, 1 if alone else most):
+                    if process is None:
+                        caller = None if judge is None else judge.caller
+                        process = RunProcess(setup, self._environ, caller, StoredVerdicts(self._store), at_once)
+                        await process.start()
+                        self._current = run.id, process
+                    alone = max(0, alone - len(batch))
+                    try:
+                        scored = await process.score(Batch(batch))
+                    except RunProcessEndedError:
+                        spent, process = await self._ended(process), None
+                        if await self._is_on(run):
+                            alone = await self._blame(run, batch, spent)
+                        continue
+                    await self._file(run, scored, process.spent.take())
+            finally:
+                self._current = None
+                if process is not None:
+                    await process.close()
+                await asyncio.to_thread(shutil.rmtree, setup.folder, ignore_errors=True)
+        return ""
+
+    async def _next(self, run: RunRow, most: int) -> Sequence[tuple[int, int]]:
+        if not await self._is_on(run):
+            return ()
+        return await asyncio.to_thread(self._store.runs.pending, run.no, most)
+
+    async def _is_on(self, run: RunRow) -> bool:
+        now = await asyncio.to_thread(self._store.runs.find, run.id)
+        return now is not None and now.state == "running"
+
+    async def _ended(self, process: RunProcess) -> tuple[int, int, float]:
+        await process.close()
+        return process.spent.take()
+
+    async def _blame(self, run: RunRow, batch: Sequence[tuple[int, int]], spent: tuple[int, int, float]) -> int:
+        """What a process ended over is tried again, each session and trace alone; what it ends over alone has failed.
+        Returns how many traces are to be tried so."""
+        self._telemetry.add("pandaeval.runs", "process_ended")
+        groups = {(session, 0) if session else (0, no) for no, session in batch}
+        is_one = len(groups) == 1
+        _log.error("the process of run %s ended over %d traces", run.id, len(batch))
+        items = [(no, _ENDED) for no, _ in batch] if is_one else []
+        await self._file(run, Scored(items, []), spent)
+        return 0 if is_one else len(batch)
+
+    async def _file(self, run: RunRow, scored: Scored, spent: tuple[int, int, float]) -> None:
+        batch = RunBatch(run.no, scored.items, scored.results, *spent)
+        if scored.sent and self._emitter is not None and self._commit is not None:
+            emitter = self._emitter
+            await self._commit(lambda: _leaving(emitter, scored.sent, batch))
+        else:
+            await asyncio.wrap_future(self._store.commit(WriteSet(runs=[batch])))
+
+
+def _leaving(emitter: Emitter, results: Sequence[Result], batch: RunBatch) -> Decision:
+    """Results on all surfaces, with the batch that they are of."""
+    decision = Decision(WriteSet(runs=[batch]))
+    emitter.add(results, (), decision.changes)
+    return decision
+
+
+def run_setup(
+    store: Store, config: Config, run_id: str, spec: RunSpec, folder: Path, counting: bool = False
+) -> RunSetup:
+    """What the process of a run is told."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with contextlib.suppress(OSError):
+        folder.chmod(0o700)
+    return RunSetup(
+        store.path,
+        folder / run_id,
+        config.embedding.model,
+        scoring(config),
+        judge_of(config),
+        run_id,
+        sessions=spec.of_sessions,
+        emit=spec.emit,
+        counting=counting,
+        log_level=logging.getLogger().getEffectiveLevel(),
+    )

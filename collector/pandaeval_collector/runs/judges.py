@@ -1,0 +1,52 @@
+"""Who is asked in a run: the judge that judges live, with its limits, or another model under limits like these. What a
+day may cost is counted together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from pandaeval_collector.judge.call import Caller
+from pandaeval_collector.judge.client import WorkerProcess
+from pandaeval_collector.judging import JudgeConfig, open_caller
+from pandaeval_collector.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJudge:
+    """The judge of a running collector: the models that it can be asked for, its process and its caller."""
+
+    models: frozenset[str]
+    process: WorkerProcess
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
+class RunJudge:
+    """``process`` knows the prices once it is started."""
+
+    process: WorkerProcess
+    caller: Caller
+
+
+class Judges:
+    """Finds who is asked. On one event loop."""
+
+    def __init__(self, store: Store, environ: Mapping[str, str], live: LiveJudge | None) -> None:
+        self._store, self._environ, self._live = store, environ, live
+
+    @asynccontextmanager
+    async def of(self, judge: JudgeConfig | None) -> AsyncIterator[RunJudge | None]:
+        """The judge of a run while it lasts; ``None`` where nobody is asked. Raises
+        :class:`pandaeval_collector.judging.NoJudgeError`."""
+        if judge is None:
+            yield None
+        elif self._live is not None and self._live.models >= set(judge.setup.models):
+            yield RunJudge(self._live.process, self._live.caller)
+        else:
+            process, caller = open_caller(self._store, replace(judge, canaries=None), self._environ)
+            try:
+                yield RunJudge(process, caller)
+            finally:
+                await process.close()

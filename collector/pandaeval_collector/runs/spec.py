@@ -1,0 +1,51 @@
+"""What an evaluation run is to do, as it is asked for and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+
+import orjson
+
+from pandaeval_collector.store.wanted import Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """``metrics``: keys, sorted; ``wanted``: which traces, and with metrics of sessions the sessions of these;
+    ``model``: who judges, ``None``: as configured; ``sample``: share of the sessions and of the traces without one;
+    ``weights``: of signals, beside the configured ones; ``emit``: results leave like live ones; ``decided``: in this
+    time of the store's calendar."""
+
+    metrics: tuple[str, ...]
+    wanted: Wanted = field(default_factory=Wanted)
+    model: str | None = None
+    sample: float = 1.0
+    weights: Mapping[str, float] = field(default_factory=dict)
+    emit: bool = False
+    name: str = ""
+    decided: tuple[float, float] | None = None
+
+    @property
+    def of_sessions(self) -> bool:
+        """Whether sessions are scored, which takes all of their traces."""
+        return any(key.startswith("session.") for key in self.metrics)
+
+    @property
+    def of_traces(self) -> bool:
+        return any(key.startswith("trace.") for key in self.metrics)
+
+    def to_json(self) -> bytes:
+        """The same text for the same run."""
+        return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
+
+    @classmethod
+    def from_json(cls, body: bytes) -> RunSpec:
+        held = orjson.loads(body)
+        held["metrics"], held["wanted"] = tuple(held["metrics"]), Wanted(**held["wanted"])
+        held["decided"] = None if held["decided"] is None else tuple(held["decided"])
+        return cls(**held)
+
+    def decided_in(self, after: float, until: float) -> RunSpec:
+        """The same, of what was decided in a time."""
+        return replace(self, decided=(after, until))

@@ -1,0 +1,107 @@
+"""The messages between a collector and the process of a run: frames of a length (8 bytes) and a pickled tuple each,
+whose first part is its kind.
+
+To the process: a :class:`RunSetup` first, then ``("batch", Batch)``, ``("answer", n, answer or failure)`` and
+``("kept", n)``. From it: ``("ready", problem)`` first, then ``("call", n, Call)``, ``("keep", n, key, verdict)`` and
+``("done", Scored)``. Both ends are the same program on the same machine, and no other process can write to the pipes.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.evaluator import EvaluatorSettings
+from pandaeval_collector.judge.call import Answer, CallFailedError, OverBudgetError
+from pandaeval_collector.judging import JudgeConfig
+from pandaeval_collector.result import Result
+from pandaeval_collector.store.run_rows import RunResult
+from pandaeval_collector.workers.wire import LENGTH
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetup:
+    """``store``: the data directory; ``folder``: where the process may write; ``sessions``: whether sessions are
+    scored; ``counting``: nobody is asked, the calls are counted."""
+
+    store: Path
+    folder: Path
+    embedding: str
+    settings: EvaluatorSettings
+    judge: JudgeConfig | None
+    run_id: str
+    sessions: bool = False
+    emit: bool = False
+    counting: bool = False
+    log_level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """``items``: traces by number, each with the number of its session (0: none); all of a session come together."""
+
+    items: Sequence[tuple[int, int]]
+
+
+@dataclass(slots=True)
+class Counted:
+    """Calls that would be made, and their tokens, by model; ``remembered``: answers that cost nothing."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    remembered: int = 0
+    models: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    """Calls, and tokens in and out."""
+
+    def add(self, model: str, prompt: int, completion: int) -> None:
+        self.calls += 1
+        self.prompt_tokens += prompt
+        self.completion_tokens += completion
+        calls, into, out = self.models.get(model, (0, 0, 0))
+        self.models[model] = calls + 1, into + prompt, out + completion
+
+
+@dataclass(slots=True)
+class Scored:
+    """What a batch came to. ``items``: each trace, and why it failed (empty: it did not); ``sent``: the results
+    themselves, where they are to leave."""
+
+    items: list[tuple[int, str]]
+    results: list[RunResult]
+    sent: list[Result] = field(default_factory=list)
+    counted: Counted | None = None
+
+
+def body(message: Any) -> bytes:
+    """What stands in a frame."""
+    return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+
+
+def packed(message: Any) -> bytes:
+    """A whole frame."""
+    inside = body(message)
+    return LENGTH.pack(len(inside)) + inside
+
+
+def unpacked(body: bytes) -> Any:
+    return pickle.loads(body)  # noqa: S301 - from our parent or our child
+
+
+def told(failure: CallFailedError | OverBudgetError) -> tuple[Any, ...]:
+    """A failure as it goes through a pipe."""
+    if isinstance(failure, CallFailedError):
+        return failure.failure, str(failure), failure.retry_after, failure.answered
+    return (None, str(failure))
+
+
+def answer_of(told: Any) -> Answer:
+    """The answer; raises what was told instead of one."""
+    if isinstance(told, Answer):
+        return told
+    if told[0] is None:
+        raise OverBudgetError(told[1])
+    raise CallFailedError(*told)

@@ -1,0 +1,123 @@
+"""The process of a run: ``python -m pandaeval_collector.runs.worker``.
+
+It reads the collector's store and writes nothing there, so it may be killed at any time; whom it asks and what it
+remembers goes through the collector. Frames come in on standard input and leave on standard output, see
+:mod:`pandaeval_collector.runs.wire`. When standard input ends, it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from pandaeval_collector.embedding.load import load
+from pandaeval_collector.evaluator import Evaluator
+from pandaeval_collector.judge.call import Answer, Call
+from pandaeval_collector.runs import wire
+from pandaeval_collector.runs.counting import CountedVerdicts, CountingCaller, usual_answers
+from pandaeval_collector.runs.reading import LiveTraces
+from pandaeval_collector.runs.scoring import Scoring, SharedVerdicts
+from pandaeval_collector.runtime.logs import set_up
+from pandaeval_collector.workers.main import Frames
+
+_NICE = 10
+"""Whoever scores what is long past can let all others go first."""
+
+
+class Collector:
+    """The collector, as this process sees it. On one event loop."""
+
+    def __init__(self, write: Callable[[Any], None]) -> None:
+        self._write = write
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._keeping: dict[int, Future[None]] = {}
+
+    async def complete(self, call: Call) -> Answer:
+        """See :class:`pandaeval_collector.judge.call.Caller`."""
+        number = next(self._numbers)
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._answers[number] = answer
+        try:
+            self._write(("call", number, call))
+            return wire.answer_of(await answer)
+        finally:
+            del self._answers[number]
+
+    def keep(self, key: str, body: bytes) -> Future[None]:
+        """Has a verdict remembered."""
+        number, done = next(self._numbers), Future[None]()
+        self._keeping[number] = done
+        self._write(("keep", number, key, body))
+        return done
+
+    def take(self, message: Any) -> None:
+        """What it says to a call or a verdict."""
+        if message[0] == "kept":
+            self._keeping.pop(message[1]).set_result(None)
+        elif (answer := self._answers.get(message[1])) is not None and not answer.done():
+            answer.set_result(message[2])
+
+
+async def _serve(setup: wire.RunSetup, frames: Frames) -> None:
+    loop = asyncio.get_running_loop()
+    inbox: asyncio.Queue[wire.Batch] = asyncio.Queue()
+    collector = Collector(lambda message: frames.write([wire.body(message)]))
+
+    def take(message: Any) -> None:
+        if message[0] == "batch":
+            inbox.put_nowait(message[1])
+        else:
+            collector.take(message)
+
+    def read() -> None:
+        while (frame := frames.read()) is not None:
+            loop.call_soon_threadsafe(take, wire.unpacked(frame))
+        os._exit(0)  # nobody works for a parent that is gone
+
+    live = LiveTraces(setup.store)
+    evaluator = Evaluator(load(setup.embedding), setup.settings)
+    caller = CountingCaller(usual_answers(live) if setup.counting else {})
+    if setup.counting:
+        verdicts: SharedVerdicts = CountedVerdicts(live)
+        scoring = Scoring(setup, evaluator, live, caller, verdicts)
+    else:
+        verdicts = SharedVerdicts(live, collector.keep)
+        scoring = Scoring(setup, evaluator, live, collector, verdicts)
+    frames.write([wire.body(("ready", ""))])
+    threading.Thread(target=read, name="stdin", daemon=True).start()
+    while True:
+        scored = await scoring.of(await inbox.get())
+        if setup.counting:
+            caller.counted.remembered = verdicts.remembered
+            scored = wire.Scored(scored.items, [], [], caller.counted)
+        frames.write([wire.body(("done", scored))])
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # sent to all processes of a service at once: the collector decides
+    if hasattr(os, "nice"):
+        os.nice(_NICE)
+    frames = Frames()
+    first = frames.read()
+    if first is None:
+        return
+    setup: wire.RunSetup = wire.unpacked(first)
+    set_up(setup.log_level)
+    try:
+        asyncio.run(_serve(setup, frames))
+    except Exception as error:  # noqa: BLE001 - the parent has to hear why there is no more to come
+        frames.write([wire.body(("broken", f"{type(error).__name__}: {error}"[:500]))])
+        os._exit(1)  # the thread that reads holds standard input, over which the interpreter would stumble
+
+
+if __name__ == "__main__":
+    main()

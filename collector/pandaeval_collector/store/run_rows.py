@@ -1,0 +1,84 @@
+"""The values that the tables of evaluation runs take and return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+RUN = (
+    "no, id, schedule, state, created_at, started_at, ended_at, upto, planned, total, done, failed, calls, tokens, "
+    "cost_usd, error, body"
+)
+ENDED = "('done', 'cancelled')"
+
+
+class KeyTakenError(ValueError):
+    """An asker's key stands for another run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run as it is stored. Times are Unix seconds of the store's calendar; ``total``, ``done``, ``failed``: of its
+    traces; ``calls``, ``tokens``, ``cost_usd``: of judges; ``body``: what was asked for."""
+
+    no: int
+    id: str
+    schedule: str
+    state: str
+    created_at: float
+    started_at: float | None
+    ended_at: float | None
+    upto: int
+    planned: int
+    total: int
+    done: int
+    failed: int
+    calls: int
+    tokens: int
+    cost_usd: float
+    error: str
+    body: bytes
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ("done", "cancelled")
+
+
+@dataclass(slots=True)
+class RunResult:
+    """A result of a run. ``about``: the number of the trace, or that of the session below zero; ``by``: version of the
+    metric, and judge or embedder; ``body``: its JSON object."""
+
+    about: int
+    metric: str
+    outcome: str
+    score: float | None
+    success: bool | None
+    cost_usd: float
+    by: str
+    body: bytes
+
+
+@dataclass(slots=True)
+class RunBatch:
+    """What a batch of a run came to. ``items``: each trace, and why it failed (empty: it did not)."""
+
+    run: int
+    items: Sequence[tuple[int, str]]
+    results: Sequence[RunResult]
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRow:
+    """A schedule. ``fired_at``: Unix seconds; ``seen``: of the store's calendar."""
+
+    id: str
+    cron: str
+    paused: bool
+    created_at: float
+    fired_at: float
+    seen: float
+    body: bytes

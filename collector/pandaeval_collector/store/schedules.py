@@ -1,0 +1,87 @@
+"""Schedules of evaluation runs: when they fired last, and up to when decisions are in a run of theirs."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from pandaeval_collector.store.clock import StoreClock
+from pandaeval_collector.store.run_rows import RUN, RunRow, ScheduleRow
+from pandaeval_collector.store.runs import insert
+from pandaeval_collector.store.writer import Writer
+
+_COLUMNS = "id, cron, paused, created_at, fired_at, seen, body"
+
+
+class Schedules:
+    """The schedules of one store. Reading is safe from any thread, writing happens on the store's writer."""
+
+    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], clock: StoreClock) -> None:
+        self._writer, self._reader, self._clock = writer, reader, clock
+
+    def all(self) -> list[ScheduleRow]:
+        """In order of creation."""
+        rows = self._reader().execute(f"SELECT {_COLUMNS} FROM schedules ORDER BY created_at, id")  # noqa: S608
+        return [_row(row) for row in rows]
+
+    def find(self, id_: str) -> ScheduleRow | None:
+        """The schedule of an id."""
+        row = self._reader().execute(f"SELECT {_COLUMNS} FROM schedules WHERE id = ?", (id_,)).fetchone()  # noqa: S608
+        return None if row is None else _row(row)
+
+    def add(self, cron: str, body: bytes, now: float) -> Future[ScheduleRow]:
+        """A new one, whose first run is about what is decided from now on. ``now``: Unix seconds."""
+
+        def work(connection: sqlite3.Connection) -> ScheduleRow:
+            return _row(
+                connection.execute(
+                    f"INSERT INTO schedules VALUES (?, ?, 0, ?, ?, ?, ?) RETURNING {_COLUMNS}",  # noqa: S608
+                    (secrets.token_hex(4), cron, now, now, self._clock.calendar(), body),
+                ).fetchone()
+            )
+
+        return self._writer.submit(work)
+
+    def remove(self, id_: str) -> Future[bool]:
+        """Its runs stay. The future holds whether there was one."""
+        return self._writer.submit(
+            lambda connection: connection.execute("DELETE FROM schedules WHERE id = ?", (id_,)).rowcount > 0
+        )
+
+    def pause(self, id_: str, paused: bool, now: float) -> Future[bool]:
+        """``paused``: it does not fire. Once it goes on, what came meanwhile is in its next run, at its next time after
+        ``now``. The future holds whether there is one."""
+        statement = "UPDATE schedules SET paused = ?, fired_at = CASE WHEN ? THEN fired_at ELSE ? END WHERE id = ?"
+        return self._writer.submit(
+            lambda connection: connection.execute(statement, (paused, paused, now, id_)).rowcount > 0
+        )
+
+    def newest_run(self, id_: str) -> RunRow | None:
+        """The run that it started last."""
+        row = (
+            self._reader()
+            .execute(f"SELECT {RUN} FROM runs WHERE schedule = ? ORDER BY no DESC LIMIT 1", (id_,))  # noqa: S608
+            .fetchone()
+        )
+        return None if row is None else RunRow(*row)
+
+    def fire(self, id_: str, now: float, body: Callable[[bytes, float, float], bytes]) -> Future[RunRow | None]:
+        """Queues a run of what was decided since it fired last, and notes that: both or neither. ``body``: makes what
+        is asked for from the schedule's and the two times. The future holds ``None`` for a schedule that was
+        removed."""
+
+        def work(connection: sqlite3.Connection) -> RunRow | None:
+            row = connection.execute("SELECT body, seen FROM schedules WHERE id = ?", (id_,)).fetchone()
+            if row is None:
+                return None
+            until = self._clock.calendar()
+            connection.execute("UPDATE schedules SET fired_at = ?, seen = ? WHERE id = ?", (now, until, id_))
+            return insert(connection, body(bytes(row[0]), row[1], until), until, schedule=id_)
+
+        return self._writer.submit(work)
+
+
+def _row(row: tuple[str, str, int, float, float, float, bytes]) -> ScheduleRow:
+    return ScheduleRow(row[0], row[1], bool(row[2]), *row[3:])

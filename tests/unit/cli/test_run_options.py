@@ -1,0 +1,67 @@
+"""What is written on the command line about a run becomes a request, or a sentence."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pandaeval_collector.api.run_shapes import RunBody
+from pandaeval_collector.cli import app
+from pandaeval_collector.cli._run_options import request
+from pandaeval_collector.errors import UserError
+from typer.testing import CliRunner
+
+PLAIN: dict[str, Any] = {
+    "metrics": "tool_loop, coherence",
+    "model": None,
+    "sample": 1.0,
+    "signal_weights": None,
+    "emit": False,
+    "name": "",
+    "since": None,
+    "until": None,
+}
+
+
+def test_what_is_left_out_is_not_asked_for() -> None:
+    body = RunBody(**request(**PLAIN, agent=None, failed=None))
+    assert body.metrics == ["tool_loop", "coherence"]
+    assert body.filters.wanted().of_unit() == RunBody(metrics=["x"]).filters.wanted()
+
+
+def test_times_are_absolute_or_so_long_ago() -> None:
+    asked = {**PLAIN, "since": "7d", "until": "2026-03-01T12:00:00+01:00"}
+    filters = RunBody(**request(**asked, service="shop", failed=False)).filters
+    assert filters.since is not None
+    assert abs(filters.since - (datetime.now(UTC) - timedelta(days=7))) < timedelta(minutes=5)
+    assert filters.until == datetime(2026, 3, 1, 11, tzinfo=UTC)
+    assert (filters.service, filters.failed) == ("shop", False)
+
+
+def test_weights_are_numbers() -> None:
+    body = request(**{**PLAIN, "signal_weights": "coherence=0, confidence=2.5"})
+    assert RunBody(**body).signal_weights == {"coherence": 0.0, "confidence": 2.5}
+
+
+@pytest.mark.parametrize("wrong", [{"since": "yesterday"}, {"until": "soon"}, {"signal_weights": "coherence"}])
+def test_what_is_not_understood_is_said(wrong: dict[str, str]) -> None:
+    with pytest.raises(UserError):
+        request(**{**PLAIN, **wrong})
+
+
+def test_without_a_collector_the_address_is_named() -> None:
+    outcome = CliRunner().invoke(app, ["runs", "list", "--url", "http://127.0.0.1:9"])
+    assert outcome.exit_code == 2
+    assert "http://127.0.0.1:9" in outcome.output
+
+
+def test_an_interrupt_ends_the_waiting_and_not_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pandaeval_collector.cli._api.Api.get", interrupted)
+    outcome = CliRunner().invoke(app, ["runs", "watch", "0a1b"])
+    assert outcome.exit_code == 130
+    assert "run 0a1b goes on" in outcome.output
+    assert "runs cancel 0a1b" in outcome.output

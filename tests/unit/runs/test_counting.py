@@ -1,0 +1,44 @@
+"""A judge that is not asked answers what holds, so that follow-up questions are counted too."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from pandaeval_collector.judge.call import Call
+from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.prompt import echo_code, messages, response_format
+from pandaeval_collector.judge.reply import read_reply
+from pandaeval_collector.metric import registry
+from pandaeval_collector.runs.counting import CountingCaller, counter
+from support.judged import trace
+
+_GIVEN = {"tool_calls": [{"call": 2, "name": "search"}, {"call": 5, "name": "book"}]}
+
+
+def test_its_answer_to_every_question_is_a_verdict() -> None:
+    packed = pack(trace(), b"secret")
+    caller = CountingCaller({})
+    rubrics = [rubric for metric in registry().values() if metric.kind == "llm" for rubric in metric.rubrics]
+    assert len(rubrics) > 5
+    for rubric in rubrics:
+        call = Call("m", messages(packed, rubric, _GIVEN), rubric.max_tokens, response_format(rubric))
+        answer = asyncio.run(caller.complete(call))
+        verdict = read_reply(answer.text, rubric, echo_code(packed, rubric))
+        assert not verdict.instructed
+        assert rubric.check is None or rubric.check(verdict, _GIVEN) is None
+    assert caller.counted.calls == len(rubrics)
+
+
+def test_a_question_that_is_put_again_counts_once_and_answers_are_as_long_as_lately() -> None:
+    packed = pack(trace(), b"secret")
+    rubric = registry()["trace.confidence"].rubrics[-1]
+    asked = messages(packed, rubric)
+    short = json.dumps({"instructed": False, "echo": "00000000", "reason": "Yes.", "confidence": 0.5})
+    caller = CountingCaller({frozenset(json.loads(short)): [short]})
+    for said in (asked, [*asked, {"role": "user", "content": "An answer to this did not hold."}]):
+        asyncio.run(caller.complete(Call("m", said, rubric.max_tokens, response_format(rubric))))
+    count = counter("m")
+    assert (caller.counted.calls, caller.counted.completion_tokens) == (1, count(short))
+    assert caller.counted.prompt_tokens >= sum(count(message["content"]) for message in asked)
+    assert caller.counted.models["m"][0] == 1

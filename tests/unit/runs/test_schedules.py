@@ -1,0 +1,95 @@
+"""Schedules: each firing is about what is new or changed, missed ones come once, and none overlaps."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.errors import UserError
+from pandaeval_collector.runs.planning import choose
+from pandaeval_collector.runs.scheduling import Scheduler, check_cron, next_time
+from pandaeval_collector.runs.spec import RunSpec
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.run_rows import RunRow
+from pandaeval_collector.telemetry import Telemetry
+from support.line import RunningLine
+from support.made_traces import Composer
+
+HOURLY = "0 * * * *"
+BEGAN = datetime(2026, 3, 1, 12, 30, tzinfo=UTC).timestamp()
+
+
+class Firing:
+    """A scheduler with the clock in the test's hand."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.now = store, BEGAN
+        self.scheduler = Scheduler(store, Telemetry(), lambda _: None, lambda: self.now)
+
+    async def at(self, hour: int, minute: int) -> list[RunRow]:
+        self.now = datetime(2026, 3, 1, hour, minute, tzinfo=UTC).timestamp()
+        return await self.scheduler.tick()
+
+    def end(self, run: RunRow) -> None:
+        self.store.runs.begin(run.no).result()
+        self.store.runs.end(run.no).result()
+
+    def about(self, run: RunRow) -> int:
+        """How many traces a run is about."""
+        return len(choose(self.store, RunSpec.from_json(run.body), 0, run.upto)[0])
+
+
+def test_cron_is_checked_and_read_in_utc() -> None:
+    check_cron("*/5 * * * 1-5")
+    for wrong in ("", "often", "* * * *", "61 * * * *", "* * * * * *", "@hourly"):
+        with pytest.raises(UserError):
+            check_cron(wrong)
+    assert next_time("0 3 * * *", BEGAN) == datetime(2026, 3, 2, 3, tzinfo=UTC).timestamp()
+
+
+async def test_a_firing_is_about_what_was_decided_since_the_last(tmp_path: Path) -> None:
+    async with RunningLine(tmp_path) as line:
+        composer, firing = Composer(3), Firing(line.store)
+        early = composer.trace()
+        await line.send(early, early.spans[1:])
+        await line.send(composer.trace())
+        await line.wait(20)
+        line.store.schedules.add(HOURLY, RunSpec(("trace.tool_loop",)).to_json(), BEGAN).result()
+        assert await firing.at(12, 59) == []
+        for _ in range(3):
+            await line.send(composer.trace())
+        await line.wait(20)
+        (first,) = await firing.at(13, 0)
+        assert firing.about(first) == 3, "what was there before the schedule is not in it"
+        firing.end(first)
+        await line.send(early, early.spans[:1])
+        await line.wait(400)
+        (second,) = await firing.at(14, 0)
+        assert firing.about(second) == 1, "what changed is in it again"
+        firing.end(second)
+        (third,) = await firing.at(15, 0)
+        assert firing.about(third) == 0
+
+
+async def test_missed_firings_come_once_and_none_overlaps(tmp_path: Path) -> None:
+    store = Store(tmp_path, "off")
+    try:
+        firing = Firing(store)
+        schedule = store.schedules.add(HOURLY, RunSpec(("trace.tool_loop",)).to_json(), BEGAN).result()
+        (late,) = await firing.at(17, 5)
+        assert late.schedule == schedule.id
+        assert await firing.at(17, 6) == []
+        assert await firing.at(19, 0) == [], "the last one is under way"
+        firing.end(late)
+        (after,) = await firing.at(19, 1)
+        firing.end(after)
+        store.schedules.pause(schedule.id, True, firing.now).result()
+        assert await firing.at(21, 0) == []
+        store.schedules.pause(schedule.id, False, firing.now).result()
+        assert await firing.at(21, 30) == []
+        assert len(await firing.at(22, 0)) == 1
+        store.schedules.remove(schedule.id).result()
+        assert await firing.at(23, 59) == []
+    finally:
+        store.close()

@@ -1,0 +1,112 @@
+"""A batch of a run says what the live line said: scored from stored contents, in any cut, with the same ids."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+import orjson
+from pandaeval_collector.evaluator import Evaluator
+from pandaeval_collector.runs.estimate import extrapolated, some
+from pandaeval_collector.runs.reading import LiveTraces
+from pandaeval_collector.runs.scoring import Scoring, SharedVerdicts
+from pandaeval_collector.runs.wire import Batch, Counted, RunSetup, Scored
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.wanted import Wanted
+from support.asked import ScriptedCaller
+from support.line import RunningLine, Standing, ids_and_scores
+from support.made_traces import Composer
+
+
+async def _scored(line: RunningLine, folder: Path, batches: Sequence[Batch], sessions: bool) -> list[Scored]:
+    live = LiveTraces(line.folder)
+    (folder / "0").mkdir(parents=True)  # what a process that was killed left behind
+    setup = RunSetup(line.folder, folder, "", line.settings, None, "r", sessions=sessions)
+    scoring = Scoring(setup, Evaluator(line.embedder, line.settings), live, ScriptedCaller({}), _verdicts(live))
+    found = [await scoring.of(batch) for batch in batches]
+    live.close()
+    return found
+
+
+def _verdicts(live: LiveTraces) -> SharedVerdicts:
+    return SharedVerdicts(live, lambda key, body: Future())
+
+
+def _items(store: Store) -> list[tuple[int, int]]:
+    with_all = store.runs.chosen(Wanted(), 0, 1 << 62)[0]
+    return [(no, session) for no, session, _, _ in with_all]
+
+
+def _standing(found: Sequence[Scored]) -> Standing:
+    return ids_and_scores([orjson.loads(row.body) for scored in found for row in scored.results])
+
+
+async def test_any_cut_of_the_traces_gives_the_live_results(tmp_path: Path) -> None:
+    async with RunningLine(tmp_path / "live") as line:
+        composer = Composer(11)
+        for _ in range(30):
+            await line.send(composer.trace())
+        await line.settle()
+        items = _items(line.store)
+        assert len(items) == 30
+        assert {session for _, session in items} > {0}
+        live = line.standing()
+        whole = await _scored(line, tmp_path / "a", [Batch(items)], sessions=True)
+        assert _standing(whole) == live
+        groups = [[each for each in items if each[1] == session] for session in sorted({s for _, s in items})]
+        apart = await _scored(line, tmp_path / "b", [Batch(group) for group in groups], sessions=True)
+        assert _standing(apart) == live
+        single = await _scored(line, tmp_path / "c", [Batch([item]) for item in items], sessions=False)
+        assert _standing(single) == {key: each for key, each in live.items() if key[1].startswith("trace.")}
+        assert all(why == "" for scored in single for _, why in scored.items)
+
+
+async def test_what_is_not_kept_has_failed(tmp_path: Path) -> None:
+    async with RunningLine(tmp_path / "live") as line:
+        await line.send(Composer(12).trace())
+        await line.settle()
+        ((no, session),) = _items(line.store)
+        (scored,) = await _scored(line, tmp_path / "a", [Batch([(no, session), (no + 1000, 0)])], sessions=False)
+        assert dict(scored.items) == {no: "", no + 1000: "gone"}
+
+
+def test_a_part_stands_for_the_whole() -> None:
+    chosen = [(no, no % 40, f"{no}") for no in range(1, 1001)]
+    taken = some(chosen)
+    assert 150 <= len(taken) <= 200
+    assert taken == some(chosen)
+    sessions = {session for _, session in taken if session}
+    assert sorted(taken) == sorted((no, s) for no, s, _ in chosen if s in sessions or (no, s) in taken)
+    counted = Counted()
+    for _ in taken:
+        counted.add("m", 1000, 100)
+    estimate = extrapolated(chosen, counted, len(taken), {"m": (1e-6, 1e-5)})
+    assert (estimate.traces, estimate.calls, estimate.prompt_tokens) == (1000, 1000, 1_000_000)
+    assert estimate.cost_usd == 2.0
+    assert extrapolated(chosen, counted, len(taken), {}).cost_usd is None
+
+
+def test_an_answer_of_the_collector_finds_its_question() -> None:
+    from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure
+    from pandaeval_collector.runs.wire import told
+    from pandaeval_collector.runs.worker import Collector
+
+    async def talk() -> list[object]:
+        said: list[tuple[object, ...]] = []
+        collector = Collector(said.append)
+        asked = [asyncio.create_task(collector.complete(Call("m", (), 10))) for _ in range(2)]
+        await asyncio.sleep(0)
+        kept = collector.keep("key", b"body")
+        collector.take(("kept", said[2][1]))
+        collector.take(("answer", said[1][1], Answer("second")))
+        collector.take(("answer", said[0][1], told(CallFailedError(Failure.TIMEOUT, "late", 3.0))))
+        collector.take(("answer", 999, Answer("nobody asked")))
+        return [kept.done(), *await asyncio.gather(*asked, return_exceptions=True)]
+
+    done, first, second = asyncio.run(talk())
+    assert done
+    assert isinstance(first, CallFailedError)
+    assert (first.failure, first.retry_after) == (Failure.TIMEOUT, 3.0)
+    assert second == Answer("second")
