@@ -181,3 +181,32 @@ def test_what_is_new_comes_by_itself_and_waits_for_who_reads(page: Page, collect
 
 def _sessions(running: CollectorProcess) -> set[str | None]:
     return {said["session_id"] for said in running.results()}
+
+
+def test_a_person_says_that_a_score_is_wrong(page: Page, collector: CollectorProcess) -> None:
+    said = next(each for each in collector.results() if each["metric"] == "grounding" and each["success"] is False)
+    page.visit(f"{collector.http}/#/trace/{said['trace_id']}")
+    page.run("[...document.querySelectorAll('.result.fail .judgement button')].at(-1).click()")
+    page.wait("document.querySelector('.judgement').innerText.startsWith('kept:')")
+    kept = httpx.get(f"{collector.http}/api/v1/annotations").json()["items"]
+    assert [(each["trace_id"], each["metric"], each["passed"]) for each in kept] == [
+        (said["trace_id"], "trace.grounding", True)
+    ]
+    after = httpx.get(f"{collector.http}/api/v1/traces/{said['trace_id']}").json()
+    assert said["id"] in {each["id"] for each in after["results"]}, "a person's word changes no score"
+
+
+def test_a_session_is_scored_again_when_it_was_said_what_it_takes(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/#/session/table-for-four")
+    page.run("document.querySelector('.again').open = true")
+    page.run(
+        "[...document.querySelectorAll('.again option')].forEach("
+        "(each) => { each.selected = each.value === 'trace.grounding'; })"
+    )
+    page.click(".again button.more")
+    page.wait("/1 trace, 0 calls of a judge/.test(document.querySelector('.again').innerText)")
+    assert httpx.get(f"{collector.http}/api/v1/runs").json()["items"] == []
+    page.run("[...document.querySelectorAll('.again button.more')].at(-1).click()")
+    page.wait("/done, 1 of 1 trace/.test(document.querySelector('.again').innerText)")
+    [run] = httpx.get(f"{collector.http}/api/v1/runs").json()["items"]
+    assert (run["metrics"], run["filters"]["session"]) == (["trace.grounding"], "table-for-four")

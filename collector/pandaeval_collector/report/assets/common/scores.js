@@ -12,7 +12,7 @@ function resultItem(result, full, onSpans) {
     comparisons(result, full),
     el("div", { class: "foot" },
       spans && onSpans ? el("button", { class: "link", type: "button", onclick: () => onSpans(full.spans) }, spans === 1 ? "Show the span it speaks of" : `Show the ${many(spans, "span")} it speaks of`) : null,
-      el("span", { class: "muted" }, grounds(result, full)), noted(full)));
+      el("span", { class: "muted" }, grounds(result, full)), beside(result), noted(full)));
 }
 
 // What is in order takes one line, until it is asked for more.

@@ -69,6 +69,14 @@ function beyond() {
   return null; // a file leads nowhere but into itself
 }
 
+function beside() {
+  return null; // nobody listens to what is said of a score
+}
+
+function again() {
+  return null;
+}
+
 function redrawn() {
   drawCharts();
 }

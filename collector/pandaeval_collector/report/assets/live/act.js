@@ -1,0 +1,79 @@
+// What a person may do beside looking: say whether a score is right, and have a session scored again. Each is there only
+// where the collector says that it can be done.
+
+function can(operation) {
+  return whole !== null && whole.can.includes(operation);
+}
+
+async function tell(path, body) {
+  const answer = await fetch(`${location.origin}${location.pathname}api/v1${path}`, {
+    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
+  });
+  if (!answer.ok) throw await refusal(answer);
+  return answer.json();
+}
+
+// Whether a result is right, in one click. What is kept is a person's own verdict: it changes no score.
+function beside(result) {
+  if (!can("POST /annotations") || result.outcome !== "scored" || typeof result.success !== "boolean") return null;
+  const [kind, id] = location.hash.slice(2).split("?")[0].split("/");
+  const unit = kind === "session" ? { session_id: decodeURIComponent(id) } : { trace_id: id };
+  const spot = el("span", { class: "judgement" });
+  const button = (text, title, passed) => el("button", { class: "link", type: "button", title, onclick: async (event) => {
+    event.target.disabled = true;
+    try {
+      await tell("/annotations", { ...unit, metric: result.metric, passed, annotator: "page" });
+      spot.replaceChildren(el("span", { class: "muted", role: "status" }, `kept: you say that it ${passed ? "passes" : "fails"}`));
+    } catch (error) {
+      spot.replaceChildren(el("span", { class: "bad", role: "alert" }, `not kept: ${error.message}`));
+    }
+  } }, text);
+  const it = result.success ? "passes" : "fails";
+  const not = result.success ? "fails" : "passes";
+  spot.append(button("✓ right", `It ${it}, I say so too`, result.success), " ", button("✗ wrong", `It ${not}, in truth`, !result.success));
+  return spot;
+}
+
+// A run over one session: what it would take is said first, and nothing is asked before the second click.
+function again(session) {
+  if (!can("POST /runs") || !session) return null;
+  const asked = Object.entries(store.metrics).filter(([, each]) => each.level === "trace").map(([key]) => key).sort();
+  const metrics = el("select", { multiple: true, size: Math.min(8, asked.length) }, asked.map((key) =>
+    el("option", { value: key, selected: store.metrics[key].kind === "llm" && whole.judge !== null }, metricName(key))));
+  const model = el("input", { type: "text", placeholder: whole.judge || "such as openai/gpt-4o", value: "" });
+  const said = el("p", { class: "muted", role: "status" });
+  const start = el("button", { class: "more", type: "button", hidden: true }, "Start");
+  const body = (dry) => ({ metrics: [...metrics.selectedOptions].map((each) => each.value), filters: { session: session.id },
+    model: model.value || null, name: `from the page: ${session.id}`.slice(0, 200), dry_run: dry });
+  const attempt = async (dry, done) => {
+    start.hidden = true;
+    try {
+      done(await tell("/runs", body(dry)));
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  };
+  const look = el("button", { class: "more", type: "button", onclick: () => {
+    said.textContent = "Counting …";
+    attempt(true, (found) => {
+      const price = found.cost_usd === null ? "at a price that is not known" : `about $${found.cost_usd.toFixed(4)}`;
+      said.textContent = `${many(found.traces, "trace")}, ${many(found.calls, "call")} of a judge, ${price}.`;
+      start.hidden = !found.traces;
+    });
+  } }, "What would it take?");
+  start.addEventListener("click", () => attempt(false, (run) => { said.textContent = `Run ${run.id} has begun.`; follow(run.id, said); }));
+  return el("details", { class: "again" }, el("summary", {}, "Evaluate again"),
+    el("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, el("label", {}, "Metrics ", metrics), el("label", {}, "Judge ", model)),
+    look, " ", start, said);
+}
+
+async function follow(id, said) {
+  try {
+    const run = await (await fetch(`${location.origin}${location.pathname}api/v1/runs/${id}`)).json();
+    if (!said.isConnected) return;
+    said.textContent = `Run ${id}: ${run.state}, ${number(run.done)} of ${many(run.traces, "trace")}${run.failed ? `, ${number(run.failed)} failed` : ""}, $${run.cost_usd.toFixed(4)}. ${run.state === "done" ? `pandaeval runs compare ${id}` : ""}`;
+    if (["queued", "running"].includes(run.state)) setTimeout(() => follow(id, said), 2000);
+  } catch (error) {
+    said.textContent = error.message;
+  }
+}
