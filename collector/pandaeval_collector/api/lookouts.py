@@ -7,8 +7,8 @@ from collections.abc import Collection
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import ASGIApp
+from starlette.routing import BaseRoute, Match, Mount, Route
+from starlette.types import ASGIApp, Scope
 
 from pandaeval_collector.api.hosts import KnownHosts
 from pandaeval_collector.api.lazy import Lazy
@@ -32,7 +32,7 @@ class Lookouts:
         self.api = Lazy(self._api)
         self.routes: list[BaseRoute] = [_All(API, _guarded(self.api, hosts))]
         if work.page is not None:
-            self.add("/", Lazy(_page))
+            self.routes.append(_Page("/", _guarded(Lazy(_page), hosts)))
 
     def add(self, path: str, app: ASGIApp) -> None:
         """Another application, at exactly ``path``, behind the same checks."""
@@ -54,6 +54,13 @@ class _All(Mount):
     def __init__(self, path: str, app: ASGIApp) -> None:
         super().__init__(path, app)
         self.path_regex = re.compile(self.path_regex.pattern, re.DOTALL)
+
+
+class _Page(Route):
+    """What is looked at and nothing else: OTLP that is sent here is told where it belongs, as on any other path."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        return super().matches(scope) if scope.get("method") in ("GET", "HEAD") else (Match.NONE, {})
 
 
 def _guarded(app: ASGIApp, hosts: Collection[str] | None) -> ASGIApp:

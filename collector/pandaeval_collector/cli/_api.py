@@ -27,7 +27,10 @@ class Api:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._url = url
         # A self-signed certificate is told by the usual variable (SSL_CERT_FILE).
-        self._client = httpx.Client(base_url=f"{url.rstrip('/')}/api/v1", headers=headers, timeout=_TIMEOUT_S)
+        try:
+            self._client = httpx.Client(base_url=f"{url.rstrip('/')}/api/v1", headers=headers, timeout=_TIMEOUT_S)
+        except httpx.InvalidURL as error:
+            raise UserError(f"--url {one_printable_line(url)}: {error}") from error
 
     def __enter__(self) -> Api:
         return self
