@@ -196,7 +196,13 @@ class Collector:
             )
         labels = Labels(store.labels(), store.series_names(), most)
         self.telemetry.gauge("pandaeval.series", lambda: labels.series)
-        return Emitter(signals, labels, lambda results: self.telemetry.add("pandaeval.series.folded", "", results))
+        return Emitter(
+            signals,
+            labels,
+            lambda results: self.telemetry.add("pandaeval.series.folded", "", results),
+            page=self._config.ui.url,
+            shows_failed=self._config.spans.failed_status == "error",
+        )
 
     async def _start_workers(self, scorer: Evaluator) -> Workers | None:
         number = workers(self._config)

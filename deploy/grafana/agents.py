@@ -5,6 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from deploy.grafana.frame import choice, frame, units
+from deploy.grafana.jaeger import failed, source
 from deploy.grafana.panels import BAD, GOOD, WARN, Panel, coloured, graph, heat, linked, listing, number
 from deploy.grafana.words import (
     AGENT,
@@ -42,14 +43,24 @@ def build() -> dashboard.Dashboard:
         "pandaeval-agents",
         "PandaEval / Agents",
         "How good is what the agents do, and is it measured at all?",
-        [*units(), metric],
+        [*units(), metric, source()],
         [
             ("Is it measured at all?", (_measured(), _outcomes())),
             ("At a glance", _numbers()),
             ("Scores by metric", (_means(), _passing(), _distribution())),
             ("Agents", (_worst(), _by_agent())),
+            ("Failed lately", (_failed(),)),
             ("Not scored, and changed", (_unscored(), _revised())),
         ],
+    )
+
+
+def _failed() -> Panel:
+    return failed(
+        "trace",
+        "Traces that failed lately",
+        "Of all services. Open one: the name of its evaluation span says what failed, its tags the reason, the session "
+        "and, where ui.url is set, the address on PandaEval's page.",
     )
 
 

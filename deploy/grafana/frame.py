@@ -13,7 +13,11 @@ Row = tuple[str, Sequence[Panel]]
 
 
 def frame(
-    uid: str, title: str, text: str, variables: Iterable[dashboard.QueryVariable], rows: Iterable[Row]
+    uid: str,
+    title: str,
+    text: str,
+    variables: Iterable[dashboard.QueryVariable | dashboard.DatasourceVariable],
+    rows: Iterable[Row],
 ) -> dashboard.Dashboard:
     """A dashboard of titled rows; ``variables`` come after the choice of a data source."""
     made = dashboard.Dashboard(title).uid(uid).description(text).tags(["pandaeval"]).timezone("browser").readonly()

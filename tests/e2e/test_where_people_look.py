@@ -6,6 +6,7 @@ python -m pytest -m e2e tests/e2e
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -36,8 +37,10 @@ def test_jaeger_shows_the_scores_below_the_evaluated_span(home: House, service: 
     expected = {result["id"]: result for result in _of(home, trace_id)}
     assert told.keys() == expected.keys(), "every result of the trace, once"
     for span in evaluations:
-        [parent] = span["references"]
-        assert (parent["refType"], parent["traceID"], parent["spanID"]) == ("CHILD_OF", trace_id, root_id)
+        [parent] = [each for each in span["references"] if each["refType"] == "CHILD_OF"]
+        assert (parent["traceID"], parent["spanID"]) == (trace_id, root_id)
+        named = [each["spanID"] for each in span["references"] if each["refType"] == "FOLLOWS_FROM"]
+        assert set(named) <= spans.keys(), "links lead to spans of the trace"
         end = spans[root_id]["startTime"] + spans[root_id]["duration"]
         assert abs(span["startTime"] - end) <= 1, "to the microsecond: the waterfall is not stretched"
         assert span["duration"] <= 1000
@@ -54,16 +57,26 @@ def test_jaeger_shows_the_scores_below_the_evaluated_span(home: House, service: 
 def test_a_judged_result_is_a_span_of_its_own(home: House) -> None:
     judged = next(result for result in home.results if result["metric"] == "task_completion" and result["score"])
     spans = home.jaeger.spans(judged["trace_id"])
-    [span] = [span for span in spans if span["operationName"] == "evaluate task_completion"]
+    [span] = [span for span in spans if span["operationName"].startswith("evaluate task_completion")]
     said = tags(span)
     assert said["gen_ai.evaluation.score.value"] == judged["score"]
     assert said["pandaeval.judge.model"] == judged["evaluator"]["model"]
     assert said["otel.scope.name"] == "pandaeval.evaluation"
-    assert "error" not in said, "a bad score is no error of the application"
+    assert said.get("error", False) == (judged["success"] is False), "red where it fails, and only there"
+
+
+@pytest.mark.parametrize("tag", [{"pandaeval.verdict": "fail"}, {"error": "true"}], ids=str)
+def test_a_search_finds_what_failed(home: House, tag: dict[str, str]) -> None:
+    found = home.jaeger.trace_ids("pandaeval-collector", tags=json.dumps(tag))
+    failed = {each["trace_id"] for each in home.results if each["level"] == "trace" and each["success"] is False}
+    fine = {each["trace_id"] for each in home.results if each["level"] == "trace"} - failed
+    assert failed
+    assert failed <= found
+    assert not fine & found
 
 
 def test_a_session_is_found_by_its_carrier_span(home: House) -> None:
-    ids = home.jaeger.trace_ids("pandaeval-collector", "evaluate session")
+    ids = home.jaeger.trace_ids("pandaeval-collector", tags=json.dumps({"pandaeval.level": "session"}))
     sessions = {result["session_id"] for result in home.results if result["level"] == "session"}
     assert len(ids) >= len(sessions)
     [carrier] = home.jaeger.spans(sorted(ids)[0])

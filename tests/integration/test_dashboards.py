@@ -14,12 +14,17 @@ from typing import Any
 
 import pytest
 import yaml
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector import series, telemetry
 from pandaeval_collector.exporters._naming import metric_name
+from pandaeval_collector.exporters.encode import said, spans
+from pandaeval_collector.score import Score
 from support.collector import CollectorProcess
-from support.dashboards import FILES, GRAFANA, panels, queries, sources, variables
+from support.dashboards import FILES, GRAFANA, panels, queries, searches, sources, targets, variables
 from support.made_traces import Composer
+from support.otlp_sink import attributes
 from support.prometheus import PROMTOOL
+from support.results import result
 from support.senders import GrpcDoor
 
 _ROOT = Path(__file__).parents[2]
@@ -96,7 +101,7 @@ def test_panels_do_not_overlap_and_say_what_they_show(file: Path) -> None:
     for panel in panels(dashboard):
         assert panel["title"]
         assert panel["description"]
-        for target in panel["targets"]:
+        for target in targets(panel):
             used = set(re.findall(r"\$(\w+)", target["expr"])) - {"__interval", "__rate_interval", "__range"}
             assert used <= variables(dashboard).keys()
 
@@ -104,9 +109,19 @@ def test_panels_do_not_overlap_and_say_what_they_show(file: Path) -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
 def test_a_graph_of_means_also_asks_for_buckets(file: Path) -> None:
     for panel in panels(json.loads(file.read_text())):
-        expressions = [target["expr"] for target in panel["targets"]]
+        expressions = [target["expr"] for target in targets(panel)]
         if panel["type"] == "timeseries" and any("_sum{" in expression for expression in expressions):
             assert any(target.get("exemplar") for target in panel["targets"]), panel["title"]
+
+
+def test_searches_are_for_tags_that_evaluation_spans_have() -> None:
+    [failed] = spans([said(result("tool_loop", Score(0.2, failed=True)))])
+    had = attributes(Span.FromString(failed).attributes)
+    asked = [dict(pair.split("=") for pair in search["tags"].split()) for search in searches()]
+    assert {tags.pop("pandaeval.level") for tags in asked} == {"trace", "session"}
+    assert all(tags.items() <= had.items() for tags in asked)
+    assert {search["service"] for search in searches()} == {"pandaeval-collector"}
+    assert {search["datasource"]["uid"] for search in searches()} == {"${traces}"}
 
 
 def test_dots_open_traces_and_traces_lead_to_scores() -> None:

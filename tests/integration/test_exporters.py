@@ -27,7 +27,18 @@ from support.collector import free_ports
 from support.database import open_database
 from support.doors import grpc_client, http_client, until
 from support.made_traces import Composer
-from support.otlp_sink import HANG, INVALID, UNAVAILABLE, UNIMPLEMENTED, Answer, OtlpSink, items, slow_down, too_large
+from support.otlp_sink import (
+    HANG,
+    INVALID,
+    UNAVAILABLE,
+    UNIMPLEMENTED,
+    Answer,
+    OtlpSink,
+    attributes,
+    items,
+    slow_down,
+    too_large,
+)
 
 from pandaeval_otel.names import MAX_NAME_CHARS
 
@@ -166,7 +177,7 @@ class TestThreeSurfaces:
             assert set(made.result_ids().values()) == {1}
             logs, spans = made.sink.logs(), made.sink.spans()
             evaluated = {(log.trace_id, log.span_id) for log in logs}
-            own_traces = {span.trace_id for span in spans if span.name == "evaluate session"}
+            own_traces = {span.trace_id for span in spans if span.name.startswith("evaluate session")}
             assert {(s.trace_id, s.parent_span_id) for s in spans if s.trace_id not in own_traces} <= evaluated
             await until(lambda: made.sink.counted("pandaeval.evaluations") == len(logs))
             scores = made.sink.metrics("pandaeval.evaluation.score")[-1].histogram
@@ -197,6 +208,20 @@ class TestThreeSurfaces:
             await made.send_and_wait()
             assert {header["x-tenant"] for header in made.sink.headers[-3:]} == {"blue team"}
             assert made.sink.headers[-1]["authorization"] == "Bearer abc"
+
+    @pytest.mark.parametrize(("setting", "code"), [("error", 2), ("unset", 0)])
+    async def test_what_failed_is_seen_without_opening_it(self, house: Build, setting: str, code: int) -> None:
+        async with house("grpc", SPANS__FAILED_STATUS=setting, UI__URL="https://scores.example/") as made:
+            await made.send_and_wait()
+            failed = {result["id"] for result in made.results() if result["success"] is False}
+            for span in made.sink.spans():
+                facts = attributes(span.attributes)
+                holds = {attributes(event.attributes)["pandaeval.result.id"] for event in span.events}
+                assert (facts["pandaeval.verdict"] == "fail") == (":" in span.name) == bool(failed & holds)
+                assert span.status.code == (code if failed & holds else 0)
+                assert facts["pandaeval.url"].startswith("https://scores.example/#/")
+            assert failed
+            assert all(facts["pandaeval.url"] for facts in made.sink.evaluations("logs"))
 
     async def test_every_signal_may_have_a_sink_of_its_own(self, house: Build) -> None:
         other = OtlpSink()

@@ -30,7 +30,7 @@ def queries() -> Iterator[Asked]:
     """All queries of all panels, and what a trace in Grafana asks for its scores."""
     for file in FILES:
         for panel in panels(json.loads(file.read_text())):
-            for target in panel["targets"]:
+            for target in targets(panel):
                 where = f"{file.stem}: {panel['title']} {target['refId']}"
                 yield Asked(where, target["expr"], bool(target.get("exemplar")))
     for source in sources():
@@ -41,6 +41,18 @@ def queries() -> Iterator[Asked]:
 def panels(dashboard: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The panels of a dashboard that show something."""
     return (panel for panel in dashboard["panels"] if panel["type"] != "row")
+
+
+def targets(panel: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a panel asks Prometheus."""
+    return [target for target in panel["targets"] if target["datasource"]["type"] == "prometheus"]
+
+
+def searches() -> Iterator[dict[str, Any]]:
+    """What the dashboards ask Jaeger."""
+    for file in FILES:
+        for panel in panels(json.loads(file.read_text())):
+            yield from (target for target in panel["targets"] if target["datasource"]["type"] == "jaeger")
 
 
 def variables(dashboard: dict[str, Any]) -> dict[str, str]:

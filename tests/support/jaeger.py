@@ -43,10 +43,11 @@ class Jaeger(Process):
     def services(self) -> list[str]:
         return list(self._get("/api/services") or ())
 
-    def trace_ids(self, service: str, operation: str) -> set[str]:
-        """Traces that it finds by service and span name."""
+    def trace_ids(self, service: str, operation: str = "", **named: str) -> set[str]:
+        """Traces that it finds by service and span name, or by ``tags``."""
         of_all_times = {"start": "1", "end": str(4 * 10**15), "limit": "1000"}
-        asked = urllib.parse.urlencode({"service": service, "operation": operation} | of_all_times)
+        by_name = {"operation": operation} if operation else {}
+        asked = urllib.parse.urlencode({"service": service} | by_name | of_all_times | named)
         return {trace["traceID"] for trace in self._get(f"/api/traces?{asked}")}
 
     def _get(self, path: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store
-from pandaeval_collector.config.sections_out import Exporters
+from pandaeval_collector.config.sections_out import Exporters, Spans
 from pandaeval_collector.config.sections_scoring import (
     Embedding,
     Gates,
@@ -34,5 +34,6 @@ class Config(Section):
     redact: Redact = group(Redact)
     store: Store = group(Store)
     ui: Ui = group(Ui)
+    spans: Spans = group(Spans)
     exporters: Exporters = group(Exporters)
     gates: Gates = group(Gates)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, create_model
 
@@ -14,6 +14,16 @@ from pandaeval_collector.series import MAX_SERIES
 if TYPE_CHECKING:
     from pandaeval_collector.exporters._otlp.settings import Otlp
     from pandaeval_collector.exporters.prometheus import Prometheus
+
+
+class Spans(Section):
+    """Evaluation spans, whatever they are sent by."""
+
+    failed_status: Literal["error", "unset"] = Field(
+        default="error",
+        description="Status of an evaluation span with a failing result: error, with its reason, so that Jaeger and "
+        "Tempo show it red; or unset.",
+    )
 
 
 class Common(Section):

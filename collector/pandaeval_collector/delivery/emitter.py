@@ -18,26 +18,31 @@ _log = logging.getLogger(__name__)
 class Emitter:
     """Turns results into outbox rows and series rows. ``signals``: those of ``logs`` and ``traces`` that some exporter
     sends. Calls ``folded`` with the number of results that were counted under ``__other__`` because there were too many
-    series. One thread."""
+    series. ``page``: address of the page that shows results, for links to it; ``shows_failed``: whether evaluation
+    spans with a failing result have the status ERROR. One thread."""
 
     def __init__(
         self,
         signals: Collection[str] = (),
         labels: Labels | None = None,
         folded: Callable[[int], None] = lambda _: None,
+        *,
+        page: str | None = None,
+        shows_failed: bool = True,
     ) -> None:
         self._signals = frozenset(signals)
         self._labels = labels or Labels()
         self._folded, self._has_warned = folded, False
+        self._page, self._shows_failed = (page or "").rstrip("/"), shows_failed
 
     def add(self, results: Sequence[Result], counted: Collection[str], changes: WriteSet) -> None:
         """Adds outbox rows and series increments for ``results`` to ``changes``. ``counted``: ids of results whose unit
         has entered the score histogram before."""
-        encoded = [said(result) for result in results] if self._signals else []
+        encoded = [said(result, self._page) for result in results] if self._signals else []
         if "logs" in self._signals:
             changes.outbox.extend(outbox_batches("logs", [log_record(each) for each in encoded]))
         if "traces" in self._signals:
-            changes.outbox.extend(outbox_batches("traces", spans(encoded)))
+            changes.outbox.extend(outbox_batches("traces", spans(encoded, self._shows_failed)))
         self._count(results, counted, changes)
 
     def count(self, results: Sequence[Result], changes: WriteSet) -> None:

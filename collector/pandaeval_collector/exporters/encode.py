@@ -30,7 +30,8 @@ from pandaeval_collector.exporters._fields import (
     tag,
     text_pair,
 )
-from pandaeval_collector.result import Result, nanoseconds, written
+from pandaeval_collector.exporters._glance import MAX_TEXT, address, glance, link, links
+from pandaeval_collector.result import Result, cut, nanoseconds, written
 from pandaeval_collector.score import Assumed, Score, Unscored
 from pandaeval_otel.own_output import EVENT as EVENT_NAME
 from pandaeval_otel.own_output import span_ids
@@ -39,12 +40,9 @@ _FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error
 """Whys that mean the evaluation itself failed: reported as ``error.type``."""
 _SAMPLED, _HAS_IS_REMOTE, _IS_REMOTE = 0x1, 0x100, 0x200
 _LOG_ATTRIBUTES, _SPAN_ATTRIBUTES, _EVENT_ATTRIBUTES, _SPAN_EVENTS = tag(6), tag(9), tag(3), tag(11)
-_SPAN_LINKS = 13
 """Fields in the messages of ``opentelemetry-proto``."""
 _SPAN_NS = 1_000_000
 """Length of an evaluation span: it starts where the evaluated span ends, so that no waterfall is stretched."""
-MAX_TEXT = 2000
-"""Longer explanations are cut: Tempo keeps 2,048 bytes of an attribute."""
 _EVENT_ALIKE = bytes(Span.Event(name=EVENT_NAME).SerializeToString())
 _BEFORE_SCORE = before_number("gen_ai.evaluation.score.value")
 _NOTHING_FAILED = pairs({"pandaeval.failed": []})
@@ -71,22 +69,24 @@ class _Alike(NamedTuple):
 
 class _About(NamedTuple):
     """What results of a unit say alike. ``place``: fields that say in a log record where it belongs; ``ids``: response
-    and session, each behind its length, and as fields of a log record and of a span event; ``kind``: what other units
-    share too."""
+    and session, each behind its length, and as fields of a log record (with the address on the page) and of a span
+    event; ``span``: session and address as fields of a span; ``kind``: what other units share too."""
 
     place: bytes
     ids: tuple[bytes, ...]
     log_ids: bytes
     event_ids: bytes
+    span: bytes
     kind: _Alike
 
 
-def said(result: Result) -> Said:
-    """All attributes of a result, ready to be put into a log record, a span or a span event."""
+def said(result: Result, page: str = "") -> Said:
+    """All attributes of a result, ready to be put into a log record, a span or a span event. ``page``: address of the
+    page that shows it, without a slash at its end; ``""``: none."""
     unit = result.unit
     ids = (unit.trace_id, unit.span_id, unit.response_id, unit.session_id)
     kind = (unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
-    return Said(result, _own(result), _about(*ids, *kind), _verdict(result))
+    return Said(result, _own(result), _about(page, *ids, *kind), _verdict(result))
 
 
 def log_record(each: Said) -> bytes:
@@ -97,47 +97,52 @@ def log_record(each: Said) -> bytes:
     return b"".join((_log_times(result.time), about.place, alike, about.log_ids, own, each.verdict.log, about.kind.log))
 
 
-def spans(results: Iterable[Said]) -> list[bytes]:
+def spans(results: Iterable[Said], shows_failed: bool = True) -> list[bytes]:
     """OTLP ``Span`` bytes: one ``evaluate trace`` (or ``evaluate session``) with an event per result that took no
-    model, one ``evaluate {metric}`` per judged result. Units that were not sampled by the application get none."""
+    model, one ``evaluate {metric}`` per judged result. Units that were not sampled by the application get none.
+    ``shows_failed``: whether the status of a span with a failing result is ERROR."""
     sampled = [each for each in results if each.result.unit.sampled]
     inline = [each for each in sampled if each.result.evaluator.kind != "llm"]
     units = itertools.groupby(inline, key=lambda each: (each.result.unit.level, each.result.unit.id))
-    found = [_inline_span(list(group)) for _, group in units]
-    found.extend(_judged_span(each) for each in sampled if each.result.evaluator.kind == "llm")
+    found = [_inline_span(list(group), shows_failed) for _, group in units]
+    found.extend(_judged_span(each, shows_failed) for each in sampled if each.result.evaluator.kind == "llm")
     return found
 
 
-def _inline_span(group: Sequence[Said]) -> bytes:
+def _inline_span(group: Sequence[Said], shows_failed: bool) -> bytes:
     results = [each.result for each in group]
-    scores = [r.score for r in results if r.outcome == "scored" and r.score is not None]
-    failed = [r.metric for r in results if r.success is False]
+    told = glance(results, results[0].unit.level, False, shows_failed)
     summary = (
         *_evaluated_at(results[0].time),
-        *number_pair("pandaeval.score.min", min(scores, default=None)),
-        *(pairs({"pandaeval.failed": failed}) if failed else _NOTHING_FAILED),
+        *number_pair("pandaeval.score.min", told.lowest),
+        *(pairs({"pandaeval.failed": told.failed}) if told.failed else _NOTHING_FAILED),
+        *told.attributes,
     )
-    return _span(group, results[0].unit.level, group[0].about.kind.span + repeated(_SPAN_ATTRIBUTES, summary))
+    return _span(group, told.fields, group[0].about.kind.span + repeated(_SPAN_ATTRIBUTES, summary))
 
 
-def _judged_span(each: Said) -> bytes:
+def _judged_span(each: Said, shows_failed: bool) -> bytes:
     result, about = each.result, each.about
-    own = repeated(_SPAN_ATTRIBUTES, (*about.ids, *each.own, *_evaluated_at(result.time)))
-    cited = b"".join(_link(f"{result.unit.trace_id}:{span_id}") for span_id in result.judge.get("cited", ()))
-    return _span([each], result.metric, own + each.verdict.span + about.kind.span, cited)
+    told = glance([result], result.metric, True, shows_failed)
+    own = repeated(_SPAN_ATTRIBUTES, (*about.ids, *each.own, *_evaluated_at(result.time), *told.attributes))
+    return _span([each], told.fields, own + each.verdict.span + about.kind.span)
 
 
-def _span(group: Sequence[Said], what: str, attributes: bytes, links: bytes = b"") -> bytes:
-    unit = group[0].result.unit
-    own_trace, own_id = span_ids([each.result.id for each in group])
+def _span(group: Sequence[Said], told: bytes, attributes: bytes) -> bytes:
+    """``told``: its name and status."""
+    results = [each.result for each in group]
+    unit = results[0].unit
+    own_trace, own_id = span_ids([result.id for result in results])
     if unit.level == "session":
-        about = sized(1, own_trace) + b"".join(_link(target) for target in unit.trace_ids)
+        place, linked = sized(1, own_trace), [_link(target) for target in unit.trace_ids]
     else:
-        about = sized(1, bytes.fromhex(unit.trace_id)) + sized(4, bytes.fromhex(unit.span_id))
+        place, linked = sized(1, bytes.fromhex(unit.trace_id)) + sized(4, bytes.fromhex(unit.span_id)), links(results)
     began, ended = fixed64(unit.end_ns), fixed64(unit.end_ns + _SPAN_NS)
     events = [_event(ended, each) for each in group]
-    alike = _span_alike(what, unit.level)
-    return b"".join((about, sized(2, own_id), b"\x39", began, b"\x41", ended, alike, attributes, *events, links))
+    alike = _span_alike(unit.level) + group[0].about.span
+    return b"".join(
+        (place, sized(2, own_id), b"\x39", began, b"\x41", ended, told, alike, attributes, *events, *linked)
+    )
 
 
 def _event(time: bytes, each: Said) -> bytes:
@@ -150,8 +155,7 @@ def _event(time: bytes, each: Said) -> bytes:
 
 def _link(target: str) -> bytes:
     trace_id, _, span_id = target.partition(":")
-    link = Span.Link(trace_id=bytes.fromhex(trace_id), span_id=bytes.fromhex(span_id), flags=_SAMPLED)
-    return sized(_SPAN_LINKS, link.SerializeToString())
+    return link(bytes.fromhex(trace_id), bytes.fromhex(span_id))
 
 
 # Many are concluded at the same time, and a batch has fewer times than are remembered.
@@ -180,12 +184,12 @@ def _log_alike(failed: bool, sampled: bool) -> bytes:
     return bytes(record.SerializeToString())
 
 
-@lru_cache(maxsize=256)
-def _span_alike(what: str, level: str) -> bytes:
-    """What spans about the same kind of thing say alike. The parent of a session's span is not somewhere else: it has
+@lru_cache(maxsize=16)
+def _span_alike(level: str) -> bytes:
+    """What spans about units of one level say alike. The parent of a session's span is not somewhere else: it has
     none."""
     flags = _SAMPLED | _HAS_IS_REMOTE | (0 if level == "session" else _IS_REMOTE)
-    span = Span(name=f"evaluate {what}", kind=Span.SpanKind.SPAN_KIND_INTERNAL, flags=flags)
+    span = Span(kind=Span.SpanKind.SPAN_KIND_INTERNAL, flags=flags)
     return bytes(span.SerializeToString())
 
 
@@ -194,7 +198,7 @@ def _own(result: Result) -> list[bytes]:
     finding = result.finding
     own = [_BEFORE_SCORE + double(finding.value)] if isinstance(finding, Score) else []
     if finding.reason:
-        text = _cut(finding.reason).encode()
+        text = cut(finding.reason, MAX_TEXT).encode()
         own.append(before_text("gen_ai.evaluation.explanation", len(text)) + text)
     id_ = result.id.encode()
     own.append(before_text("pandaeval.result.id", len(id_)) + id_)
@@ -275,6 +279,7 @@ def _verdict_alike(
 
 @lru_cache(maxsize=16)
 def _about(
+    page: str,
     trace_id: str,
     span_id: str,
     response_id: str,
@@ -288,11 +293,13 @@ def _about(
 ) -> _About:
     """Results of one unit come one after the other."""
     ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
+    shown = text_pair("pandaeval.url", address(page, level, trace_id, span_id, session_id))
     return _About(
         sized(9, bytes.fromhex(trace_id)) + sized(10, bytes.fromhex(span_id)),
         ids,
-        repeated(_LOG_ATTRIBUTES, ids),
+        repeated(_LOG_ATTRIBUTES, ids + shown),
         repeated(_EVENT_ATTRIBUTES, ids),
+        repeated(_SPAN_ATTRIBUTES, text_pair("pandaeval.session.id", session_id) + shown),
         _unit_alike(level, service, agent, environment, trigger, late_spans),
     )
 
@@ -316,7 +323,3 @@ def _alike(facts: Mapping[str, Any]) -> _Alike:
     return _Alike(
         repeated(_LOG_ATTRIBUTES, encoded), repeated(_EVENT_ATTRIBUTES, encoded), repeated(_SPAN_ATTRIBUTES, encoded)
     )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"

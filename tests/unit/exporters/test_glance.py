@@ -1,0 +1,161 @@
+"""What evaluation spans tell in lists and searches, where nobody opens an event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from pandaeval_collector.exporters.encode import log_record, said, spans
+from pandaeval_collector.result import Result
+from pandaeval_collector.score import Assumed, Score, Unscored, Why
+from support.otlp_sink import attributes
+from support.results import CODE, JUDGE, SPAN_ID, TRACE_ID, result
+
+from pandaeval_otel.own_output import is_own_span
+
+PAGE = "https://scores.example"
+LOOP = result("tool_loop", Score(0.1666, "search was called 6 times", failed=True), evaluator=CODE)
+
+
+def shown(*results: Result, page: str = "", shows_failed: bool = True) -> Span:
+    """The one span of these results."""
+    [span] = spans([said(each, page) for each in results], shows_failed)
+    return Span.FromString(span)
+
+
+def facts(*results: Result) -> dict[str, Any]:
+    return attributes(shown(*results).attributes)
+
+
+def failing(number: int) -> list[Result]:
+    return [result(f"m{n}", Score(n / 10, failed=True), evaluator=CODE) for n in reversed(range(number))]
+
+
+def linked(span: Span) -> list[tuple[str, str, int]]:
+    return [(link.trace_id.hex(), link.span_id.hex(), link.flags) for link in span.links]
+
+
+class TestName:
+    def test_of_a_passing_span_is_the_same_for_all(self) -> None:
+        assert shown(result()).name == "evaluate trace"
+        assert shown(result("plan_quality", evaluator=JUDGE)).name == "evaluate plan_quality"
+
+    def test_says_what_failed_with_two_digits(self) -> None:
+        assert shown(result(), LOOP).name == "evaluate trace: tool_loop 0.17"
+
+    @pytest.mark.parametrize(
+        ("number", "names"),
+        [(2, "m0 0.00, m1 0.10"), (3, "m0 0.00, m1 0.10, m2 0.20"), (5, "m0 0.00, m1 0.10, m2 0.20 +2")],
+    )
+    def test_has_three_metrics_at_most_worst_first(self, number: int, names: str) -> None:
+        assert shown(*failing(number)).name == f"evaluate trace: {names}"
+
+    def test_of_a_judged_one_has_its_metric_once(self) -> None:
+        assert shown(result("plan_quality", Score(0.2), evaluator=JUDGE)).name == "evaluate plan_quality: 0.20"
+
+    def test_of_a_session(self) -> None:
+        failed = result("agent_reliability", Score(0.3), level="session", trace_ids=(f"{TRACE_ID}:{SPAN_ID}",))
+        assert shown(failed).name == "evaluate session: agent_reliability 0.30"
+
+    def test_does_not_say_1_of_what_failed(self) -> None:
+        assert shown(result(finding=Score(0.999), threshold=1.0)).name == "evaluate trace: coherence 0.99"
+
+
+class TestVerdict:
+    def test_fails_where_one_result_fails(self) -> None:
+        assert facts(result(), LOOP, result("a", Unscored(Why.NO_CONTENT)))["pandaeval.verdict"] == "fail"
+
+    @pytest.mark.parametrize("finding", [Score(0.75), Assumed("no plan")])
+    def test_passes_where_one_passes_and_none_fails(self, finding: Score | Assumed) -> None:
+        assert facts(result("a", Unscored(Why.NO_CONTENT)), result(finding=finding))["pandaeval.verdict"] == "pass"
+
+    def test_is_unscored_where_nothing_was(self) -> None:
+        assert facts(result(finding=Unscored(Why.NO_CONTENT, "nothing captured"))).items() >= {
+            ("pandaeval.verdict", "unscored"),
+            ("pandaeval.reason", "nothing captured"),
+        }
+
+    def test_is_not_said_of_a_score_without_a_threshold(self) -> None:
+        assert "pandaeval.verdict" not in facts(result(threshold=None))
+
+
+class TestAttributes:
+    def test_each_score_is_one_by_the_name_of_its_metric(self) -> None:
+        found = facts(
+            result(finding=Score(1)), LOOP, result("plan", Assumed("none")), result("a", Unscored(Why.TIMEOUT))
+        )
+        scores = {key: value for key, value in found.items() if key.startswith("pandaeval.score.")}
+        assert scores == {
+            "pandaeval.score.coherence": 1.0,
+            "pandaeval.score.tool_loop": 0.1666,
+            "pandaeval.score.min": 0.1666,
+        }
+        assert all(type(value) is float for value in scores.values())
+
+    def test_the_reason_is_that_of_the_worst(self) -> None:
+        fine, low = result(), result("low", Score(0.1, "low, but it passes"), threshold=0.0)
+        assert facts(fine, low)["pandaeval.reason"] == "low, but it passes"
+        assert facts(fine, low, LOOP)["pandaeval.reason"] == "search was called 6 times", "it fails"
+
+    def test_the_session_has_its_id(self) -> None:
+        assert facts(result())["pandaeval.session.id"] == "session-1"
+        assert "pandaeval.session.id" not in facts(result(session_id=None))
+
+
+class TestStatus:
+    def test_is_an_error_with_the_reason_where_a_result_fails(self) -> None:
+        status = shown(result(), LOOP).status
+        assert (status.code, status.message) == (Status.StatusCode.STATUS_CODE_ERROR, "search was called 6 times")
+
+    def test_says_what_failed_where_no_reason_is_given(self) -> None:
+        assert shown(result(finding=Score(0.25))).status.message == "coherence 0.25"
+
+    @pytest.mark.parametrize("finding", [Score(0.75, "fine"), Assumed("no plan"), Unscored(Why.JUDGE_FAILED, "down")])
+    def test_is_unset_where_none_fails(self, finding: Score | Assumed | Unscored) -> None:
+        assert shown(result(finding=finding)).status == Status()
+
+    def test_can_be_left_unset(self) -> None:
+        span = shown(LOOP, shows_failed=False)
+        assert span.status == Status()
+        assert span.name == "evaluate trace: tool_loop 0.17"
+
+
+class TestLinks:
+    def test_lead_to_the_spans_that_findings_name_once_each(self) -> None:
+        first, second = "00f067aa0ba902b7", "00f067aa0ba902b8"
+        looped = result("tool_loop", Score(0.2, span_ids=(first, second, first)), evaluator=CODE)
+        span = shown(result(), looped, result("grounding", Score(0.9, span_ids=(second,)), evaluator=CODE))
+        assert linked(span) == [(TRACE_ID, first, 1), (TRACE_ID, second, 1)]
+
+    def test_are_bounded(self) -> None:
+        looped = result("tool_loop", Score(0.2, span_ids=tuple(f"{n:016x}" for n in range(1, 500))), evaluator=CODE)
+        assert [span_id for _, span_id, _ in linked(shown(looped))] == [f"{n:016x}" for n in range(1, 129)]
+
+    def test_what_is_no_span_id_is_left_out(self) -> None:
+        odd = result("mine", Score(0.2, span_ids=("", "call 3", "00F067AA0BA902B7", "00f067aa0ba902b")), evaluator=CODE)
+        assert not shown(odd).links
+
+
+class TestAddress:
+    def test_of_a_trace_opens_the_evaluated_span(self) -> None:
+        address = f"{PAGE}/#/trace/{TRACE_ID}?span={SPAN_ID}"
+        record = LogRecord.FromString(log_record(said(result(), PAGE)))
+        assert attributes(shown(result(), page=PAGE).attributes)["pandaeval.url"] == address
+        assert attributes(record.attributes)["pandaeval.url"] == address
+
+    def test_of_a_session_has_its_id_as_browsers_encode_it(self) -> None:
+        of_session = result("agent_reliability", level="session", session_id="a b/ü?(1)")
+        address = f"{PAGE}/#/session/a%20b%2F%C3%BC%3F(1)"
+        assert attributes(shown(of_session, page=PAGE).attributes)["pandaeval.url"] == address
+
+    def test_is_not_there_without_a_page(self) -> None:
+        assert "pandaeval.url" not in facts(result())
+        assert "pandaeval.url" not in attributes(LogRecord.FromString(log_record(said(result()))).attributes)
+
+
+def test_a_failing_span_that_is_fed_back_is_known_as_our_own() -> None:
+    named = result("tool_loop", Score(0.2, "in circles", span_ids=(SPAN_ID,)), evaluator=CODE)
+    for each in (named, result("plan_quality", Score(0.2, "poor"), evaluator=JUDGE)):
+        assert is_own_span(shown(each, page=PAGE))
