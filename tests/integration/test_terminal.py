@@ -124,6 +124,8 @@ def _dead_job(data: Path) -> None:
 COMMANDS = dict(commands(app))
 _BESIDE = {"--model": ("--metrics", "coherence")}
 """So that no model is asked, which takes its time to fail."""
+_NEEDED = dict.fromkeys([("runs", "start"), ("schedule", "add")], ("--metrics", "coherence"))
+"""Options without which nothing else is looked at."""
 _HOSTILE_OPTIONS = {"--config": ("config", "good", "missing"), "--trace": ("trace", "missing")}
 
 
@@ -134,6 +136,7 @@ def _invocations(path: tuple[str, ...], takes: Takes, files: dict[str, str]) -> 
         yield [*path, *[files[kind]] * takes.words]
     for name, kind in takes.options.items():
         before = [*path, *[files["trace"]] * (takes.words if name != "--trace" else 0)]
+        before += _NEEDED.get(path, ()) if name != "--metrics" else ()
         for choice in kind if isinstance(kind, type) and issubclass(kind, StrEnum) else ():
             yield [*before, name, choice.value]
         for value in _HOSTILE_OPTIONS.get(name, ("missing", "text") if kind is Path else ("text",)):

@@ -23,6 +23,9 @@ class Api:
     def __init__(self, url: str, token_env: str) -> None:
         import httpx
 
+        from pandaeval_collector.errors import UserError
+        from pandaeval_collector.untrusted.printable import one_printable_line
+
         token = os.environ.get(token_env)
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._url = url
