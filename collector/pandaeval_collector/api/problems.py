@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -76,6 +77,10 @@ def answer_problems(app: FastAPI) -> None:
     async def slow(_: Request, error: Exception) -> JSONResponse:
         return refusal(503, str(error), {"retry-after": "10"})
 
+    async def unreadable(_: Request, error: Exception) -> JSONResponse:
+        told = f"the store cannot be read just now ({one_printable_line(str(error))}); see /readyz and the log"
+        return refusal(503, told, {"retry-after": "10"})
+
     async def http(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
         return refusal(error.status_code, str(error.detail), error.headers)
@@ -83,4 +88,5 @@ def answer_problems(app: FastAPI) -> None:
     app.add_exception_handler(ProblemError, problem)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(TooSlowError, slow)
+    app.add_exception_handler(sqlite3.Error, unreadable)
     app.add_exception_handler(HTTPException, http)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 
@@ -36,7 +37,8 @@ SETTINGS = Prometheus
 
 class Scrape:
     """Answers scrapes with the collector's own numbers and, given ``series``, with the scores. However many scrape at
-    the same time, one page is rendered at a time, on a thread of its own."""
+    the same time, one page is rendered at a time, on a thread of its own. Scores that cannot be read from the store are
+    left out of an answer, and counted; the collector's own numbers are always in it."""
 
     def __init__(self, telemetry: Telemetry, series: ZeroFirst | None) -> None:
         self._telemetry, self._series = telemetry, series
@@ -54,8 +56,11 @@ class Scrape:
         yield text.render(own_points(self._telemetry))
         if self._series is not None:
             pages = self._series.pages(now)
-            while (page := await self._rendered(text, pages, new)) is not None:
-                yield page
+            try:
+                while (page := await self._rendered(text, pages, new)) is not None:
+                    yield page
+            except sqlite3.Error:  # a store that cannot be read must not hide the numbers that say so
+                self._telemetry.add("pandaeval.store.errors", "scrape")
         yield text.end()
         if self._series is not None and new:
             # Not before the answer is out: a zero that was noted and never seen would be no zero.

@@ -73,3 +73,13 @@ def test_without_a_page_there_are_no_operations_for_one(shown: Open) -> None:
     assert client.get("/").status_code == 404
     assert client.get("/api/v1/page/index").status_code == 404
     assert client.get("/api/v1/overview").json()["refresh_s"] is None
+
+
+def test_a_store_that_is_gone_is_an_answer_and_no_accident(shown: Open, tmp_path: Path) -> None:
+    client = shown(None)
+    for file in tmp_path.iterdir():
+        file.unlink()
+    for path in ("traces", "sessions", "results", "overview", f"traces/{'0' * 32}"):
+        answer = client.get(f"/api/v1/{path}")
+        assert answer.status_code == 503, path
+        assert "the store cannot be read just now" in answer.json()["detail"]
