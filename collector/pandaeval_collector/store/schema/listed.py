@@ -1,0 +1,34 @@
+"""By which people find traces and sessions again, and the spans that are kept for them."""
+
+from __future__ import annotations
+
+STEPS: tuple[str, ...] = (
+    """
+    -- By which people find agents' traces (under their numbers) and sessions (theirs below zero, once they have results
+    -- of their own) again, worst first. `session`: number of the session, 0 for none; `at`: start, Unix milliseconds.
+    CREATE TABLE listed (
+        no INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        agent TEXT NOT NULL DEFAULT '',
+        service TEXT NOT NULL DEFAULT '',
+        environment TEXT NOT NULL DEFAULT '',
+        user TEXT NOT NULL DEFAULT '',
+        broken INTEGER NOT NULL DEFAULT 0,
+        badness REAL NOT NULL,
+        failures INTEGER NOT NULL,
+        facts BLOB NOT NULL DEFAULT x''
+    );
+    -- Only of what failed: an index of all would be written all over at each commit.
+    CREATE INDEX listed_failures ON listed (badness, no) WHERE badness < 10;
+    CREATE INDEX listed_by_session ON listed (session, badness, no) WHERE session > 0;
+    -- Holds all that lists are chosen by: they are looked through here, without reading what is shown.
+    CREATE INDEX listed_by_time ON listed (at, no, badness, session, agent, service, environment, user);
+    ALTER TABLE results ADD COLUMN success INTEGER;
+    ALTER TABLE results ADD COLUMN signal REAL;
+
+    -- The spans of agents' traces after the late window, each trace compressed as a whole.
+    CREATE TABLE kept (no INTEGER PRIMARY KEY, kept_at REAL NOT NULL, size INTEGER NOT NULL, data BLOB NOT NULL);
+    CREATE INDEX kept_sizes ON kept (size);
+    """,
+)
