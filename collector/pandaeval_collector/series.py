@@ -170,8 +170,11 @@ class Labels:
         return new
 
 
-def increments(results: Iterable[Result], counted: Collection[str], labels: Labels) -> list[Increment]:
-    """What results add to the series. ``counted``: ids of results whose unit has entered the histogram before."""
+def increments(
+    results: Iterable[Result], counted: Collection[str], labels: Labels, first: Collection[str] = ()
+) -> list[Increment]:
+    """What results add to the series. ``counted``: ids of results whose unit has entered the histogram before;
+    ``first``: of those that no result for good came before, whatever their revision."""
     found: dict[tuple[str, Attributes], Increment] = {}
 
     def at(instrument: Instrument, attributes: Attributes) -> Increment:
@@ -198,7 +201,7 @@ def increments(results: Iterable[Result], counted: Collection[str], labels: Labe
         evaluations.observe(1.0, result)
         if scores is not None and result.score is not None and result.id not in counted:
             scores.observe(result.score, result)
-        if result.revision > 1:
+        if result.revision > 1 and result.id not in first:
             at(REVISIONS, labels.named(result.metric, unit.level, "", unit.service, "")).observe(1.0, result)
         if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
             _observe_judge(result, labels, at)

@@ -178,6 +178,7 @@ def timing(config: Config) -> Timing:
         close=close_rules(config),
         session_idle=config.session.idle,
         session_max_age=config.session.max_age,
+        session_interim=config.session.interim,
         judge_wait=config.session.judge_wait if config.judge.model is not None else 0.0,
         late_window=config.late.window,
         retention=config.store.retention,

@@ -87,6 +87,18 @@ def test_a_score_without_a_judge_is_said_in_words_and_not_praised(page: Page, tm
     assert "1.00" not in page.text(".result.said .chip")
 
 
+def test_a_score_of_an_open_session_is_said_to_be_so_far(page: Page, tmp_path: Path) -> None:
+    made = replace(trace(), session_id="s1")
+    whole = replace(result("s1", "agent_reliability", 0.2, level="session"), final=False)
+    page.open(report([made], [result(made, "response", 1.0), whole]).save(tmp_path))
+    assert page.text(".row.unit .verdict").endswith("0.20 so far")
+    assert "agent_reliability so far: as composed" in page.text(".row.unit .said")
+    page.click(".row.unit")
+    page.wait("document.querySelector('h1').innerText === 's1'")
+    assert page.texts(".result .tag") == ["so far"]
+    assert "the session is open" in page.text(".result .foot")
+
+
 def test_from_a_session_to_a_loop_and_its_calls(page: Page, demo: Path) -> None:
     page.open(demo)
     page.run(

@@ -43,7 +43,7 @@ class TraceRow(BaseModel):
 
 class SessionRow(BaseModel):
     """A session in a list, or a trace that belongs to none (``session_id`` is null then). ``worst``: the trace that is
-    worst in it; ``results``: the session's own."""
+    worst in it; ``results``: the session's own, with ``final`` false while it is open."""
 
     session_id: str | None
     traces: int
@@ -78,7 +78,7 @@ class Results(BaseModel):
 
 class SessionDetail(SessionRow):
     """A session with its traces by start, at most 2,000. ``open``: more traces may come; ``now``: what its own metrics
-    would say if it ended now, each with ``final`` false; nothing of that is stored, exported or counted."""
+    would say if it ended now, each with ``final`` false, worked out for this answer."""
 
     open: bool
     now: list[Result]

@@ -47,7 +47,8 @@ def _session(row: Row) -> tuple[object, ...]:
     found = next((each for each in row["results"] if each.get("success") is False), None)
     if found is None and worst is not None:
         found = next((each for each in worst["results"] if each.get("success") is False), None)
-    why = f"{found['metric']}: {found['reason']}" if found else (worst and worst["error"]) or ""
+    open_ = " so far" if found and found.get("final") is False else ""
+    why = f"{found['metric']}{open_}: {found['reason']}" if found else (worst and worst["error"]) or ""
     return (
         _short(name),
         _short(worst["agent"]) if worst else "",

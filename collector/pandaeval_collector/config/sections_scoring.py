@@ -33,6 +33,11 @@ class Session(Section):
 
     idle: Duration = Field(default=900.0, description="Time since its last trace after which a session closes.")
     max_age: Duration = Field(default=86400.0, description="Time since its first trace after which a session closes.")
+    interim: Duration | None = Field(
+        default=60.0,
+        description="Time without a new trace or verdict after which an open session is scored as far as it has come; "
+        "such results say final: false, are log events, and enter no metric. null: only when it closes.",
+    )
     judge_wait: Duration = Field(
         default=600.0,
         description="How long a session that is over waits for judges before it is scored without them; what they say "

@@ -35,24 +35,35 @@ class Emitter:
         self._folded, self._has_warned = folded, False
         self._page, self._shows_failed = (page or "").rstrip("/"), shows_failed
 
-    def add(self, results: Sequence[Result], counted: Collection[str], changes: WriteSet) -> None:
+    def add(
+        self, results: Sequence[Result], counted: Collection[str], changes: WriteSet, first: Collection[str] = ()
+    ) -> None:
         """Adds outbox rows and series increments for ``results`` to ``changes``. ``counted``: ids of results whose unit
-        has entered the score histogram before."""
+        has entered the score histogram before; ``first``: of those that only replace what was not for good."""
         encoded = [said(result, self._page) for result in results] if self._signals else []
         if "logs" in self._signals:
             changes.outbox.extend(outbox_batches("logs", [log_record(each) for each in encoded]))
         if "traces" in self._signals:
             changes.outbox.extend(outbox_batches("traces", spans(encoded, self._shows_failed)))
-        self._count(results, counted, changes)
+        self._count(results, counted, changes, first)
+
+    def add_interim(self, results: Sequence[Result], changes: WriteSet) -> None:
+        """Adds log records for results that are not for good. They enter no series, which count each unit once, and
+        make no span: a span cannot be replaced by the one that is for good."""
+        if "logs" in self._signals:
+            encoded = [log_record(said(result, self._page)) for result in results]
+            changes.outbox.extend(outbox_batches("logs", encoded))
 
     def count(self, results: Sequence[Result], changes: WriteSet) -> None:
         """Adds series increments, and no outbox rows, for results that are counted but not sent one by one."""
         self._count(results, (), changes)
 
-    def _count(self, results: Sequence[Result], counted: Collection[str], changes: WriteSet) -> None:
+    def _count(
+        self, results: Sequence[Result], counted: Collection[str], changes: WriteSet, first: Collection[str] = ()
+    ) -> None:
         labels = self._labels
         before = labels.folded
-        changes.series.extend(_row(each) for each in increments(results, counted, labels))
+        changes.series.extend(_row(each) for each in increments(results, counted, labels, first))
         changes.labels.extend(labels.take_new())
         if labels.folded > before:
             self._folded(labels.folded - before)

@@ -118,8 +118,18 @@ class Line:
         return decision
 
     def session_now(self, session_id: str) -> list[Result]:
-        """The scores that a session would have if it ended now. The caller must not store them."""
+        """The scores that a session would have if it ended now, none of them for good."""
         return [replace(each, final=False) for each in self._sessions.score(session_id, Trigger.SESSION_CHANGED)]
+
+    def score_so_far(self, session_ids: Iterable[str]) -> Decision:
+        """Scores open sessions, which stay open: what is known of them by now, each result with ``final`` false. What
+        has no score yet is not said, and no judge is asked."""
+        decision = Decision()
+        with self._store.snapshot():
+            results = [each for session_id in session_ids for each in self.session_now(session_id)]
+            measured = [each for each in results if each.outcome != "unscored" and each.evaluator.kind != "llm"]
+            self._add_results(measured, decision, for_good=False)
+        return decision
 
     def judged(self, judgements: Sequence[Judgement]) -> Decision:
         """Files the answers of judges under results and sessions, and ends the jobs that asked for them. Drops an
@@ -146,16 +156,22 @@ class Line:
     # -- results -------------------------------------------------------------------------------------------------
 
     def _add_results(
-        self, results: Sequence[Result], decision: Decision, first_time: Collection[str] = frozenset()
+        self,
+        results: Sequence[Result],
+        decision: Decision,
+        first_time: Collection[str] = frozenset(),
+        *,
+        for_good: bool = True,
     ) -> None:
         """Adds to ``decision``, numbered by revision, each of ``results`` unless the store has its id as the newest of
         the unit and metric: the same evidence is not reported twice. ``first_time``: ids of units of which the store
-        has no results, so that it need not be asked."""
+        has no results, so that it need not be asked. ``for_good``: whether all are final; else none is."""
         silent = self._evaluator.silent
         if silent:
             results = [result for result in results if f"{result.unit.level}.{result.metric}" not in silent]
         newest = self._store.newest_results({result.unit.id for result in results} - set(first_time))
         counted: set[str] = set()
+        first: set[str] = set()
         self._emitter.count([result for result in results if result.why == _NOT_SAMPLED], decision.changes)
         for result in results:
             if result.why == _NOT_SAMPLED:
@@ -169,7 +185,9 @@ class Line:
             decision.results.append(numbered)
             if known is not None and known.counted:
                 counted.add(result.id)
-            has_counted = result.id in counted or result.outcome == "scored"
+            has_counted = result.id in counted or (for_good and result.outcome == "scored")
+            if known is not None and not known.settled:
+                first.add(result.id)
             decision.changes.results.append(
                 ResultRow(
                     numbered.id,
@@ -180,11 +198,15 @@ class Line:
                     has_counted,
                     success=result.success,
                     signal=_signal(result),
+                    settled=for_good or (known is not None and known.settled),
                 )
             )
             if result.evaluator.kind == "llm" and isinstance(result.finding, Score):
                 decision.changes.judged.append(_judged(numbered, key, result.finding))
-        self._emitter.add(decision.results, counted, decision.changes)
+        if for_good:
+            self._emitter.add(decision.results, counted, decision.changes, first)
+        else:
+            self._emitter.add_interim(decision.results, decision.changes)
 
 
 def _judged(result: Result, key: str, finding: Score) -> JudgedRow:

@@ -37,6 +37,7 @@ _AT_ONCE = 4096
 _LINKED = 128
 _SAID_CHARS = 200
 """So much of the reason of a failed result is kept for the reason of its session."""
+_OPEN = ":open"
 _PENDING: SignalFacts = {"outcome": "pending", "value": None, "why": None}
 
 
@@ -104,7 +105,8 @@ class Sessions:
         return [*(result for filing in batch.values() for result in filing.results), *again]
 
     def score(self, session_id: str, trigger: Trigger) -> list[Result]:
-        """Results of the session metrics over the traces decided so far; none for a session without traces."""
+        """Results of the session metrics over the traces decided so far; none for a session without traces.
+        ``SESSION_CHANGED``: the session is open, and its results have other ids than those for good."""
         members = [member for member in self._all(session_id) if member.trace_id not in self._left_out]
         if not members:
             return []
@@ -118,7 +120,7 @@ class Sessions:
             agent=bounded(last.facts.agent),
             service=bounded(last.facts.service),
             environment=bounded(last.facts.environment or "") or None,
-            evidence=_evidence(members),
+            evidence=_evidence(members) + (_OPEN if trigger is Trigger.SESSION_CHANGED else ""),
             trigger=trigger.value,
             end_ns=last.end_ns,
             sampled=any(member.facts.sampled for member in members),

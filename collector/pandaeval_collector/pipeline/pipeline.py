@@ -204,6 +204,7 @@ class Pipeline:
             if not decided or now >= look_at:
                 look_at = now + _LOOK_S
                 await self._retries.or_left(self._sessions.close_due(now), "sessions")
+                await self._retries.or_left(self._sessions.score_so_far(now), "scores of open sessions")
             if now >= upkeep_at:
                 upkeep_at = now + self.timing.upkeep
                 self._upkeep.begin()

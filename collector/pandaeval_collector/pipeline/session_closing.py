@@ -1,13 +1,14 @@
-"""The open sessions of a running pipeline: when each is over, and its scores for good."""
+"""The open sessions of a running pipeline: their scores so far, when each is over, and its scores for good."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.pipeline.commits import Committer
+from pandaeval_collector.pipeline.interims import Interims
 from pandaeval_collector.pipeline.judge_wait import Awaited
 from pandaeval_collector.pipeline.retries import Retries
 from pandaeval_collector.pipeline.timing import Timing
@@ -35,6 +36,7 @@ class SessionCloser:
         self._store, self._line, self._committer = store, line, committer
         self._retries, self._telemetry, self._clock = retries, telemetry, clock
         self._sessions = SessionAssembler(timing.session_idle, timing.session_max_age)
+        self._interims = Interims(timing.session_interim)
         self._awaited = Awaited(store.jobs.pending_in, timing.judge_wait)
         self._closing = 0
 
@@ -47,7 +49,7 @@ class SessionCloser:
         """Takes up the sessions that the store holds as open. Returns how many are open. On the line's thread."""
         now = self._clock()
         for session_id in self._store.open_sessions():
-            self._sessions.touch(session_id, now)
+            self._touch(session_id, now)
         return len(self._sessions)
 
     def end(self, session_id: str) -> None:
@@ -61,18 +63,44 @@ class SessionCloser:
             if decision.runs:
                 self._awaited.goes_on(session_id)
             if session_id not in self._awaited:
-                self._sessions.touch(session_id, now)
+                self._touch(session_id, now)
 
     async def close_due(self, now: float) -> None:
         """Closes the sessions that are over at ``now``, once their judges have answered."""
-        sessions = self._awaited.ready(self._sessions.take_due(now), now)
+        over = self._sessions.take_due(now)
+        for session in over:
+            self._interims.forget(session.session_id)
+        sessions = self._awaited.ready(over, now)
         if sessions:
             await self._close({session.session_id: session.trigger for session in sessions})
+
+    async def score_so_far(self, now: float) -> None:
+        """Scores open sessions that have been quiet for a while at ``now``."""
+        if due := self._interims.take_due(now):
+            await self._score_so_far(due)
 
     async def close_all(self, trigger: Trigger) -> None:
         """Closes every open session now."""
         open_sessions = [*self._sessions.take_all(trigger), *self._awaited.take_all(trigger)]
         await self._close({session.session_id: trigger for session in open_sessions})
+
+    def _touch(self, session_id: str, now: float) -> None:
+        self._sessions.touch(session_id, now)
+        self._interims.touch(session_id, now)
+
+    async def _score_so_far(self, sessions: Sequence[str]) -> None:
+        """A session that raises is told and left: its scores for good do not rest on these."""
+        try:
+            await self._committer.commit(lambda: self._line.score_so_far(sorted(sessions)))
+        except Exception as error:  # whatever one session raises, it must not cost the others
+            if self._retries.stopping:
+                raise
+            if len(sessions) > 1:
+                for session_id in sessions:
+                    await self._score_so_far([session_id])
+                return
+            _log.exception("an open session could not be scored as far as it has come")
+            self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
 
     async def _close(self, sessions: dict[str, Trigger]) -> None:
         self._closing += len(sessions)

@@ -132,9 +132,9 @@ def _insert_results(
         row.seq = seq
     insert(
         connection,
-        "results (seq, id, unit, metric, about, revision, counted, created_at, body, success, signal)",
+        "results (seq, id, unit, metric, about, revision, counted, created_at, body, success, signal, settled)",
         [
-            (r.seq, r.id, r.unit, r.metric, no, r.revision, r.counted, now, r.body, r.success, r.signal)
+            (r.seq, r.id, r.unit, r.metric, no, r.revision, r.counted, now, r.body, r.success, r.signal, r.settled)
             for r, no in fresh.values()
         ],
     )

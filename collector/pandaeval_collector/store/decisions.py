@@ -64,10 +64,10 @@ class DecisionTables(TableGroup):
         reader = self._reader()
         for marks, group in numbers.batched(numbers.of_units(reader, units)):
             rows = reader.execute(
-                f"SELECT {_RESULT} FROM results WHERE about IN ({marks}) ORDER BY seq",  # noqa: S608
+                f"SELECT {_RESULT}, settled FROM results WHERE about IN ({marks}) ORDER BY seq",  # noqa: S608
                 group,
             )
-            found.update(((row[1], row[2]), ResultRow(*row)) for row in rows)
+            found.update(((row[1], row[2]), ResultRow(*row, settled=bool(settled))) for *row, settled in rows)
         return found
 
     def results_after(self, seq: int, limit: int = 1000) -> list[ResultRow]:

@@ -50,7 +50,8 @@ class TraceRow:
 
 @dataclass(slots=True)
 class ResultRow:
-    """A result as it is kept: ``body`` is its JSON object. ``signal``: 0..1, what a scored one says to lists."""
+    """A result as it is kept: ``body`` is its JSON object. ``signal``: 0..1, what a scored one says to lists;
+    ``settled``: this result or an earlier one of the same unit and metric is for good."""
 
     id: str
     unit: str
@@ -61,6 +62,7 @@ class ResultRow:
     seq: int = 0
     success: bool | None = None
     signal: float | None = None
+    settled: bool = True
 
 
 @dataclass(slots=True)

@@ -41,6 +41,18 @@ def test_no_text_of_others_reaches_the_terminal() -> None:
     assert "[red]AFTER[/red]" in shown
 
 
+def test_what_an_open_session_scored_is_said_to_be_so_far() -> None:
+    result = {"metric": "agent_reliability", "success": False, "reason": "one trace crashed"}
+    shared = {"session_id": "s", "traces": 1, "failed_traces": 0, "failed": True, "worst": None}
+    whole = {"rates": [], "judge": None, "jobs": {}, "spent_usd": 0.0, "daily_usd": None}
+    for final, said in ((False, "agent_reliability so far: one"), (True, "agent_reliability: one")):
+        file = io.StringIO()
+        out = PlainConsole(file=file, width=200)
+        for part in view(whole, [shared | {"results": [result | {"final": final}]}], out):
+            out.print(part)
+        assert said in file.getvalue()
+
+
 def test_judge_and_rates_are_told() -> None:
     assert "no judge is configured" in _shown()
     shown = _shown("openai/gpt-4o-mini", waiting=3, dead=1)

@@ -11,6 +11,7 @@ import sqlite3
 from pandaeval_collector.store.schema import (
     beginning,
     intake,
+    interim,
     jobs,
     judging,
     listed,
@@ -19,7 +20,7 @@ from pandaeval_collector.store.schema import (
     runs,
 )
 
-_IN_ORDER = (beginning, judging, numbers, intake, jobs, people, listed, runs)
+_IN_ORDER = (beginning, judging, numbers, intake, jobs, people, listed, runs, interim)
 MIGRATIONS: tuple[str, ...] = tuple(step for module in _IN_ORDER for step in module.STEPS)
 """The step at index *n* brings a file from version *n* to *n* + 1."""
 

@@ -14,14 +14,20 @@ function value(result) {
   return result.says ? (result.success === false ? `${score(result.score)} ${result.says}` : result.says) : score(result.score);
 }
 
+// What an open session scored by now; it is scored for good when it closes.
+function isSoFar(result) {
+  return result.final === false;
+}
+
 function chip(result, named) {
   const state = standing(result);
   const label = result.label && !result.says && !["pass", "fail", "assumed"].includes(result.label) ? ` ${result.label.replaceAll("_", " ")}` : "";
-  const text = `${metricName(result.metric)}: ${value(result)}${label} (${state})`;
+  const open = isSoFar(result) ? " so far" : "";
+  const text = `${metricName(result.metric)}: ${value(result)}${label}${open} (${state})`;
   return el("span", { class: `chip ${state}`, title: result.reason ? `${text}: ${result.reason}` : text },
     el("span", { class: "mark", "aria-hidden": "true" }, MARK[state]),
     named !== false && el("span", { class: "name" }, metricName(result.metric)),
-    el("span", { class: "value" }, value(result) + label));
+    el("span", { class: "value" }, value(result) + label + open));
 }
 
 // What asks for attention first.

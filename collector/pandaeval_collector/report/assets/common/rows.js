@@ -28,7 +28,7 @@ function inWords(unit) {
 // What is said of a unit in which nothing failed: not what happened to have the lowest score.
 function calm(unit, lowest) {
   const said = unit.session && inWords(unit);
-  return said ? said.spelled : `nothing failed (lowest: ${metricName(lowest.metric)})`;
+  return said ? `${isSoFar(said) ? "So far: " : ""}${said.spelled}` : `nothing failed (lowest: ${metricName(lowest.metric)})`;
 }
 
 // A session, or a trace that belongs to none, in the list.
@@ -40,7 +40,7 @@ function unitRow(unit) {
   const agents = [...new Set(unit.rows.map((row) => row.agent).filter(Boolean))];
   const told = worst && worst.row && worst.result.success === false && !(broken && broken.out === undefined);
   const said = broken && !told ? [el("b", {}, "run failed"), `: ${broken.error}`]
-    : state === "bad" && worst ? [el("b", {}, metricName(worst.result.metric)), `: ${worst.result.reason || ""}`]
+    : state === "bad" && worst ? [el("b", {}, metricName(worst.result.metric)), isSoFar(worst.result) ? " so far" : "", `: ${worst.result.reason || ""}`]
       : worst ? el("span", { class: "muted" }, calm(unit, worst.result)) : "nothing scored";
   const asked = broken && !told ? broken : worst && worst.row;
   return el("a", { class: `row unit ${state}`, href: unit.href },

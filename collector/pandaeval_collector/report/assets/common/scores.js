@@ -6,6 +6,7 @@ function resultItem(result, full, onSpans) {
   return el("div", { class: `result ${standing(result)}` },
     el("div", { class: "head" }, chip(result, false), el("h3", {}, metricName(result.metric)),
       full.metadata && full.metadata.band ? el("span", { class: "tag" }, String(full.metadata.band).replaceAll("_", " ")) : null,
+      isSoFar(full) ? el("span", { class: "tag", title: "The session is open: it is scored for good when it closes" }, "so far") : null,
       full.older && full.older.length ? revised(full) : null, el("span", { class: "muted question" }, known.question)),
     result.spelled ? el("p", { class: "reason" }, el("b", {}, result.spelled)) : null,
     full.reason ? el("p", { class: "reason", dir: "auto" }, full.reason) : null,
@@ -35,7 +36,8 @@ function grounds(result, full) {
   if (full.metadata && full.metadata.calibrated !== undefined) parts.push(`${score(full.metadata.calibrated)} on the calibrated scale`);
   if (full.tokens) parts.push(`${number(full.tokens)} judge tokens`);
   if (full.cost) parts.push(`$${full.cost.toFixed(4)}`);
-  if (full.trigger && full.trigger !== "file") parts.push(`closed by ${full.trigger.replaceAll("_", " ")}`);
+  if (isSoFar(full)) parts.push("the session is open");
+  else if (full.trigger && full.trigger !== "file") parts.push(`closed by ${full.trigger.replaceAll("_", " ")}`);
   return parts.join(" · ");
 }
 

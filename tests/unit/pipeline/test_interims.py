@@ -1,0 +1,213 @@
+"""Open sessions are scored as far as they have come: once per quiet stretch, beside what counts, for nothing that is
+for good."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pandaeval_collector.delivery.emitter import Emitter
+from pandaeval_collector.pipeline.interims import Interims
+from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.series import EVALUATIONS, REVISIONS, SCORE
+from pandaeval_collector.store import WriteSet
+from pandaeval_collector.store.connection import FILE_NAME
+from pandaeval_collector.store.finding import Finder
+from support.line import RunningLine, as_file, in_session
+from support.made_traces import Composer, MadeTrace
+from support.results import result
+
+DECIDED, QUIET, IDLE = 11.0, 61.0, 1000.0
+TIMING = Timing(upkeep=1e9, session_interim=60.0)
+
+
+def in_one_session(number: int) -> list[MadeTrace]:
+    composer = Composer(1, sessions=1)
+    made = [composer.trace(4) for _ in range(3 * number)]
+    return [in_session(trace, "s") for trace in made if trace.session is not None][:number]
+
+
+def of_session(line: RunningLine, metric: str = "agent_reliability") -> list[dict[str, Any]]:
+    return [each for each in line.results() if each["level"] == "session" and each["metric"] == metric]
+
+
+def told(results: list[dict[str, Any]]) -> list[tuple[int, bool, str]]:
+    return [(each["revision"], each["final"], each["trigger"]) for each in results]
+
+
+def counted(line: RunningLine, instrument: str) -> int:
+    """How often a session's reliability entered a series."""
+    database = sqlite3.connect(line.store.path / FILE_NAME)
+    try:
+        query = "SELECT coalesce(sum(count), 0) FROM series WHERE name = ? AND attributes LIKE '%agent_reliability%'"
+        return int(database.execute(query, (instrument,)).fetchone()[0])
+    finally:
+        database.close()
+
+
+class TestWhenItIsDue:
+    def test_after_each_quiet_stretch_once(self) -> None:
+        interims = Interims(60.0)
+        interims.touch("s", 0.0)
+        interims.touch("s", 50.0)
+        assert interims.take_due(100.0) == []
+        assert interims.take_due(110.0) == ["s"]
+        assert interims.take_due(10_000.0) == []
+        interims.touch("s", 10_000.0)
+        assert interims.take_due(10_060.0) == ["s"]
+
+    def test_not_of_a_session_that_is_over(self) -> None:
+        interims = Interims(60.0)
+        interims.touch("s", 0.0)
+        interims.forget("s")
+        assert interims.take_due(1e6) == []
+        assert len(interims) == 0
+
+    def test_a_session_with_many_traces_has_to_be_quiet_for_longer(self) -> None:
+        interims = Interims(60.0)
+        for _ in range(100):
+            interims.touch("s", 0.0)
+        assert interims.take_due(179.0) == []
+        assert interims.take_due(180.0) == ["s"]
+
+    def test_not_all_at_once(self) -> None:
+        interims = Interims(60.0)
+        for number in range(150):
+            interims.touch(str(number), 0.0)
+        assert [len(interims.take_due(60.0)) for _ in range(4)] == [64, 64, 22, 0]
+
+    def test_never_where_it_is_switched_off(self) -> None:
+        interims = Interims(None)
+        interims.touch("s", 0.0)
+        assert interims.take_due(1e9) == []
+        assert len(interims) == 0
+
+
+class TestScores:
+    async def test_come_before_the_session_closes_and_make_way_for_those_that_are_for_good(
+        self, tmp_path: Path
+    ) -> None:
+        first, second = in_one_session(2)
+        async with RunningLine(tmp_path, TIMING) as line:
+            await line.send(first)
+            await line.wait(DECIDED)
+            assert of_session(line) == []
+            await line.wait(QUIET)
+            assert told(of_session(line)) == [(1, False, "session_changed")]
+            await line.wait(QUIET)
+            assert len(of_session(line)) == 1, "nothing came: nothing new is said"
+            await line.send(second)
+            await line.wait(DECIDED)
+            await line.wait(QUIET)
+            assert line.store.session_is_open("s")
+            await line.wait(IDLE)
+            assert told(of_session(line)) == [
+                (1, False, "session_changed"),
+                (2, False, "session_changed"),
+                (3, True, "idle"),
+            ]
+            assert len({each["id"] for each in of_session(line)}) == 3
+            assert line.standing() == as_file([first, second]), "what stands in the end is what a file gives"
+
+    async def test_count_nothing(self, tmp_path: Path) -> None:
+        traces = in_one_session(2)
+        async with RunningLine(tmp_path, TIMING) as line:
+            for trace in traces:
+                await line.send(trace)
+                await line.wait(DECIDED)
+                await line.wait(QUIET)
+                assert (counted(line, EVALUATIONS.name), counted(line, SCORE.name)) == (0, 0)
+            await line.wait(IDLE)
+            assert (counted(line, EVALUATIONS.name), counted(line, SCORE.name)) == (1, 1)
+            assert counted(line, REVISIONS.name) == 0, "what they made way for was not for good"
+
+    async def test_of_a_session_that_goes_on_after_it_was_closed(self, tmp_path: Path) -> None:
+        first, second = in_one_session(2)
+        async with RunningLine(tmp_path, TIMING) as line:
+            await line.send(first)
+            await line.wait(DECIDED)
+            await line.wait(IDLE)
+            await line.send(second)
+            await line.wait(DECIDED)
+            await line.wait(QUIET)
+            await line.wait(IDLE)
+            assert told(of_session(line)) == [(1, True, "idle"), (2, False, "session_changed"), (3, True, "idle")]
+            assert counted(line, EVALUATIONS.name) == 2
+            assert (counted(line, SCORE.name), counted(line, REVISIONS.name)) == (1, 1)
+
+    async def test_are_listed_as_what_stands(self, tmp_path: Path) -> None:
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path, TIMING) as line:
+            await line.send(trace)
+            await line.wait(DECIDED)
+            await line.wait(QUIET)
+            finder = Finder(line.folder)
+            found = finder.session("s")
+            finder.close()
+            assert found is not None
+            assert found[0].results["session.agent_reliability"]["final"] is False
+
+    async def test_one_that_raises_costs_neither_the_others_nor_its_scores_for_good(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        [trace] = in_one_session(1)
+        other = in_session(in_one_session(2)[1], "other")
+        async with RunningLine(tmp_path, TIMING) as line:
+            whole = line.pipeline._line
+            now = whole.session_now
+
+            def broken(session_id: str) -> Any:
+                if session_id == "s":
+                    raise ZeroDivisionError
+                return now(session_id)
+
+            monkeypatch.setattr(whole, "session_now", broken)
+            await line.send(trace)
+            await line.send(other)
+            await line.wait(DECIDED)
+            await line.wait(QUIET)
+            assert {each["session_id"] for each in of_session(line)} == {"other"}
+            assert line.telemetry.total("pandaeval.sessions", "failed") == 1
+            await line.wait(IDLE)
+            assert told([each for each in of_session(line) if each["session_id"] == "s"]) == [(1, True, "idle")]
+
+
+class TestCrashes:
+    """A stop between any two steps is what a kill leaves: everything that is known lies in the store."""
+
+    async def test_one_that_was_told_is_not_told_again(self, tmp_path: Path) -> None:
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path, TIMING) as line:
+            await line.send(trace)
+            await line.wait(DECIDED)
+            await line.wait(QUIET)
+            await line.restart()
+            await line.wait(QUIET)
+            assert told(of_session(line)) == [(1, False, "session_changed")]
+            await line.wait(IDLE)
+            assert told(of_session(line))[1:] == [(2, True, "idle")]
+            assert counted(line, EVALUATIONS.name) == 1
+
+    async def test_one_that_was_not_told_yet_is_told_after_the_start(self, tmp_path: Path) -> None:
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path, TIMING) as line:
+            await line.send(trace)
+            await line.wait(DECIDED)
+            await line.restart()
+            await line.wait(QUIET)
+            assert told(of_session(line)) == [(1, False, "session_changed")]
+
+
+class TestWhereTheyGo:
+    def test_log_events_and_neither_spans_nor_series(self) -> None:
+        changes = WriteSet()
+        Emitter({"logs", "traces"}).add_interim([result(final=False)], changes)
+        assert [each.signal for each in changes.outbox] == ["logs"]
+        assert not changes.series
+
+    def test_nothing_where_nobody_takes_log_events(self) -> None:
+        changes = WriteSet()
+        Emitter({"traces"}).add_interim([result(final=False)], changes)
+        assert not changes.outbox
