@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from pandaeval_collector.config._problem import dotted
 from pandaeval_collector.config._tree import Config
-from pandaeval_collector.section import Section
+from pandaeval_collector.section import Section, format_duration
 
 PREFIX = "PANDAEVAL_"
 
@@ -71,7 +71,7 @@ def _key(path: tuple[str, ...], field: FieldInfo, schema: Mapping[str, Any]) -> 
     return Key(
         path=path,
         meaning=field.description or "",
-        default=schema.get("default"),
+        default=_default(field, schema),
         section=next((kind for kind in types if isinstance(kind, type) and issubclass(kind, Section)), None),
         optional={"type": "null"} in variants,
         is_map="additionalProperties" in schema,
@@ -79,3 +79,11 @@ def _key(path: tuple[str, ...], field: FieldInfo, schema: Mapping[str, Any]) -> 
         required=field.is_required(),
         schema=schema,
     )
+
+
+def _default(field: FieldInfo, schema: Mapping[str, Any]) -> Any:
+    """As people write it. Pydantic leaves the default of what may be null as it is."""
+    kinds = {variant.get("x-kind") for variant in schema.get("anyOf", ())}
+    if "duration" in kinds and isinstance(field.default, float):
+        return format_duration(field.default)
+    return schema.get("default")

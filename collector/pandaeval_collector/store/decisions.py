@@ -67,7 +67,9 @@ class DecisionTables(TableGroup):
                 f"SELECT {_RESULT}, settled FROM results WHERE about IN ({marks}) ORDER BY seq",  # noqa: S608
                 group,
             )
-            found.update(((row[1], row[2]), ResultRow(*row, settled=bool(settled))) for *row, settled in rows)
+            for *fields, settled in rows:
+                row = found[fields[1], fields[2]] = ResultRow(*fields)
+                row.settled = bool(settled)
         return found
 
     def results_after(self, seq: int, limit: int = 1000) -> list[ResultRow]:
