@@ -30,8 +30,10 @@ from pandaeval_collector.judging import (
     Desks,
     RecordBudgets,
     Runner,
+    StoredMemory,
     open_caller,
     open_checks,
+    open_shadow,
     read_canaries,
 )
 from pandaeval_collector.labels.monitor import PassRates
@@ -130,7 +132,7 @@ class Collector:
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         await self._start_pipeline(pipeline, store)
-        live = await self._start_judge(store, line, scorer, pipeline)
+        live = await self._start_judge(store, line, scorer, pipeline, emitter)
         pass_rates = PassRates(store, self.telemetry, config.labels.interval)
         pass_rates.start()
         self._parts.push_async_callback(pass_rates.stop)
@@ -218,9 +220,12 @@ class Collector:
         setup = WorkerSetup(Path(config.store.path), config.embedding.model, scorer.settings, level)
         return Workers(number, setup, self._environ, self.telemetry)
 
-    async def _start_judge(self, store: Store, line: Line, scorer: Evaluator, pipeline: Pipeline) -> LiveJudge | None:
-        configured = judge(self._config)
+    async def _start_judge(
+        self, store: Store, line: Line, scorer: Evaluator, pipeline: Pipeline, emitter: Emitter
+    ) -> LiveJudge | None:
+        configured = judge(self._config, live=True)
         if configured is None:
+            await asyncio.wrap_future(store.runs.stand(None, b""))
             return None
         secret(self._config.judge.api_key_env, self._environ)
         process, caller = open_caller(store, configured, self._environ)
@@ -230,6 +235,9 @@ class Collector:
             canaries = Canaries(flock, store, caller, scorer, self.telemetry, configured.canary_interval)
             canaries.start()
             self._parts.push_async_callback(canaries.stop)
+        desks = Desks(caller, scorer.settings.judge)
+        memory, beside = StoredMemory(store, self.telemetry), (configured.shadow, configured.shadow_share)
+        shadow = await open_shadow(store, desks, memory, scorer, emitter, self.telemetry, *beside)
         runner = Runner(
             store,
             line,
@@ -239,8 +247,9 @@ class Collector:
             self.telemetry,
             over_budget=configured.over_budget,
             slots=SLOTS * configured.limits.concurrency,
-            checks=open_checks(configured, store, Desks(caller, scorer.settings.judge), self.telemetry),
+            checks=open_checks(configured, store, desks, self.telemetry),
             budgets=RecordBudgets(process.record_budget),
+            shadow=shadow,
         )
         await runner.start()
         self._parts.push_async_callback(runner.stop)

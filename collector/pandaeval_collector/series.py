@@ -51,8 +51,25 @@ JUDGE_COST = Instrument("pandaeval.judge.cost", "counter", "{USD}", "US dollars 
 JUDGE_CACHED = Instrument(
     "pandaeval.judge.cached_tokens", "counter", "{token}", "Those of them that came from the provider's prompt cache"
 )
+SHADOW_SCORE = Instrument(
+    "pandaeval.shadow.score",
+    "histogram",
+    "{score}",
+    "Scores that the judge in the shadow of the live one gives; each trace once per metric",
+    SCORE.bounds,
+)
+SHADOW_EVALUATIONS = Instrument(
+    "pandaeval.shadow.evaluations",
+    "counter",
+    "{evaluation}",
+    "Results of the judge in the shadow by outcome, why there is no score, and pass or fail",
+)
 INSTRUMENTS: Mapping[str, Instrument] = {
-    each.name: each for each in (SCORE, EVALUATIONS, REVISIONS, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED)
+    each.name: each
+    for each in (
+        *(SCORE, EVALUATIONS, REVISIONS, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED),
+        *(SHADOW_SCORE, SHADOW_EVALUATIONS),
+    )
 }
 
 
@@ -206,6 +223,28 @@ def increments(
         if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
             _observe_judge(result, labels, at)
     return [increment for increment in found.values() if increment.count]
+
+
+def shadow_increments(results: Iterable[Result], labels: Labels) -> list[Increment]:
+    """What results of a judge in the shadow add to its own series, each with the model. What they cost is counted as
+    that of any judge."""
+    found: dict[tuple[str, Attributes], Increment] = {}
+
+    def at(instrument: Instrument, attributes: Attributes) -> Increment:
+        key = (instrument.name, labels.within(instrument.name, attributes))
+        return found.setdefault(key, Increment(instrument, key[1]))
+
+    for result in results:
+        unit = result.unit
+        model = _filled(("gen_ai.request.model", labels.admit("model", result.evaluator.model or "")))
+        about = (result.metric, unit.level, unit.agent, unit.service, unit.environment)
+        named = labels.named(*about, result.outcome, result.why, _PASSED[result.success])
+        at(SHADOW_EVALUATIONS, (*named, *model)).observe(1.0, result)
+        if result.outcome == "scored" and result.score is not None:
+            at(SHADOW_SCORE, (*labels.named(*about), *model)).observe(result.score, result)
+        if result.tokens or result.duration_ms:
+            _observe_judge(result, labels, at)
+    return list(found.values())
 
 
 def _observe_judge(result: Result, labels: Labels, at: Callable[[Instrument, Attributes], Increment]) -> None:

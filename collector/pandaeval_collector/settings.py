@@ -110,8 +110,9 @@ def _parameters(judge: JudgeSection, own: JudgeParameters) -> CallParameters:
     )
 
 
-def judge(config: Config) -> JudgeConfig | None:
-    """How the judge is reached, and how far it may go; ``None`` when there is none."""
+def judge(config: Config, live: bool = False) -> JudgeConfig | None:
+    """How the judge is reached, and how far it may go; ``None`` when there is none. ``live``: with the one in its
+    shadow, of which runs and files know nothing."""
     settings = scoring(config).judge
     if settings is None:
         return None
@@ -120,7 +121,8 @@ def judge(config: Config) -> JudgeConfig | None:
 
     given = config.judge
     second = {given.second.model} if given.second.model is not None else set()
-    models = tuple(sorted({settings.model, *settings.models.values(), *second}))
+    shadow = {given.shadow.model} if live and given.shadow.model is not None else set()
+    models = tuple(sorted({settings.model, *settings.models.values(), *second, *shadow}))
     return JudgeConfig(
         JudgeProcessSetup(
             models,
@@ -146,6 +148,8 @@ def judge(config: Config) -> JudgeConfig | None:
         retest=given.retest,
         second=given.second.model,
         second_share=given.second.share,
+        shadow=given.shadow.model if live else None,
+        shadow_share=given.shadow.share,
         canaries=given.canaries,
         canary_interval=given.canary_interval,
     )

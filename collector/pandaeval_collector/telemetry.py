@@ -63,6 +63,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
             "Resident memory of the collector's own process, not of its others",
         ),
         Instrument("pandaeval.judge.retests", "counter", "{retest}", "Questions put twice, by what came of it"),
+        Instrument("pandaeval.judge.shadow", "counter", "{verdict}", "Questions put to the shadow judge, by outcome"),
         Instrument("pandaeval.judge.seconds", "counter", "{verdict}", "Questions put to the second judge, by outcome"),
         Instrument(
             "pandaeval.judge.agreement",

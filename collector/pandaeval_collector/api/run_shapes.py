@@ -75,7 +75,7 @@ class RunShape(BaseModel):
 
     id: str
     name: str
-    state: Literal["queued", "running", "done", "cancelled"]
+    state: Literal["queued", "running", "done", "cancelled", "standing"]
     created_at: Milliseconds
     started_at: Milliseconds | None
     ended_at: Milliseconds | None

@@ -86,7 +86,8 @@ def runs_routes(reads: Reads, runs: Runs) -> APIRouter:
 
     @router.post("/runs/{run_id}/cancel", response_model=RunShape, summary="End a run early")
     async def cancel(run_id: str) -> RunShape:
-        return await changed(run_id, await runs.cancel(run_id), "has ended already")
+        otherwise = "has ended already, or stands beside live judging (judge.shadow)"
+        return await changed(run_id, await runs.cancel(run_id), otherwise)
 
     @router.post("/runs/{run_id}/retry", response_model=RunShape, summary="Go on with what failed")
     async def retry(run_id: str) -> RunShape:

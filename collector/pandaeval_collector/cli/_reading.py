@@ -16,6 +16,7 @@ from pandaeval_collector.receivers.files import BadLine, Input, UnusableInputErr
 
 if TYPE_CHECKING:
     from pandaeval_collector.receivers.files import Request
+    from pandaeval_collector.sources import Source
 
 _EXPECTED = (
     "Expected OTLP/JSON lines (one export request a line, as the OpenTelemetry Collector's file exporter writes), "
@@ -24,7 +25,7 @@ _EXPECTED = (
 
 
 class Inputs:
-    """Every request of every file, once; a bar on stderr while it lasts, if that is a terminal.
+    """Every request of every file or trace store, once; a bar on stderr while it lasts, if that is a terminal.
 
     A file that cannot be opened ends the command before any is read, since its name is probably a mistake. One of which
     nothing can be read does not harm the others: ``unusable`` says why, a sentence for each; if all are like that, the
@@ -35,6 +36,7 @@ class Inputs:
         self.unusable: list[str] = []
         self._files = tuple(files)
         self._causes: list[str] = []
+        self._notes: list[str] = []
 
     def __iter__(self) -> Iterator[Request | BadLine]:
         for name in self._files:
@@ -51,6 +53,8 @@ class Inputs:
         with progress, guarded():
             for name in self._files:
                 yield from self._requests(name, progress)
+        for note in self._notes:
+            typer.echo(f"notice: {safe(note)}", err=True)
         if len(self.unusable) == len(self._files):
             raise UserError("\n".join([*self._causes, *self.unusable]))
 
@@ -65,7 +69,7 @@ class Inputs:
         good = 0
         cause = ""
         try:
-            source = Input(name)
+            source = _opened(name)
             task = progress.add_task(safe(name), total=source.size or None, count=0)
             for request in source.requests():
                 if isinstance(request, BadLine):
@@ -74,6 +78,7 @@ class Inputs:
                     good += 1
                 yield request
                 progress.update(task, completed=source.read_bytes, count=good)
+            self._notes += source.notes
         except UnusableInputError as error:
             self.unusable.append(str(error))
             return
@@ -93,6 +98,14 @@ def requests(files: Iterable[str]) -> Iterator[Request | BadLine]:
 def _check(name: str) -> None:
     try:
         if name != "-":
-            Input(name).close()
+            _opened(name).close()
     except UnusableInputError as error:
         raise UserError(str(error)) from error
+
+
+def _opened(name: str) -> Input | Source:
+    if "://" not in name:
+        return Input(name)
+    from pandaeval_collector.sources import Source
+
+    return Source(name)

@@ -39,7 +39,8 @@ def evaluate(
         list[str],
         typer.Argument(
             help="OTLP/JSON lines or length-delimited protobuf, or what Jaeger or Tempo answers; also .gz .xz .zst; "
-            "- is standard input."
+            "- is standard input. Or the address of a trace store: 'jaeger://HOST:16686?service=NAME&since=2h', "
+            "'tempo://HOST:3200?service=NAME'."
         ),
     ],
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,

@@ -115,6 +115,20 @@ class Second(Section):
     share: Share = Field(default=0.1, description="Share of results, 0 to 1, that it judges as well.")
 
 
+class Shadow(Section):
+    """A judge that judges some of the live traffic beside the live one, into a run and series of its own: to try a
+    model before it takes over. No score, list or alert is its."""
+
+    model: Text | None = Field(
+        default=None,
+        description="Name of its model; null: none. judge.api_base and judge.api_key_env are its too if it is of the "
+        "same provider as judge.model.",
+    )
+    share: Share = Field(
+        default=0.1, description="Share of the sessions, and of traces without one, 0 to 1, of those that are judged."
+    )
+
+
 class Judge(Section):
     """The language model that answers what code cannot."""
 
@@ -201,6 +215,7 @@ class Judge(Section):
         "majority that hold are no score. Best odd.",
     )
     second: Second = group(Second)
+    shadow: Shadow = group(Shadow)
     language: Text = Field(
         default="en", description="Language in which reasons are given: en, or the name or code of another one."
     )

@@ -9,7 +9,7 @@ import orjson
 
 from pandaeval_collector.exporters.encode import log_record, said, spans
 from pandaeval_collector.result import Result
-from pandaeval_collector.series import Increment, Labels, increments
+from pandaeval_collector.series import Increment, Labels, increments, shadow_increments
 from pandaeval_collector.store import SeriesRow, WriteSet, outbox_batches
 
 _log = logging.getLogger(__name__)
@@ -57,6 +57,11 @@ class Emitter:
     def count(self, results: Sequence[Result], changes: WriteSet) -> None:
         """Adds series increments, and no outbox rows, for results that are counted but not sent one by one."""
         self._count(results, (), changes)
+
+    def shadow(self, results: Sequence[Result], changes: WriteSet) -> None:
+        """Adds increments of the series of a judge in the shadow, and nothing else: its results are not sent."""
+        changes.series.extend(_row(each) for each in shadow_increments(results, self._labels))
+        changes.labels.extend(self._labels.take_new())
 
     def _count(
         self, results: Sequence[Result], counted: Collection[str], changes: WriteSet, first: Collection[str] = ()

@@ -115,6 +115,11 @@ class Evaluator:
         calibrated: float | None = finding.metadata.get(metric.calibrated)
         return calibrated
 
+    @property
+    def asked(self) -> list[str]:
+        """Keys of the metrics that a judge is asked for, sorted."""
+        return sorted(self._judged.keys) if self._judged is not None else []
+
     def judges(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
         """Whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
         return self._judged is not None and self._judged.concerns(trace, attributes)

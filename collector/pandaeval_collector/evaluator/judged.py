@@ -41,6 +41,11 @@ class Judged:
     def __init__(self, judge: JudgeSettings, metrics: Sequence[TraceMetric], preparation: Preparation) -> None:
         self._judge, self._metrics, self._preparation = judge, metrics, preparation
 
+    @property
+    def keys(self) -> list[str]:
+        """Of its metrics."""
+        return [metric.key for metric in self._metrics]
+
     def concerns(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
         """Whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
         return self._judge.selection.concerns(trace.agent, trace.service, attributes)

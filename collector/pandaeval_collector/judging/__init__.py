@@ -7,7 +7,15 @@ from pandaeval_collector.judging.checks import open_checks
 from pandaeval_collector.judging.desks import Desks
 from pandaeval_collector.judging.outcome import Patience
 from pandaeval_collector.judging.runner import SLOTS, Runner
-from pandaeval_collector.judging.setup import JudgeConfig, Limits, NoJudgeError, check_installed, open_caller
+from pandaeval_collector.judging.setup import (
+    JudgeConfig,
+    Limits,
+    NoJudgeError,
+    StoredMemory,
+    check_installed,
+    open_caller,
+)
+from pandaeval_collector.judging.shadow import open_shadow
 
 __all__ = [
     "SLOTS",
@@ -19,8 +27,10 @@ __all__ = [
     "Patience",
     "RecordBudgets",
     "Runner",
+    "StoredMemory",
     "check_installed",
     "open_caller",
     "open_checks",
+    "open_shadow",
     "read_canaries",
 ]

@@ -27,12 +27,14 @@ from pandaeval_collector.judging.kinship import Kinship
 from pandaeval_collector.judging.outcome import GivenUp, Later, Patience, after_failure, unfinished, until_next_day
 from pandaeval_collector.judging.pauses import Pauses
 from pandaeval_collector.judging.setup import StoredMemory
+from pandaeval_collector.judging.shadow import Shadow
 from pandaeval_collector.judging.votes import Votes
 from pandaeval_collector.line.line import Decision, Judgement, Line
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_collector.store import Job, JobEnd, Store, WriteSet
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_collector.untrusted.foreign import explained
+from pandaeval_otel.model import Trace
 
 _log = logging.getLogger(__name__)
 
@@ -60,6 +62,7 @@ class Runner:
         slots: int = 16,
         checks: Checks | None = None,
         budgets: RecordBudgets | None = None,
+        shadow: Shadow | None = None,
     ) -> None:
         self._store, self._line, self._evaluator, self._commit = store, line, evaluator, commit
         self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
@@ -70,6 +73,7 @@ class Runner:
         self._hide = desks.secrets
         self._traces = JobTraceLoader(store, hider(judge) if judge is not None else redact)
         self._slots, self._budgets = slots, budgets or RecordBudgets()
+        self._shadow = shadow
         self._checks = checks or Checks(Votes(desks, memory, 1))
         self._running: set[asyncio.Task[None]] = set()
         self._suspects: list[Job] = []
@@ -211,6 +215,13 @@ class Runner:
                     finding = await check.beside(question, loaded.trace, judge.pack, judge, finding)
                 result = self._evaluator.answered(question, finding, judge.spent)
                 await self._end(Judgement(JobEnd(job.id, "done", result.why or ""), result))
+                await self._in_shadow(job, loaded.trace, judge.pack)
+
+    async def _in_shadow(self, job: Job, trace: Trace, pack: Pack) -> None:
+        """Once the live verdict is filed, which the shadow holds up and changes in nothing."""
+        shadow = self._shadow
+        if shadow is not None and (result := await shadow.result(job.metric, trace, pack)) is not None:
+            await self._commit(lambda: shadow.filed(result))
 
     async def _budget(self, job: Job) -> int:
         judge = self._evaluator.settings.judge

@@ -38,7 +38,8 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class JudgeConfig:
     """The configuration of a judge. ``votes``: verdicts on each question; ``retest``: share of results, 0..1;
-    ``second``: a model that is shown ``second_share`` of them, 0..1; ``canaries``: a file, judged every
+    ``second``: a model that is shown ``second_share`` of them, 0..1; ``shadow``: one that judges ``shadow_share`` of
+    the sessions beside it; ``canaries``: a file, judged every
     ``canary_interval`` seconds."""
 
     setup: JudgeProcessSetup
@@ -48,6 +49,8 @@ class JudgeConfig:
     retest: float = 0.0
     second: str | None = None
     second_share: float = 0.0
+    shadow: str | None = None
+    shadow_share: float = 0.0
     canaries: str | None = None
     canary_interval: float = 86_400.0
 

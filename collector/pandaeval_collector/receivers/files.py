@@ -11,7 +11,7 @@ import gzip
 import io
 import lzma
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -53,7 +53,10 @@ class BadLine:
 
 
 class Input:
-    """One input file, ``-`` for standard input. ``read_bytes`` counts bytes consumed on disk, for progress bars."""
+    """One input file, ``-`` for standard input. ``read_bytes`` counts bytes consumed on disk, for progress bars;
+    ``notes``: what people should hear of, once it is read."""
+
+    notes: Sequence[str] = ()
 
     def __init__(self, name: str) -> None:
         self.name = name

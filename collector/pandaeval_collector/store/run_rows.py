@@ -61,7 +61,8 @@ class RunResult:
 
 @dataclass(slots=True)
 class RunBatch:
-    """What a batch of a run came to. ``items``: each trace, and why it failed (empty: it did not)."""
+    """What a batch of a run came to. ``items``: each trace, and why it failed (empty: it did not); ``beside``: those
+    that were not chosen before, each with the number of its session (of a run that stands beside live judging)."""
 
     run: int
     items: Sequence[tuple[int, str]]
@@ -69,6 +70,7 @@ class RunBatch:
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    beside: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True, slots=True)

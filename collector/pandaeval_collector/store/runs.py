@@ -1,6 +1,7 @@
 """Evaluation runs in the store: what was asked for, which traces it is about, how far it came, what it found.
 
-A run is ``queued``, ``running``, ``done`` or ``cancelled``; each of its traces (an item) ``pending``, ``done`` or
+A run is ``queued``, ``running``, ``done`` or ``cancelled``, or ``standing``: it goes on beside live judging. Each of
+its traces (an item) ``pending``, ``done`` or
 ``failed``. The results of a batch and the states of its items are one transaction: a crash repeats a batch, and no item
 is lost or has two results.
 """
@@ -57,6 +58,37 @@ class Runs:
             (1 << 62 if before is None else before, limit),
         )
         return [RunRow(*row) for row in rows]
+
+    def stand(self, key: str | None, body: bytes) -> Future[int | None]:
+        """Has the run of a key stand, a new one if there is none, and ends all others that do. The future holds its
+        number, ``None`` without a key."""
+
+        def work(connection: sqlite3.Connection) -> int | None:
+            now = self._clock.calendar()
+            connection.execute(
+                "UPDATE runs SET state = 'done', ended_at = ? WHERE state = 'standing' AND key IS NOT ?", (now, key)
+            )
+            if key is None:
+                return None
+            row = connection.execute("SELECT no FROM runs WHERE key = ?", (key,)).fetchone()
+            no = int(row[0]) if row is not None else insert(connection, body, now, key=key).no
+            connection.execute(
+                """UPDATE runs SET state = 'standing', started_at = coalesce(started_at, ?), ended_at = NULL,
+                   planned = upto, body = ? WHERE no = ?""",
+                (now, body, no),
+            )
+            return no
+
+        return self._writer.submit(work)
+
+    def placed(self, trace_id: bytes) -> tuple[int, int] | None:
+        """The number of a listed trace, and that of its session (0: none)."""
+        row = (
+            self._reader()
+            .execute("SELECT no, session FROM listed JOIN traces USING (no) WHERE trace_id = ?", (trace_id,))
+            .fetchone()
+        )
+        return None if row is None else (row[0], row[1])
 
     def cancel(self, id_: str) -> Future[bool]:
         """The future holds whether there was anything to cancel."""
@@ -272,6 +304,7 @@ def insert(
 def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
     """What a batch of a run came to: results, which take the place of earlier ones, and states of its items."""
     for batch in batches:
+        _stand_beside(connection, batch)
         connection.executemany(
             """INSERT OR REPLACE INTO run_results (run, about, metric, outcome, score, success, cost_usd, by, body)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
@@ -291,13 +324,23 @@ def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
         )
 
 
+def _stand_beside(connection: sqlite3.Connection, batch: RunBatch) -> None:
+    if batch.beside:
+        added = connection.executemany(
+            "INSERT OR IGNORE INTO run_items (run, no, grp, state) VALUES (?, ?, ?, 'pending')",
+            [(batch.run, no, session) for no, session in batch.beside],
+        ).rowcount
+        connection.execute("UPDATE runs SET total = total + ? WHERE no = ?", (max(0, added), batch.run))
+
+
 def _values(run: int, r: RunResult) -> tuple[object, ...]:
     return run, r.about, r.metric, r.outcome, r.score, r.success, r.cost_usd, r.by, r.body
 
 
 def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
-    """Deletes what runs that ended before a time found, so many rows at a time, and then the runs."""
-    gone = 0
+    """Deletes what runs that ended before a time found, so many rows at a time, and then the runs; and of those that
+    stand what is about traces that are deleted."""
+    gone = _forget_standing(connection, limit)
     for (no,) in connection.execute(
         f"SELECT no FROM runs WHERE state IN {ENDED} AND ended_at < ? LIMIT 10",  # noqa: S608
         (before,),
@@ -310,4 +353,17 @@ def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
         if gone >= limit:
             break
         connection.execute("DELETE FROM runs WHERE no = ?", (no,))
+    return gone
+
+
+def _forget_standing(connection: sqlite3.Connection, limit: int) -> int:
+    (first,) = connection.execute("SELECT coalesce(min(no), 0) FROM traces").fetchone()
+    gone = 0
+    for (run,) in connection.execute("SELECT no FROM runs WHERE state = 'standing'").fetchall():
+        for table, key, about in (("run_results", "seq", "about"), ("run_items", "no", "no")):
+            gone += connection.execute(
+                f"""DELETE FROM {table} WHERE run = ? AND {key} IN
+                    (SELECT {key} FROM {table} WHERE run = ? AND {about} < ? LIMIT ?)""",  # noqa: S608
+                (run, run, first, limit),
+            ).rowcount
     return gone
