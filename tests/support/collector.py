@@ -18,10 +18,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import environ, pathsep
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 import orjson
 from prometheus_client.parser import text_string_to_metric_families
+
+from support import forked
 
 START_S, STOP_S = 120.0, 120.0
 """Deadlines, for machines that have a lot to do."""
@@ -50,7 +52,9 @@ class CollectorProcess:
     """One data directory and three ports, used by one process at a time. A context manager: at its end no process is
     left. Files lie in ``folder``: ``data``, ``results.jsonl``, ``collector.log``.
 
-    ``settings``: environment variables; ``arguments``: of the command. Start it on the main thread.
+    ``settings``: environment variables; ``arguments``: of the command. ``fresh``: in an interpreter of its own from the
+    first instruction on, as in production; elsewhere tests start it as :mod:`support.forked` does. Start it on the main
+    thread.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class CollectorProcess:
         settings: Mapping[str, str] | None = None,
         name: str = "collector",
         arguments: Sequence[str] = (),
+        fresh: bool = False,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.data = folder, folder / "data"
@@ -73,8 +78,9 @@ class CollectorProcess:
             **BRISK,
             **(settings or {}),
         }
-        self.arguments = tuple(arguments)
-        self.process: subprocess.Popen[bytes] | None = None
+        self.arguments = ("collector", *arguments)
+        self.fresh = fresh or "PYTHONPATH" in self.settings or not forked.is_wanted()
+        self.process: subprocess.Popen[bytes] | forked.Forked | None = None
 
     @property
     def grpc(self) -> str:
@@ -101,15 +107,14 @@ class CollectorProcess:
         assert self.process is None or self.process.poll() is not None, "it runs already"
         outside = {key: value for key, value in environ.items() if not key.startswith(("PANDAEVAL", "OTEL_"))}
         path = pathsep.join(entry for entry in sys.path if entry)
+        environment = outside | {"PYTHONPATH": path} | self.settings | variables
         with self.log_file.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", _MAIN, "collector", *self.arguments],
-                env=outside | {"PYTHONPATH": path} | self.settings | variables,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+            self.process = self._fresh(environment, log) if self.fresh else forked.start(self.arguments, environment, log)
         _alive.add(self.process)
+
+    def _fresh(self, environment: Mapping[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", _MAIN, *self.arguments]
+        return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def start(self, **variables: str) -> CollectorProcess:
         """Starts it and waits until it is ready. Raises :class:`DiedError`."""
@@ -273,7 +278,7 @@ def free_ports(number: int) -> list[int]:
     return found
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes] | forked.Forked) -> None:
     if process.poll() is None:
         process.kill()
         process.wait()
@@ -286,4 +291,4 @@ def _end_all() -> None:
         _end(process)
 
 
-_alive: set[subprocess.Popen[bytes]] = set()
+_alive: set[subprocess.Popen[bytes] | forked.Forked] = set()
