@@ -145,7 +145,8 @@ class FileRun:
 
     def results(self, on_decided: Callable[[Decision], None] | None = None) -> Iterator[Result]:
         """Every result: those of the traces by start time, those of the judge as they come, then those of the
-        sessions, and what a judge says of those. ``on_decided`` hears of each batch of traces before its results. Not to be called on an event loop
+        sessions, and what a judge says of those.
+        ``on_decided`` hears of each batch of traces before its results. Not to be called on an event loop
         when there is a judge."""
         if self._evaluator is None:
             raise ValueError("results need an evaluator")

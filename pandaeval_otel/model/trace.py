@@ -42,7 +42,7 @@ class Turn:
     assistant: str | None
     span_id: str = ""
     media_only: bool = False
-    start_ns: int = 0
+    start_ns: int = field(default=0, compare=False)
 
 
 @dataclass(slots=True)
