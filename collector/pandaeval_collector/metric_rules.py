@@ -7,9 +7,11 @@ from typing import Any
 
 import orjson
 
-LEVELS = ("trace", "session", "trial", "task")
+LEVELS = ("trace", "turn", "session", "trial", "task")
 LAYERS = ("reasoning", "action", "outcome")
 KINDS = ("embedding", "llm", "code", "math")
+BEST = {"": (0.0, 1.0), "1-5": (1.0, 5.0)}
+"""The ends of each scale that a metric's raw scores and threshold may have."""
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
 
 
@@ -31,7 +33,11 @@ def check(metric: Any) -> None:
         raise ValueError(f"layer {metric.layer!r}: a metric of level trial has one of {', '.join(LAYERS)}")
     if metric.signals and metric.level != "session":
         raise ValueError("signals: only a metric of level session reads the results of others")
-    _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold)
+    if metric.scale not in BEST:
+        raise ValueError(f"scale {metric.scale!r} is not one of {', '.join(filter(None, BEST))}; leave it out for 0..1")
+    _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold, *BEST[metric.scale])
+    if metric.level == "turn" and (metric.texts is not None or metric.kind == "embedding"):
+        raise ValueError("texts: nothing is embedded for a metric of level turn")
     try:
         orjson.dumps(metric.settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     except TypeError as error:
@@ -41,12 +47,10 @@ def check(metric: Any) -> None:
 def _check_judged(metric: Any) -> None:
     if (metric.kind == "llm") != (metric.ask is not None):
         raise ValueError("ask and kind llm go together: give both or neither")
-    if metric.kind == "llm" and (metric.level not in ("trace", "trial") or metric.needs_session):
-        raise ValueError(
-            "a judge sees one trace: a metric of kind llm has level trace or trial, and does not need its session"
-        )
+    if metric.kind == "llm" and metric.needs_session:
+        raise ValueError("needs_session: what a judge is shown of the session it sees anyway")
 
 
-def _check_threshold(threshold: Any) -> None:
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
-        raise ValueError(f"threshold {threshold!r} does not lie in 0..1")
+def _check_threshold(threshold: Any, least: float, most: float) -> None:
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not least <= threshold <= most:
+        raise ValueError(f"threshold {threshold!r} does not lie in {least:g}..{most:g}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 from pandaeval_collector.cases import Case, Trial, TrialContext
 from pandaeval_collector.embedding import Bands
 from pandaeval_collector.evaluator import Evaluator, trace_unit
-from pandaeval_collector.metric import Metric, SessionContext, SessionView, Texts, TraceContext, registry
+from pandaeval_collector.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext, registry
+from pandaeval_collector.metric_rules import BEST
 from pandaeval_collector.result import Identity
 from pandaeval_collector.score import Assumed, Score, Unscored
+from pandaeval_collector.turns import TurnView
 
 from pandaeval_otel.model import Trace, Trigger, Turn
 
@@ -28,6 +31,8 @@ def _empty(metric: Metric[Any, Any]) -> Any:
     trace = Trace("a" * 32, (), "b" * 16, session_id="s")
     if metric.level == "trial":
         return metric.evaluate(Trial(Case(id="c"), "1", (trace,)), TrialContext(0.5))
+    if metric.level == "turn":
+        return metric.evaluate(TurnView(replace(trace, turns=(Turn(None, None),))), TurnContext(3.0))
     return metric.evaluate(trace, TraceContext(Texts({}, (), "none", BANDS), 0.5))
 
 
@@ -47,9 +52,10 @@ class TestEveryMetric:
         assert metric.kind in ("embedding", "llm", "code", "math")
         assert metric.version
 
-    def test_has_a_threshold_between_0_and_1(self, metric: Metric[Any, Any]) -> None:
-        assert 0 <= metric.threshold_for(None) <= 1
-        assert 0 <= metric.threshold_for(BANDS) <= 1
+    def test_has_a_threshold_on_its_scale(self, metric: Metric[Any, Any]) -> None:
+        least, most = BEST[metric.scale]
+        assert least <= metric.threshold_for(None) <= most
+        assert least <= metric.threshold_for(BANDS) <= most
 
     def test_never_scores_an_empty_subject(self, metric: Metric[Any, Any]) -> None:
         assert not isinstance(_empty(metric), Score)
