@@ -28,7 +28,7 @@ def check(metric: Any) -> None:
     _check_judged(metric)
     if metric.signals and metric.level != "session":
         raise ValueError("signals: only a metric of level session reads the results of others")
-    _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold)
+    _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold, metric.scale)
     try:
         orjson.dumps(metric.settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     except TypeError as error:
@@ -42,6 +42,11 @@ def _check_judged(metric: Any) -> None:
         raise ValueError("a judge sees one trace: a metric of kind llm has level trace, and does not need its session")
 
 
-def _check_threshold(threshold: Any) -> None:
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
-        raise ValueError(f"threshold {threshold!r} does not lie in 0..1")
+def _check_threshold(threshold: Any, scale: Any) -> None:
+    match scale:
+        case (int() | float() as least, int() | float() as most) if least < most:
+            pass
+        case _:
+            raise ValueError(f"scale {scale!r}: write its worst and its best end, as in (1.0, 5.0)")
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not least <= threshold <= most:
+        raise ValueError(f"threshold {threshold!r} does not lie in {least:g}..{most:g}")

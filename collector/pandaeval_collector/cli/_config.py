@@ -82,7 +82,8 @@ def _check_names(config: Config) -> Iterable[Problem]:
     # What is unknown may be a metric of a module or a package that cannot be used, which was said.
     if not unusable and not of_packages().lost:
         known = registry(config.metrics.modules)
-        yield from check_metrics(config, ((metric.level, metric.name) for metric in known.values()))
+        scales = {key: metric.scale for key, metric in known.items() if metric.scale != (0.0, 1.0)}
+        yield from check_metrics(config, ((metric.level, metric.name) for metric in known.values()), scales)
 
 
 def _check_modules(modules: Sequence[str]) -> Iterable[Problem]:

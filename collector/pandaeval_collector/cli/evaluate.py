@@ -119,12 +119,23 @@ def _settings(path: Path | None, asked: list[str] | None, model: str | None) -> 
     anything is read."""
     from pandaeval_collector.cli._config import check_asked, resolve_config
 
-    others: dict[str, str] | None = None if model is None else {}
-    found = resolve_config(path, {"metrics.enabled": asked, "judge.model": model, "judge.models": others}).config
+    options: dict[str, object] = {"metrics.enabled": asked, "judge.model": model}
+    if model is not None:
+        options["judge.models"] = _everywhere(model, path)
+    found = resolve_config(path, options).config
     check_asked(found, asked or ())
     if found.judge.model is not None:
         _check_judge(found)
     return found
+
+
+def _everywhere(model: str, path: Path | None) -> dict[str, str]:
+    """``judge.models`` by which metrics that name a model of their own are judged by this one, too."""
+    from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.metric import registry
+
+    known = registry(resolve_config(path).config.metrics.modules)
+    return {key: model for key, metric in known.items() if metric.model is not None}
 
 
 def _tell_what_is_missing(
