@@ -186,8 +186,8 @@ class Metric(Generic[S, C]):
     ``rubrics``: all that it may ask, extractions first, its own question last; so people can read them.
 
     ``unscored``: every why that it says itself, in ``evaluate`` or ``ask``; ``whys`` has those said around it, too.
-    ``scale``: the worst and the best end of the numbers that ``threshold`` means, those of ``Score.raw`` where that is
-    given; ``model``: the judge's, unless ``judge.models`` names another; ``about``: instead of the docstring of its
+    ``scale``: that of ``threshold`` and of ``Score.raw``, its worst and its best end, as ``"1-5"``; ``""``: 0..1, and
+    no ``raw``. ``model``: the judge's, unless ``judge.models`` names another; ``about``: instead of the docstring of its
     module.
     Raises ``ValueError`` for what could not be run.
     """
@@ -211,7 +211,7 @@ class Metric(Generic[S, C]):
     rubrics: tuple[Rubric[Any], ...] = ()
     unscored: tuple[Why, ...] = ()
     signals: tuple[str, ...] = ()
-    scale: tuple[float, float] = (0.0, 1.0)
+    scale: str = ""
     model: str | None = None
     about: str = ""
 

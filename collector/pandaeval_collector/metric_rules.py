@@ -9,6 +9,7 @@ import orjson
 
 LEVELS = ("trace", "session")
 KINDS = ("embedding", "llm", "code", "math")
+_SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
 
 
@@ -28,7 +29,7 @@ def check(metric: Any) -> None:
     _check_judged(metric)
     if metric.signals and metric.level != "session":
         raise ValueError("signals: only a metric of level session reads the results of others")
-    _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold, metric.scale)
+    _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold, *ends(metric.scale))
     try:
         orjson.dumps(metric.settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     except TypeError as error:
@@ -42,11 +43,16 @@ def _check_judged(metric: Any) -> None:
         raise ValueError("a judge sees one trace: a metric of kind llm has level trace, and does not need its session")
 
 
-def _check_threshold(threshold: Any, scale: Any) -> None:
-    match scale:
-        case (int() | float() as least, int() | float() as most) if least < most:
-            pass
-        case _:
-            raise ValueError(f"scale {scale!r}: write its worst and its best end, as in (1.0, 5.0)")
+def ends(scale: str) -> tuple[float, float]:
+    """The worst and the best end of a scale such as ``"1-5"``; ``""`` is 0..1. Raises ``ValueError`` for what is none."""
+    if not scale:
+        return 0.0, 1.0
+    found = _SCALE.fullmatch(scale)
+    if found is None or float(found[1]) >= float(found[2]):
+        raise ValueError(f'scale {scale!r}: write its worst and its best end, as in "1-5", or leave it out for 0..1')
+    return float(found[1]), float(found[2])
+
+
+def _check_threshold(threshold: Any, least: float, most: float) -> None:
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not least <= threshold <= most:
         raise ValueError(f"threshold {threshold!r} does not lie in {least:g}..{most:g}")

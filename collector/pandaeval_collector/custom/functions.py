@@ -11,7 +11,7 @@ from typing import Any
 
 from pandaeval_collector.custom.definition import Label
 from pandaeval_collector.custom.judged import labelled
-from pandaeval_collector.custom.scaled import UNIT, scaled
+from pandaeval_collector.custom.scaled import UNIT, scaled, written
 from pandaeval_collector.judge.rubric import Rubric
 from pandaeval_collector.metric import Metric
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
@@ -52,13 +52,13 @@ def metric(
     the docstring; ``version``: else a hash of the source of its module.
     """
 
-    def decorate(written: Any) -> Metric[Any, Any]:
-        called: Callable[..., Any] = _method(written) if inspect.isclass(written) else written
-        known = {label: _as_label(given) for label, given in (labels or {}).items()}
-        doc = inspect.getdoc(written) or ""
+    def decorate(given: Any) -> Metric[Any, Any]:
+        called: Callable[..., Any] = _method(given) if inspect.isclass(given) else given
+        known = {label: _as_label(of) for label, of in (labels or {}).items()}
+        doc = inspect.getdoc(given) or ""
         asks = question or doc.partition("\n")[0].strip()
         if not asks:
-            raise ValueError(f"{written.__name__}: write its question as the first line of its docstring")
+            raise ValueError(f"{given.__name__}: write its question as the first line of its docstring")
         judged = inspect.iscoroutinefunction(called)
 
         def found(said: Any) -> Finding | None:
@@ -66,9 +66,9 @@ def metric(
 
         return Metric(
             level=level,
-            name=name or _snake(written.__name__),
+            name=name or _snake(given.__name__),
             kind="llm" if judged else "code",
-            version=version or _digest(written),
+            version=version or _digest(given),
             threshold=sum(scale) / 2 if threshold is None else threshold,
             question=asks,
             needs=needs,
@@ -77,7 +77,7 @@ def metric(
             rubrics=rubrics,
             unscored=unscored,
             settings=settings or {},
-            scale=scale,
+            scale=written(scale),
             model=model,
             about=doc or asks,
         )

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, create_model
 
 from pandaeval_collector.custom.definition import Definition, Label
-from pandaeval_collector.custom.scaled import scaled
+from pandaeval_collector.custom.scaled import scaled, written
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric
@@ -53,7 +53,7 @@ def build(definition: Definition) -> Metric[Any, Any]:
         ask=ask,
         rubrics=(rubric,),
         unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
-        scale=definition.range,
+        scale=written(definition.range),
         model=definition.model,
         about="\n\n".join(_about(definition)),
     )

@@ -22,4 +22,9 @@ def scaled(
     if scale == UNIT:
         return Score(float(raw), reason, held)
     value = (raw - least) / (most - least)
-    return Score(min(1.0, max(0.0, value)), reason, held, raw=float(raw), scale=f"{least:g}-{most:g}")
+    return Score(min(1.0, max(0.0, value)), reason, held, raw=float(raw), scale=written(scale))
+
+
+def written(scale: tuple[float, float]) -> str:
+    """A scale as metrics and results have it: ``"1-5"``, ``""`` for 0..1."""
+    return "" if scale == UNIT else f"{scale[0]:g}-{scale[1]:g}"

@@ -95,7 +95,7 @@ def test_a_package_brings_its_metric_by_an_entry_point() -> None:
     thrift = registry()["trace.thrift"]
     run = replace(RUN, tool_calls=tuple(ToolCall(str(n), "search", {}, "b" * 16) for n in range(3)))
     assert thrift.evaluate(run, CONTEXT) == Score(0.5, "3 calls", raw=3.0, scale="1-5")
-    assert (thrift.threshold_for(None), thrift.scale) == (2, (1, 5))
+    assert (thrift.threshold_for(None), thrift.scale) == (2, "1-5")
 
 
 # -- thresholds, models, versions, prompts ---------------------------------------------------------------------------
