@@ -187,8 +187,8 @@ class Metric(Generic[S, C]):
 
     ``unscored``: every why that it says itself, in ``evaluate`` or ``ask``; ``whys`` has those said around it, too.
     ``scale``: that of ``threshold`` and of ``Score.raw``, its worst and its best end, as ``"1-5"``; ``""``: 0..1, and
-    no ``raw``. ``model``: the judge's, unless ``judge.models`` names another; ``about``: instead of the docstring of its
-    module.
+    no ``raw``. ``model``: the judge's, unless ``judge.models`` names another. ``about``: instead of the docstring of
+    its module.
     Raises ``ValueError`` for what could not be run.
     """
 

@@ -44,7 +44,7 @@ def _check_judged(metric: Any) -> None:
 
 
 def ends(scale: str) -> tuple[float, float]:
-    """The worst and the best end of a scale such as ``"1-5"``; ``""`` is 0..1. Raises ``ValueError`` for what is none."""
+    """The worst and the best end of a scale such as ``"1-5"``; ``""`` is 0..1. Raises ``ValueError`` for others."""
     if not scale:
         return 0.0, 1.0
     found = _SCALE.fullmatch(scale)

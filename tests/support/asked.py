@@ -42,6 +42,7 @@ GOOD: Answers = {
     "plan_adherence": {"reason": "Both steps were done.", "score": 0.6},
     "plan_quality": {"reason": "Short and complete.", "score": 0.5},
     "confidence": {"reason": "It did not waver.", "confidence": 0.4},
+    "error_deduplication": {"groups": []},
 }
 
 

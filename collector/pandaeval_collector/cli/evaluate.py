@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from pandaeval_collector.cli._github import Annotations, wanted
+from pandaeval_collector.cli._output import safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import Chooser, parse_where
@@ -17,6 +19,7 @@ from pandaeval_collector.cli._where import Chooser, parse_where
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pandaeval_collector.cli._gates import Gate
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.config import Config
 
@@ -26,6 +29,7 @@ class Format(StrEnum):
 
     table = "table"
     json = "json"
+    junit = "junit"
     html = "html"
 
 
@@ -59,15 +63,30 @@ def evaluate(
     ] = None,
     where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None,
     format_: Annotated[
-        Format, typer.Option("--format", help="table is for people, json one result a line, html a report in one file.")
+        Format,
+        typer.Option(
+            "--format",
+            help="table is for people, json one result a line, junit XML for CI systems, html a report in one file.",
+        ),
     ] = Format.table,
     output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None,
+    annotate: Annotated[
+        Annotations,
+        typer.Option(
+            "--annotations",
+            help="github: what failed as annotations on standard error, and in the job's summary; auto: where GitHub "
+            "Actions runs this.",
+        ),
+    ] = Annotations.auto,
 ) -> None:
     """Score stored traces with the same line that a running collector has.
 
-    Leaves with 1 when a configured threshold is missed, with 2 when the input, or a file of it, cannot be used.
+    Leaves with 1 when a configured threshold is missed or a failure is too grave (gates.*), with 2 when the input, or a
+    file of it, cannot be used.
     """
+    from pandaeval_collector.cli._failure_groups import Waiting
     from pandaeval_collector.cli._gating import checked
+    from pandaeval_collector.cli._junit import write_junit
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._progress import progress
     from pandaeval_collector.cli._reading import Inputs
@@ -97,21 +116,41 @@ def evaluate(
                 said = write_report(run, summary, target, files, settings.judge.model, where=only, on_scored=scored)
             typer.echo(f"{output or 'report'}: {said}", err=True)
         else:
+            waiting = Waiting()
             for result in run.results(lambda decision: summary.runs(decision.traces)):
-                summary.add(result.to_dict())
-                if format_ is Format.json:
+                failed = summary.take(result) is not None
+                if format_ is Format.json and not (failed and waiting.takes(result)):
                     _write_json(target, result.to_json())
+            summary.groups = run.grouped(summary.failures)
+            for line in waiting.lines(summary.groups):
+                _write_json(target, line)
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         if format_ is Format.table:
             print_summary(summary, console(file=target), settings.judge.model)
+        found = checked(settings, summary)
+        if format_ is Format.junit:
+            write_junit(target, found, summary, settings.gates.fail_on_error_severity or "")
     _tell_what_is_missing(settings, summary, chooser, asked or (), quiet=format_ is Format.json)
-    found = checked(settings, summary)
     for gate in found:
         if gate.text:
             typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
+            for example in gate.examples:
+                typer.echo(f"  {safe(example)}", err=True)
+    if wanted(annotate, os.environ):
+        _annotate(found, summary, settings.gates.fail_on_error_severity)
     inputs.leave_if_unusable()
     if not all(gate.passed for gate in found):
         raise typer.Exit(1)
+
+
+def _annotate(gates: Sequence[Gate], summary: Summary, least: str | None) -> None:
+    """On standard error, which the runner reads as well: standard output may be the results."""
+    from pandaeval_collector.cli._github import add_summary, commands
+
+    for line in commands(gates, summary.groups, least):
+        typer.echo(safe(line), err=True)
+    if problem := add_summary(gates, summary, os.environ):
+        typer.echo(f"notice: {problem}", err=True)
 
 
 def _settings(path: Path | None, asked: list[str] | None, model: str | None) -> Config:
