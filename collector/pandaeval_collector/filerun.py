@@ -19,8 +19,13 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.cases.matching import Trials
-from pandaeval_collector.evaluator import Evaluator
+from pandaeval_collector.evaluator import Evaluator, JudgeSettings
 from pandaeval_collector.evaluator.trials import TrialGrader
+from pandaeval_collector.failures import Failure, Group
+from pandaeval_collector.failures.group import by_label
+from pandaeval_collector.failures.grouping import grouped
+from pandaeval_collector.failures.question import RUBRIC, ErrorDeduplication, given, record
+from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judging import (
     SLOTS,
     Desks,
@@ -31,6 +36,7 @@ from pandaeval_collector.judging import (
     open_caller,
     open_checks,
 )
+from pandaeval_collector.judging.setup import StoredMemory
 from pandaeval_collector.line.implied_sessions import Forward, Link
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.reading import closing_of, stored
@@ -186,6 +192,29 @@ class FileRun:
             return
         for trial in self.trials.trials():
             yield from self._grader.results(trial)
+
+    def grouped(self, failures: Sequence[Failure]) -> tuple[Group, ...]:
+        """The failures by root cause, gravest first: as the judge says in one call, else by label. Not to be called on
+        an event loop when there is a judge."""
+        settings = None if self._evaluator is None else self._evaluator.settings.judge
+        if not failures or settings is None or self._judge is None:
+            return by_label(failures)
+        return asyncio.run(self._grouped(failures, settings, self._judge))
+
+    async def _grouped(
+        self, failures: Sequence[Failure], settings: JudgeSettings, judge: JudgeConfig
+    ) -> tuple[Group, ...]:
+        process, caller = open_caller(self._store, judge, self._environ)
+        desks = Desks(caller, settings)
+        desk = desks.desk(StoredMemory(self._store, self.telemetry))
+
+        async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
+            return await Judge(desk, record(shown), settings.model, desks.secrets).ask(RUBRIC, given(shown))
+
+        try:
+            return await grouped(failures, ask)
+        finally:
+            await process.close()
 
     def _decided(self, line: Line, batch: Sequence[DueTrace]) -> Decision:
         """Understands and files traces; what is left out is filed too, without a word to anyone."""

@@ -2,11 +2,12 @@
 
 A metric file defines a function and calls :class:`Metric` on it; nothing is registered anywhere. Discovery looks for
 the name ``METRIC`` in every module below ``pandaeval_collector.metrics``, in those that installed packages name (entry
-points ``pandaeval.metrics``), and in the user's own (``metrics.modules``).
+points ``pandaeval.metrics``), and in the user's own (``metrics.modules``), which may be YAML files, too.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -196,12 +197,14 @@ class Metric(Generic[S, C]):
 
     Level ``turn``: the subject is a :class:`pandaeval_collector.turns.TurnView`, the context a :class:`TurnContext`.
     Level ``session`` and kind ``llm``: it is asked once, when the session closes; ``evaluate`` and ``ask`` get a
-    :class:`pandaeval_collector.turns.Conversation`. ``scale``: ``"1-5"`` where ``Score.raw`` and the threshold have
-    that scale, else ``""``. ``applies``: whether a judged metric of these levels is asked of a subject at all.
-    ``by_code``: what code alone says where no judge is asked, or none answers; ``None``: nothing. ``part``: its
-    question, where it can share a call with others about the same turn.
+    :class:`pandaeval_collector.turns.Conversation`. ``applies``: whether a judged metric of these levels is asked of a
+    subject at all. ``by_code``: what code alone says where no judge is asked, or none answers; ``None``: nothing.
+    ``part``: its question, where it can share a call with others about the same turn.
 
     ``unscored``: every why that it says itself, in ``evaluate`` or ``ask``; ``whys`` has those said around it, too.
+    ``scale``: that of ``threshold`` and of ``Score.raw``, its worst and its best end, as ``"1-5"``; ``""``: 0..1, and
+    no ``raw``. ``model``: the judge's, unless ``judge.models`` names another. ``about``: instead of the docstring of
+    its module.
     Raises ``ValueError`` for what could not be run.
     """
 
@@ -229,6 +232,8 @@ class Metric(Generic[S, C]):
     applies: Callable[[S], bool] | None = None
     by_code: Callable[[S], Score | None] | None = None
     part: QuestionPart[Any] | None = None
+    model: str | None = None
+    about: str = ""
 
     def __post_init__(self) -> None:
         check(self)
@@ -246,6 +251,11 @@ class Metric(Generic[S, C]):
     @property
     def key(self) -> str:
         return f"{self.level}.{self.name}"
+
+    @property
+    def description(self) -> str:
+        """What it says of itself at length: the question first, with ``Scale:`` and ``Source:`` lines."""
+        return (self.about or sys.modules[self.evaluate.__module__].__doc__ or self.question).strip()
 
     def threshold_for(self, bands: Bands | None) -> float:
         """The default threshold with this embedder."""
@@ -268,10 +278,10 @@ def registry(modules: tuple[str, ...] = ()) -> Mapping[str, Metric[Any, Any]]:
     metrics = dict(_ours())
     metrics.update((plugin.value.key, plugin.value) for plugin in of_packages().found)
     for module in modules:
-        own = _own(module)
-        if own.key in metrics:
-            raise ModuleLoadError(f"{module}: there is a metric {own.key} already; give it another name")
-        metrics[own.key] = own
+        for own in _own(module):
+            if own.key in metrics:
+                raise ModuleLoadError(f"{module}: there is a metric {own.key} already; give it another name")
+            metrics[own.key] = own
     return dict(sorted(metrics.items()))
 
 
@@ -299,14 +309,26 @@ def _ours() -> Mapping[str, Metric[Any, Any]]:
     return metrics
 
 
-def _own(module: str) -> Metric[Any, Any]:
-    found = getattr(load_module(module), "METRIC", None)
+def _own(module: str) -> tuple[Metric[Any, Any], ...]:
+    """The metrics of a YAML file; of a Python module ``METRIC``, or every metric that a name in it stands for."""
+    if module.endswith((".yaml", ".yml")):
+        from pandaeval_collector.custom.files import metrics_of
+
+        return metrics_of(module)
+    held = vars(load_module(module))
     try:
-        _check_is_metric(found)
+        if "METRIC" in held:
+            _check_is_metric(held["METRIC"])
+            return (held["METRIC"],)
+        ours = {id(metric) for metric in _ours().values()}
+        found = {id(each): each for each in held.values() if isinstance(each, Metric) and id(each) not in ours}
+        if not found:
+            raise NotUsableError(
+                "it holds no METRIC = pandaeval_collector.metric.Metric(…), nor a function below @metric"
+            )
+        return tuple(found.values())
     except NotUsableError as error:
         raise ModuleLoadError(f"{module}: {error}") from error
-    assert isinstance(found, Metric)
-    return found
 
 
 def _check_is_metric(value: object) -> None:

@@ -10,8 +10,7 @@ import orjson
 LEVELS = ("trace", "turn", "session", "trial", "task")
 LAYERS = ("reasoning", "action", "outcome")
 KINDS = ("embedding", "llm", "code", "math")
-BEST = {"": (0.0, 1.0), "1-5": (1.0, 5.0)}
-"""The ends of each scale that a metric's raw scores and threshold may have."""
+_SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
 
 
@@ -33,9 +32,7 @@ def check(metric: Any) -> None:
         raise ValueError(f"layer {metric.layer!r}: a metric of level trial has one of {', '.join(LAYERS)}")
     if metric.signals and metric.level != "session":
         raise ValueError("signals: only a metric of level session reads the results of others")
-    if metric.scale not in BEST:
-        raise ValueError(f"scale {metric.scale!r} is not one of {', '.join(filter(None, BEST))}; leave it out for 0..1")
-    _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold, *BEST[metric.scale])
+    _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold, *ends(metric.scale))
     if metric.level == "turn" and (metric.texts is not None or metric.kind == "embedding"):
         raise ValueError("texts: nothing is embedded for a metric of level turn")
     try:
@@ -49,6 +46,16 @@ def _check_judged(metric: Any) -> None:
         raise ValueError("ask and kind llm go together: give both or neither")
     if metric.kind == "llm" and metric.needs_session:
         raise ValueError("needs_session: what a judge is shown of the session it sees anyway")
+
+
+def ends(scale: str) -> tuple[float, float]:
+    """The worst and the best end of a scale such as ``"1-5"``; ``""`` is 0..1. Raises ``ValueError`` for others."""
+    if not scale:
+        return 0.0, 1.0
+    found = _SCALE.fullmatch(scale)
+    if found is None or float(found[1]) >= float(found[2]):
+        raise ValueError(f'scale {scale!r}: write its worst and its best end, as in "1-5", or leave it out for 0..1')
+    return float(found[1]), float(found[2])
 
 
 def _check_threshold(threshold: Any, least: float, most: float) -> None:

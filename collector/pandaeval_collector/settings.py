@@ -51,7 +51,7 @@ def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float
     judge = config.judge
     if judge.calibration is None or judge.model is None:
         return {}
-    models = judge_models(config, names)
+    models = _models(config, names)
     judges = {
         key: (models.get(key, judge.model), metric.version)
         for key, metric in registry(config.metrics.modules).items()
@@ -82,7 +82,7 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
     )
     return JudgeSettings(
         judge.model,
-        models=judge_models(config, names),
+        models=_models(config, names),
         selection=selection,
         delay=judge.delay,
         secrets=config.redact.secrets,
@@ -93,6 +93,12 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         defaults=_parameters(judge, JudgeParameters()),
         parameters=_all_parameters(judge),
     )
+
+
+def _models(config: Config, names: list[tuple[str, str]]) -> dict[str, str]:
+    """The models of single metrics by key: those that the configuration names outweigh those that metrics name."""
+    own = {key: metric.model for key, metric in registry(config.metrics.modules).items() if metric.model is not None}
+    return {**own, **judge_models(config, names)}
 
 
 def _all_parameters(judge: JudgeSection) -> dict[str, CallParameters]:

@@ -43,6 +43,7 @@ GOOD: Answers = {
     "plan_quality": {"reason": "Short and complete.", "score": 0.5},
     "confidence": {"reason": "It did not waver.", "confidence": 0.4},
     "goal_completion": {"goal": "Find the parcel.", "reason": "It was found.", "completed": True},
+    "error_deduplication": {"groups": []},
 }
 RATED = {"helpfulness": 4, "coherence": 5, "relevance": 4.5, "faithfulness": 3, "verbosity": 2}
 """What is said of every turn."""

@@ -22,7 +22,6 @@ from typing import IO, Any
 
 import orjson
 from prometheus_client.parser import text_string_to_metric_families
-
 from support import forked
 
 START_S, STOP_S = 120.0, 120.0
@@ -109,7 +108,9 @@ class CollectorProcess:
         path = pathsep.join(entry for entry in sys.path if entry)
         environment = outside | {"PYTHONPATH": path} | self.settings | variables
         with self.log_file.open("ab") as log:
-            self.process = self._fresh(environment, log) if self.fresh else forked.start(self.arguments, environment, log)
+            self.process = (
+                self._fresh(environment, log) if self.fresh else forked.start(self.arguments, environment, log)
+            )
         _alive.add(self.process)
 
     def _fresh(self, environment: Mapping[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:

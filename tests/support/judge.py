@@ -19,9 +19,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self, cast
 
+from pandaeval_collector.failures.question import RUBRIC as ERROR_DEDUPLICATION
 from pandaeval_collector.judge.parts import TOGETHER
 from pandaeval_collector.metric import registry
 
+GROUPING = (ERROR_DEDUPLICATION,)
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
 _TOGETHER = re.compile(r"\n\n## [a-z_]+\n\n")
 _FENCED = re.compile(r"<<([0-9a-f]{12})>>.*?<</\1>>", re.DOTALL)
@@ -61,7 +63,7 @@ def rubric_of(body: Mapping[str, Any]) -> str:
     question = question_of(body)
     if _TOGETHER.search(question.partition("Taken from the record")[0]):
         return TOGETHER
-    known = (rubric for metric in registry().values() for rubric in metric.rubrics)
+    known = (rubric for rubrics in (GROUPING, *(m.rubrics for m in registry().values())) for rubric in rubrics)
     return next(rubric.name for rubric in known if question.startswith(f"# Question\n{rubric.text.strip()}"))
 
 

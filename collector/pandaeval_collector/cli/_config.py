@@ -75,6 +75,7 @@ def _check_names(config: Config) -> Iterable[Problem]:
     from pandaeval_collector.config import check_embedder, check_metrics
     from pandaeval_collector.embedding.load import schemes
     from pandaeval_collector.metric import of_packages, registry
+    from pandaeval_collector.metric_rules import ends
 
     yield from check_embedder(config, schemes())
     unusable = list(_check_modules(config.metrics.modules))
@@ -82,7 +83,8 @@ def _check_names(config: Config) -> Iterable[Problem]:
     # What is unknown may be a metric of a module or a package that cannot be used, which was said.
     if not unusable and not of_packages().lost:
         known = registry(config.metrics.modules)
-        yield from check_metrics(config, ((metric.level, metric.name) for metric in known.values()))
+        scales = {key: ends(metric.scale) for key, metric in known.items() if metric.scale}
+        yield from check_metrics(config, ((metric.level, metric.name) for metric in known.values()), scales)
 
 
 def _check_modules(modules: Sequence[str]) -> Iterable[Problem]:

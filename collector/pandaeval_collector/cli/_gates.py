@@ -6,7 +6,7 @@ A gate's value is the mean of what was scored. What was never captured (``no_con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pandaeval_collector.result import TOLERANCE
@@ -31,11 +31,13 @@ Outcomes = Mapping[tuple[str, str, str], int]
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What became of one configured threshold. ``text``: a sentence for people; empty for one that was simply met."""
+    """What became of one configured threshold. ``text``: a sentence for people; empty for one that was simply met.
+    ``examples``: a line for each of the worst that made it fail."""
 
     key: str
     passed: bool
     text: str = ""
+    examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,13 @@ def gates(
     outcomes: Outcomes,
     means: Mapping[str, float],
     silent: Callable[[str], tuple[bool, str]] = lambda key: (True, "applies to nothing in the input"),
+    examples: Callable[[str], Iterable[str]] = lambda key: (),
 ) -> list[Gate]:
     """What became of each of the ``thresholds`` (by metric key, in the metric's own scale, as the ``means`` are).
 
     A gate fails when the mean of its scores is below the threshold; when nothing was scored, unless all of it is
-    assumed or was not captured; and when more than ``max_unscored`` (share, 0..1) of what should have a score has none.
-    ``silent(key)`` says of a metric without any result whether that passes, and why there is none."""
+    assumed; and when more than ``max_unscored`` (share, 0..1) of what should have a score has none. ``silent(key)``
+    says of a metric without any result whether that passes, and why there is none; ``examples(key)`` its worst."""
     found = []
     for key, threshold in thresholds.items():
         counts = _counts(outcomes, key)
@@ -75,7 +78,8 @@ def gates(
         else:
             passed, text = silent(key)
         lead = f"{key} (threshold {threshold:g})"
-        found.append(Gate(key, passed, f"{lead}: {text}" if text else ""))
+        shown = () if passed else tuple(examples(key))
+        found.append(Gate(key, passed, f"{lead}: {text}" if text else "", shown))
     return found
 
 
@@ -87,13 +91,9 @@ def _held(threshold: float, max_unscored: float, counts: _Counts, mean: float) -
 
 
 def _without_score(counts: _Counts) -> tuple[bool, str]:
-    """All assumed or never captured passes, and says so."""
+    """All assumed passes, and says so; a threshold without values fails."""
     if not counts.whys:
         return True, f"passes unmeasured: there was nothing to evaluate in {_many(counts.assumed, 'result')} (assumed)"
-    if set(counts.whys) == {"no_content"}:
-        others = f"; {counts.assumed} assumed" if counts.assumed else ""
-        unheard = f"nothing was captured to judge it by ({_many(counts.whys['no_content'], 'result')}{others})"
-        return True, f"passes unmeasured: {unheard}; {_CURES['no_content']}"
     whys = ", ".join(f"{why} {count}" for why, count in sorted(counts.whys.items(), key=lambda item: -item[1]))
     return False, f"none of {_many(sum(counts.whys.values()), 'result')} has a score ({whys}){_cure(counts.worst_why)}"
 
@@ -101,7 +101,7 @@ def _without_score(counts: _Counts) -> tuple[bool, str]:
 def _failures(threshold: float, max_unscored: float, counts: _Counts, mean: float) -> Iterator[str]:
     if mean < threshold - TOLERANCE:
         yield (
-            f"the mean of {_many(counts.scored, 'score')} is {mean:.4f}; --format json shows the worst of them, "
+            f"the mean of {_many(counts.scored, 'score')} is {mean:.4f}; --format json shows all of them, "
             "--format html leads to what went wrong"
         )
     expected = counts.scored + counts.missing

@@ -6,24 +6,31 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.cli._gates import Gate, gates
+from pandaeval_collector.result import cut
 
 if TYPE_CHECKING:
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.config import Config
 
+_REASON = 200
+"""So much of the reason of an example is shown."""
+
 
 def checked(config: Config, summary: Summary) -> list[Gate]:
-    """What became of every threshold in ``metrics.thresholds``; defaults are none."""
+    """What became of every threshold in ``metrics.thresholds``, defaults being none, and of the groups of failures."""
+    from pandaeval_collector.cli._failure_groups import severity_gate
     from pandaeval_collector.settings import scoring
 
     thresholds = scoring(config).thresholds
-    return gates(
+    found = gates(
         thresholds,
         config.gates.max_unscored,
         summary.outcomes,
         summary.values(),
         lambda key: _silent(config, summary, key),
+        lambda key: (f"{each.value:g} in {each.where}: {cut(each.reason, _REASON)}" for each in summary.worst(key)),
     )
+    return [*found, severity_gate(summary.groups, config.gates.fail_on_error_severity)]
 
 
 def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:

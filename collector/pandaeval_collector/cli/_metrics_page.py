@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -45,7 +44,7 @@ Every result is `scored` (measured from evidence), `assumed` (there was nothing 
 says what to report then: 1.0; it enters no average) or `unscored` (it should have been evaluated and was not; `why`
 says what kept it). A metric that does not apply gives no result. All scores lie in 0..1, and 1 is best. Metrics of kind
 `llm` are switched on by `judge.model`; see [judging.md](judging.md). `pandaeval prompts NAME` shows what they ask.
-Metrics of one's own stand beside them (`metrics.modules`, or a package): [CONTRIBUTING.md](../CONTRIBUTING.md).
+Metrics of one's own stand beside them (YAML, Python, or a package): [custom-metrics.md](custom-metrics.md).
 """
 _LABELLED = """\
 ## How far the scores without a judge tell
@@ -107,8 +106,9 @@ def _section(metric: Metric[Any, Any], bands: Bands | None) -> str:
 
 
 def _told(metric: Metric[Any, Any]) -> dict[str, str]:
-    """The module's docstring as Markdown under ``text``, without its first line; ``Scale`` and ``Source`` apart."""
-    doc = (sys.modules[metric.evaluate.__module__].__doc__ or "").strip()
+    """What the metric says of itself, as Markdown and without the first line, under ``text``; ``Scale`` and ``Source``
+    apart."""
+    doc = metric.description
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", doc.partition("\n")[2]).replace("``", "`").strip()
     found = {}
     for name in ("Scale", "Source"):

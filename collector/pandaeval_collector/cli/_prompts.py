@@ -19,6 +19,7 @@ from pandaeval_otel.model import Trace
 
 V = TypeVar("V", bound=Verdict)
 _RECORD = "(the record of the run)"
+_FAILURES = "(the failures, each with its number, its label and what was said of it)"
 TOLD = "(what the judge says)"
 
 
@@ -33,15 +34,34 @@ def sent(metric: TraceMetric, trace: Trace | None, language: str) -> Iterator[tu
         packed = pack(shown, secrets.token_bytes(16))
         given = _given(metric, shown, packed)
     for rubric in metric.rubrics:
-        parts = [
-            f"--- {message['role']} ---\n{message['content']}\n"
-            for message in messages(packed, rubric, given.get(rubric.name), language)
-        ]
-        again = repair("(what is wrong with the reply)")
-        schema = json.dumps(response_format(rubric), ensure_ascii=False, indent=1)
-        parts.append(f"--- response_format, where the provider takes one ---\n{schema}\n")
-        parts.append(f"--- {again['role']}, once, after a reply that does not hold ---\n{again['content']}\n")
-        yield rubric, "\n".join(parts)
+        yield rubric, _written(packed, rubric, given.get(rubric.name), language)
+
+
+def grouping_name() -> str:
+    """The name of the question by which failures are grouped."""
+    from pandaeval_collector.failures.question import RUBRIC
+
+    return RUBRIC.name
+
+
+def grouping(language: str) -> str:
+    """That question, word for word, under its heading."""
+    from pandaeval_collector.failures.question import RUBRIC
+
+    packed = Pack(_FAILURES, "CODE", "", 0, (), outset=len(_FAILURES))
+    heading = f"=== failures: {RUBRIC.name}, version {RUBRIC.version} ===\n\n"
+    return heading + _written(packed, RUBRIC, {"number of failures": "(how many there are)"}, language)
+
+
+def _written(packed: Pack, rubric: Rubric[Any], given: Mapping[str, Any] | None, language: str) -> str:
+    parts = [
+        f"--- {message['role']} ---\n{message['content']}\n" for message in messages(packed, rubric, given, language)
+    ]
+    again = repair("(what is wrong with the reply)")
+    schema = json.dumps(response_format(rubric), ensure_ascii=False, indent=1)
+    parts.append(f"--- response_format, where the provider takes one ---\n{schema}\n")
+    parts.append(f"--- {again['role']}, once, after a reply that does not hold ---\n{again['content']}\n")
+    return "\n".join(parts)
 
 
 def _given(metric: TraceMetric, trace: Trace, packed: Pack) -> Mapping[str, Mapping[str, Any]]:

@@ -33,6 +33,7 @@ def write_report(
     """Scores what ``run`` has read, writes the report, and says what came of it. ``made_of``: what to call the sources
     in place of the names of files; ``where``: what ``run`` was told to look at. ``on_scored`` hears how many of how
     many traces are scored."""
+    from pandaeval_collector.failures.group import shown
     from pandaeval_collector.report import Report
     from pandaeval_collector.report.index import About
     from pandaeval_collector.result import now
@@ -50,9 +51,10 @@ def write_report(
 
     with Report(total) as report:
         for result in run.results(decided):
-            summary.add(result.to_dict())
+            summary.take(result)
             if result.unit.level not in ("trial", "task"):
                 report.result(result)
+        summary.groups = run.grouped(summary.failures)
         about = About(
             sources=[made_of] if made_of else [_name(source) for source in sources],
             made_at=now().isoformat(timespec="seconds"),
@@ -65,6 +67,7 @@ def write_report(
             without_agents=without_agents,
             where=where.text if where is not None else "",
             left_out=len(run.left_out),
+            failures=shown(summary.groups),
             modules=run.modules,
         )
         size = report.write(target, about)

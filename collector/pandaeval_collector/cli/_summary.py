@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.cli._summary_rows import Cell, SessionSummaryRow, TraceSummaryRow
+from pandaeval_collector.failures import Failure, Group, failure_of
 from pandaeval_collector.report.verdicts import is_inline
 from pandaeval_collector.untrusted.plain_error import plain_error
 
 if TYPE_CHECKING:
     from pandaeval_collector.report.layers import LayerReport
+    from pandaeval_collector.result import Result as Concluded
     from pandaeval_otel.model import Trace
 
 Result = Mapping[str, Any]
@@ -20,6 +23,9 @@ Result = Mapping[str, Any]
 
 KEEP = 400
 """Only the worst traces are shown, so only so many are remembered."""
+MOST_FAILURES = 5000
+"""So many failures are grouped."""
+_EXAMPLES = 3
 _ERRORS = 2000
 """Of so many failed runs it is remembered what went wrong."""
 
@@ -35,6 +41,45 @@ class AskedTwice:
     alike: bool
 
 
+@dataclass(slots=True)
+class Sum:
+    """An exact sum, whatever the order: the parts that Shewchuk's algorithm keeps, as ``math.fsum`` does."""
+
+    parts: list[float] = field(default_factory=list)
+
+    def add(self, value: float) -> None:
+        kept = []
+        for part in self.parts:
+            high = value + part
+            low = part - (high - value) if abs(value) >= abs(part) else value - (high - part)
+            if low:
+                kept.append(low)
+            value = high
+        self.parts = [*kept, value]
+
+    @property
+    def value(self) -> float:
+        return math.fsum(self.parts)
+
+
+@dataclass(slots=True)
+class Total:
+    """What the scores of a metric add up to; ``value``: on its own scale."""
+
+    score: Sum = field(default_factory=Sum)
+    value: Sum = field(default_factory=Sum)
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """A low result as an example. ``value``: on the metric's own scale."""
+
+    value: float
+    where: str
+    reason: str
+
+
 class Summary:
     """Counts by metric, the worst traces, and a row per session."""
 
@@ -47,13 +92,18 @@ class Summary:
         self.has_sessions = False
         """Whether any of them belongs to a session."""
         self.traces = 0
-        self._totals: dict[str, list[float]] = {}
+        self._totals: dict[str, Total] = {}
         self._apart: dict[str, list[tuple[float, bool]]] = {}
         self._alike: dict[str, bool] = {}
         self._second: dict[str, Mapping[str, Any]] = {}
         self._rows: dict[str, TraceSummaryRow] = {}
         self._sessions: dict[str, SessionSummaryRow] = {}
         self._broken: dict[str, str] = {}
+        self._worst: dict[str, list[Worst]] = {}
+        self.failures: list[Failure] = []
+        """The first of them, in the order in which they were found."""
+        self.groups: tuple[Group, ...] = ()
+        """The same by root cause, gravest first, once that is known."""
 
     def runs(self, traces: Iterable[Trace]) -> None:
         """Takes in agents' traces: which ended with an error, as their results are silent about it. To be called before
@@ -64,6 +114,14 @@ class Summary:
             if trace.error is not None:
                 self._broken[trace.trace_id] = plain_error(trace.error) if len(self._broken) < _ERRORS else ""
 
+    def take(self, result: Concluded) -> Failure | None:
+        """Takes one result in, as :meth:`add` does; returns the failure that it is, if it is one."""
+        self.add(result.to_dict())
+        failure = failure_of(result)
+        if failure is not None and len(self.failures) < MOST_FAILURES:
+            self.failures.append(failure)
+        return failure
+
     def add(self, result: Result) -> None:
         """Takes one result in. Results of one trace come one after the other."""
         if self.layers is not None:
@@ -71,11 +129,13 @@ class Summary:
         key = f"{result['level']}.{result['metric']}"
         self.outcomes[key, result["outcome"], result["why"] or ""] += 1
         if result["outcome"] == "scored":
-            total = self._totals.setdefault(key, [0.0, 0.0, 0.0])
-            total[0] += result["score"]
-            total[1] += 1
             raw = result.get("raw")
-            total[2] += result["score"] if raw is None else raw
+            value = result["score"] if raw is None else raw
+            total = self._totals.setdefault(key, Total())
+            total.score.add(result["score"])
+            total.value.add(value)
+            total.count += 1
+            self._note_worst(key, value, result)
             metadata = result.get("metadata") or {}
             retest = metadata.get("retest")
             if retest is not None:
@@ -90,11 +150,23 @@ class Summary:
 
     def means(self) -> dict[str, float]:
         """The mean score of each metric that has any."""
-        return {key: total / count for key, (total, count, _) in self._totals.items()}
+        return {key: total.score.value / total.count for key, total in self._totals.items()}
 
     def values(self) -> dict[str, float]:
         """The same in the metric's own scale, where it has one: that of its threshold."""
-        return {key: value / count for key, (_, count, value) in self._totals.items()}
+        return {key: total.value.value / total.count for key, total in self._totals.items()}
+
+    def worst(self, key: str) -> Sequence[Worst]:
+        """The results of a metric with the lowest values, lowest first."""
+        return self._worst.get(key, [])
+
+    def _note_worst(self, key: str, value: float, result: Result) -> None:
+        worst = self._worst.setdefault(key, [])
+        if len(worst) < _EXAMPLES or value < worst[-1].value:
+            where = f"session {result['session_id']}" if result["level"] == "session" else f"trace {result['trace_id']}"
+            worst.append(Worst(value, where, result["reason"]))
+            worst.sort(key=lambda each: each.value)
+            del worst[_EXAMPLES:]
 
     def agreement(self) -> dict[str, AskedTwice]:
         """By metric, how far the judge agreed with itself where it was asked twice."""

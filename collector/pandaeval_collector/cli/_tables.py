@@ -13,6 +13,7 @@ from rich.text import Text
 from pandaeval_collector.cli._output import safe, table
 from pandaeval_collector.cli._summary import AskedTwice, Summary
 from pandaeval_collector.cli._summary_rows import Cell, SessionSummaryRow, TraceSummaryRow
+from pandaeval_collector.failures.group import as_text
 from pandaeval_collector.report.unasked import unasked
 
 MAX_ROWS = 40
@@ -20,14 +21,16 @@ _MAX_REASON = 100
 
 
 def print_summary(summary: Summary, out: Console, judge: str | None = None) -> None:
-    """Three tables, the first two only if there is anything in them, and what was not asked. ``judge``: the model that
-    is configured."""
+    """Three tables, the first two only if there is anything in them, the groups of failures, and what was not
+    asked. ``judge``: the model that is configured."""
     sessions, traces = summary.sessions_worst_first(), summary.traces_worst_first()
     if sessions:
         out.print(_session_table(sessions, out))
     if traces:
         out.print(_trace_table(traces, summary.traces, out))
     out.print(_metric_table(summary, out))
+    if told := as_text(summary.groups):
+        out.print(Text("\n".join(safe(line) if line.strip() else "" for line in told.splitlines())))
     missing = unasked(summary.outcomes, summary.agents_traces, judge)
     if missing:
         out.print(Text(missing))

@@ -12,6 +12,8 @@ import typer
 
 from pandaeval_collector.cli._cases import HELP as CASES
 from pandaeval_collector.cli._cases import REPORT_HELP
+from pandaeval_collector.cli._github import Annotations, wanted
+from pandaeval_collector.cli._output import safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import Chooser, parse_where
@@ -19,6 +21,7 @@ from pandaeval_collector.cli._where import Chooser, parse_where
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pandaeval_collector.cli._gates import Gate
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.config import Config
 
@@ -28,6 +31,7 @@ class Format(StrEnum):
 
     table = "table"
     json = "json"
+    junit = "junit"
     html = "html"
 
 
@@ -64,16 +68,31 @@ def evaluate(
     cases_report: Annotated[Path | None, typer.Option(help=REPORT_HELP)] = None,
     where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None,
     format_: Annotated[
-        Format, typer.Option("--format", help="table is for people, json one result a line, html a report in one file.")
+        Format,
+        typer.Option(
+            "--format",
+            help="table is for people, json one result a line, junit XML for CI systems, html a report in one file.",
+        ),
     ] = Format.table,
     output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None,
+    annotate: Annotated[
+        Annotations,
+        typer.Option(
+            "--annotations",
+            help="github: what failed as annotations on standard error, and in the job's summary; auto: where GitHub "
+            "Actions runs this.",
+        ),
+    ] = Annotations.auto,
 ) -> None:
     """Score stored traces with the same line that a running collector has.
 
-    Leaves with 1 when a configured threshold is missed, with 2 when the input, or a file of it, cannot be used.
+    Leaves with 1 when a configured threshold is missed or a failure is too grave (gates.*), with 2 when the input, or a
+    file of it, cannot be used.
     """
     from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
+    from pandaeval_collector.cli._failure_groups import Waiting
     from pandaeval_collector.cli._gating import checked
+    from pandaeval_collector.cli._junit import write_junit
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._progress import progress
     from pandaeval_collector.cli._reading import Inputs
@@ -114,10 +133,14 @@ def evaluate(
                 said = write_report(run, summary, target, files, settings.judge.model, where=only, on_scored=scored)
             typer.echo(f"{output or 'report'}: {said}", err=True)
         else:
+            waiting = Waiting()
             for result in run.results(lambda decision: summary.runs(decision.traces)):
-                summary.add(result.to_dict())
-                if format_ is Format.json:
+                failed = summary.take(result) is not None
+                if format_ is Format.json and not (failed and waiting.takes(result)):
                     _write_json(target, result.to_json())
+            summary.groups = run.grouped(summary.failures)
+            for line in waiting.lines(summary.groups):
+                _write_json(target, line)
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         if format_ is Format.table:
             print_summary(summary, console(file=target), settings.judge.model)
@@ -127,14 +150,30 @@ def evaluate(
             tell_matching(run.trials, suite)
             if cases_report is not None:
                 write_layers(layers, cases_report)
+        found = checked(settings, summary)
+        if format_ is Format.junit:
+            write_junit(target, found, summary, settings.gates.fail_on_error_severity or "")
     _tell_what_is_missing(settings, summary, chooser, asked or (), quiet=format_ is Format.json)
-    found = checked(settings, summary)
     for gate in found:
         if gate.text:
             typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
+            for example in gate.examples:
+                typer.echo(f"  {safe(example)}", err=True)
+    if wanted(annotate, os.environ):
+        _annotate(found, summary, settings.gates.fail_on_error_severity)
     inputs.leave_if_unusable()
     if not all(gate.passed for gate in found):
         raise typer.Exit(1)
+
+
+def _annotate(gates: Sequence[Gate], summary: Summary, least: str | None) -> None:
+    """On standard error, which the runner reads as well: standard output may be the results."""
+    from pandaeval_collector.cli._github import add_summary, commands
+
+    for line in commands(gates, summary.groups, least):
+        typer.echo(safe(line), err=True)
+    if problem := add_summary(gates, summary, os.environ):
+        typer.echo(f"notice: {problem}", err=True)
 
 
 def _settings(path: Path | None, asked: list[str] | None, model: str | None) -> Config:
@@ -142,12 +181,23 @@ def _settings(path: Path | None, asked: list[str] | None, model: str | None) -> 
     anything is read."""
     from pandaeval_collector.cli._config import check_asked, resolve_config
 
-    others: dict[str, str] | None = None if model is None else {}
-    found = resolve_config(path, {"metrics.enabled": asked, "judge.model": model, "judge.models": others}).config
+    options: dict[str, object] = {"metrics.enabled": asked, "judge.model": model}
+    if model is not None:
+        options["judge.models"] = _everywhere(model, path)
+    found = resolve_config(path, options).config
     check_asked(found, asked or ())
     if found.judge.model is not None:
         _check_judge(found)
     return found
+
+
+def _everywhere(model: str, path: Path | None) -> dict[str, str]:
+    """``judge.models`` by which metrics that name a model of their own are judged by this one, too."""
+    from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.metric import registry
+
+    known = registry(resolve_config(path).config.metrics.modules)
+    return {key: model for key, metric in known.items() if metric.model is not None}
 
 
 def _tell_what_is_missing(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -43,11 +42,10 @@ def metrics(
             raise UserError(f"{name}: {names.unknown(name)}")
         for key in keys:
             metric = known[key]
-            module = sys.modules[metric.evaluate.__module__]
             out.print(f"{key}  ({metric.kind}, version {metric.version})")
             out.print(f"threshold {metric.threshold_for(bands):g}, needs {metric.needs}")
             out.print(f"can be unscored: {', '.join(metric.whys)}\n")
-            out.print(_plain(module.__doc__ or "") + "\n")
+            out.print(_plain(metric.description) + "\n")
         return
     rows = ((m.name, m.level, m.kind, f"{m.threshold_for(bands):g}", m.needs, m.question) for m in known.values())
     out.print(table(("name", "level", "kind", "threshold", "needs", "question"), rows, on=out))

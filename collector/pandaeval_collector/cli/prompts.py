@@ -17,7 +17,10 @@ def register(app: typer.Typer) -> None:
 
 
 def prompts(
-    name: Annotated[str | None, typer.Argument(help="One judged metric; without it all of them.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="One judged metric, or error_deduplication, which groups failures; without it all."),
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
     trace: Annotated[str | None, typer.Option(help="Fill the prompts with the first agent trace of this file.")] = None,
 ) -> None:
@@ -28,7 +31,7 @@ def prompts(
     """
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._prompts import sent
+    from pandaeval_collector.cli._prompts import grouping, grouping_name, sent
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.errors import UserError
     from pandaeval_collector.metric import registry
@@ -37,6 +40,11 @@ def prompts(
     settings = resolve_config(config).config
     known = registry(settings.metrics.modules)
     judged = {key: metric for key, metric in known.items() if metric.kind == "llm"}
+    out = console()
+    if name in (None, grouping_name()):
+        out.print(printable(grouping(settings.judge.language)), soft_wrap=True)
+        if name is not None:
+            return
     if name is not None:
         names = MetricNames((metric.level, metric.name) for metric in known.values())
         keys = names.select(name)
@@ -46,7 +54,6 @@ def prompts(
         if not judged:
             raise UserError(f"{name} asks no model: there is no prompt")
     filled = _first_trace(trace) if trace is not None else None
-    out = console()
     shown: set[tuple[str, str]] = set()
     for key, metric in judged.items():
         for rubric, text in sent(metric, filled, settings.judge.language):

@@ -10,6 +10,8 @@ from pandaeval_collector.config._problem import Problem
 from pandaeval_collector.config._tree import Config
 
 Registry = Iterable[tuple[str, str]]
+Scales = Mapping[str, tuple[float, float]]
+"""The worst and the best end of what thresholds of a metric mean, by key."""
 T = TypeVar("T")
 
 
@@ -40,8 +42,9 @@ class MetricNames:
         return "unknown metric" + (f"; did you mean {meant}?" if meant else "; `pandaeval metrics` lists them")
 
 
-def check_metrics(config: Config, registry: Registry) -> list[Problem]:
-    """What is wrong with metric names in ``config``, given the (level, name) of every metric there is.
+def check_metrics(config: Config, registry: Registry, scales: Scales | None = None) -> list[Problem]:
+    """What is wrong with metric names in ``config``, given the (level, name) of every metric there is, and the
+    ``scales`` of those that have one of their own.
 
     The problems have keys but no places; ``resolve`` adds them to what it is given as ``checks``.
     """
@@ -54,7 +57,7 @@ def check_metrics(config: Config, registry: Registry) -> list[Problem]:
     ]
     for key, given in (("models", config.judge.models), ("samples", config.judge.samples)):
         problems += [Problem(f"judge.{key}.{name}", names.unknown(name)) for name in given if not names.select(name)]
-    return [*problems, *_threshold_problems(config.metrics.thresholds, names)]
+    return [*problems, *_threshold_problems(config.metrics.thresholds, names, scales or {})]
 
 
 def check_embedder(config: Config, schemes: Iterable[str]) -> list[Problem]:
@@ -99,7 +102,7 @@ def _by_key(given: Mapping[str, T], registry: Registry) -> dict[str, T]:
     return {key: value for name, value in bare_first for key in names.select(name)}
 
 
-def _threshold_problems(thresholds: Mapping[str, float], names: MetricNames) -> Iterator[Problem]:
+def _threshold_problems(thresholds: Mapping[str, float], names: MetricNames, scales: Scales) -> Iterator[Problem]:
     given: dict[str, str] = {}
     for name, value in thresholds.items():
         found = names.select_threshold(name, value)
@@ -110,12 +113,12 @@ def _threshold_problems(thresholds: Mapping[str, float], names: MetricNames) -> 
             yield Problem(key, f"is the name of several metrics; write {' or '.join(found)}")
         elif found[0] in given:
             yield Problem(key, f"sets {found[0]}, which {given[found[0]]} sets already")
-        elif value > (best := _best_score(found[0])):
+        elif value > (best := scales.get(found[0], _scale(found[0]))[1]):
             yield Problem(key, f"no result can reach {value:g}: scores of {found[0]} end at {best:g}")
         else:
             given[found[0]] = name
 
 
-def _best_score(key: str) -> float:
-    """The upper end of a metric's scale: that of its level."""
-    return 5.0 if key.startswith("turn.") else 1.0
+def _scale(key: str) -> tuple[float, float]:
+    """The scale of a metric that has none of its own: that of its level."""
+    return (1.0, 5.0) if key.startswith("turn.") else (0.0, 1.0)

@@ -79,8 +79,8 @@ class Metrics(Section):
     )
     modules: tuple[Text, ...] = Field(
         default=(),
-        description="Metrics of your own: Python files (paths count from the working directory) or dotted names of "
-        "modules, each with a METRIC.",
+        description="Metrics of your own: Python files or YAML files (.yaml, .yml; paths count from the working "
+        "directory), or dotted names of modules.",
     )
 
 

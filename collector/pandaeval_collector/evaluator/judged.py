@@ -17,7 +17,7 @@ from pandaeval_collector.judge.desk import Spent
 from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
-from pandaeval_collector.metric_rules import BEST
+from pandaeval_collector.metric_rules import ends
 from pandaeval_collector.result import EvaluatorInfo, Identity, Result, Unit, now
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_collector.turns import TurnView
@@ -45,7 +45,7 @@ class Question:
     @property
     def passes_from(self) -> float:
         """The threshold as a score of 0..1."""
-        least, most = BEST[self.metric.scale]
+        least, most = ends(self.metric.scale)
         return (self.threshold - least) / (most - least)
 
 

@@ -22,8 +22,9 @@ _MAX_REASONS = 3
 @dataclass(frozen=True, slots=True)
 class About:
     """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown. ``where``:
-    the only traces that were looked at, as ``--where`` says it; ``left_out``: how many others there are. ``modules``:
-    the user's own metrics, as :func:`registry` takes them."""
+    the only traces that were looked at, as ``--where`` says it; ``left_out``: how many others there are. ``failures``:
+    groups of them, gravest first, as :func:`pandaeval_collector.failures.group.shown` makes them. ``modules``: the
+    user's own metrics, as :func:`registry` takes them."""
 
     sources: Sequence[str] = ()
     made_at: str = ""
@@ -36,6 +37,7 @@ class About:
     without_agents: int = 0
     where: str = ""
     left_out: int = 0
+    failures: Sequence[Mapping[str, Any]] = ()
     modules: tuple[str, ...] = ()
 
 

@@ -43,17 +43,19 @@ def test_zero_is_a_threshold() -> None:
     ("counts", "passes", "says"),
     [
         ({("assumed", ""): 3}, True, "nothing to evaluate in 3 results (assumed)"),
-        ({("unscored", "no_content"): 3}, True, "nothing was captured to judge it by (3 results)"),
-        ({("unscored", "no_content"): 1, ("assumed", ""): 2}, True, "(1 result; 2 assumed)"),
+        (
+            {("unscored", "no_content"): 3},
+            False,
+            "none of 3 results has a score (no_content 3): switch content capture",
+        ),
+        ({("unscored", "no_content"): 1, ("assumed", ""): 2}, False, "none of 1 result has a score"),
         ({}, True, "applies to nothing in the input"),
         ({("unscored", "judge_failed"): 1, ("unscored", "no_content"): 8}, False, "none of 9 results has a score"),
         ({("unscored", "not_sampled"): 2}, False, "raise judge.sample"),
         ({("unscored", "metric_error"): 2, ("assumed", ""): 2}, False, "the metric itself failed"),
     ],
 )
-def test_nothing_scored_fails_unless_all_is_assumed_not_captured_or_not_applicable(
-    counts: Counts, passes: bool, says: str
-) -> None:
+def test_nothing_scored_fails_unless_all_is_assumed_or_not_applicable(counts: Counts, passes: bool, says: str) -> None:
     passed, text = _one(counts)
     assert passed is passes
     assert says in text
@@ -87,6 +89,21 @@ def test_the_value_is_in_the_scale_of_the_threshold() -> None:
         summary.add({**fields, "raw": raw, "score": (raw - 1) / 4})
     assert summary.values() == {"turn.helpfulness": 4.5}
     assert summary.means() == {"turn.helpfulness": 0.875}
+
+
+@pytest.mark.parametrize(("threshold", "passes"), [(3.5, True), (3.8, True), (3.81, False)])
+def test_the_worked_example_of_the_source_holds(threshold: float, passes: bool) -> None:
+    """Agentest, evaluation metrics, *Thresholds*: 4.2, 3.1, 4.5, 3.8, 4.0, 3.2 have the mean 3.8."""
+    summary = Summary()
+    fields = {"level": "turn", "metric": "helpfulness", "outcome": "scored", "why": None, "success": True}
+    fields |= {"reason": "", "agent": "", "metadata": {}, "session_id": None, "trace_id": "1"}
+    for raw in (4.2, 3.1, 4.5, 3.8, 4.0, 3.2):
+        summary.add({**fields, "raw": raw, "score": (raw - 1) / 4})
+    key = "turn.helpfulness"
+    assert summary.values() == {key: pytest.approx(3.8, abs=1e-12)}
+    [gate] = gates({key: threshold}, 0.2, summary.outcomes, summary.values())
+    assert gate.passed is passes
+    assert [each.value for each in summary.worst(key)] == [3.1, 3.2, 3.8]
 
 
 # -- the command ---------------------------------------------------------------------------------------------------
@@ -141,10 +158,11 @@ def test_a_session_metric_without_session_ids_says_so(tmp_path: Path) -> None:
         )
 
 
-def test_content_that_was_not_captured_passes_and_says_so(tmp_path: Path) -> None:
+def test_a_threshold_without_values_fails_and_says_how_to_get_some(tmp_path: Path) -> None:
     done = _evaluate(tmp_path, [_span(1), _span(2)], "metrics: {thresholds: {coherence: 0.5}}")
-    assert done.exit_code == 0, done.output
-    assert "nothing was captured to judge it by (2 results)" in done.stderr
+    assert done.exit_code == 1, done.output
+    assert "failed: trace.coherence (threshold 0.5): none of 2 results has a score (no_content 2)" in done.stderr
+    assert "switch content capture on in the instrumentation" in done.stderr
     also_missed = _evaluate(tmp_path, [_span(1), _span(2, **ON_TOPIC)], "metrics: {thresholds: {coherence: 0.99}}")
     assert also_missed.exit_code == 1
     assert "failed: trace.coherence (threshold 0.99): the mean of 1 score is" in also_missed.stderr

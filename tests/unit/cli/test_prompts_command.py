@@ -33,6 +33,13 @@ def test_every_judged_metric_shows_its_question(columns: str, monkeypatch: pytes
     assert SYSTEM.splitlines()[0] in shown
 
 
+def test_the_question_that_groups_failures_is_a_prompt_too() -> None:
+    alone = run("error_deduplication")
+    assert "Which of them have the same root\ncause?" in alone
+    assert "confidence, version" not in alone
+    assert alone.strip() in run()
+
+
 def test_a_prompt_is_filled_with_a_trace() -> None:
     if not CAPTURE.is_file():
         pytest.skip("the capture is not there")

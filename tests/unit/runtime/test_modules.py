@@ -78,7 +78,7 @@ def test_a_file_that_fails_says_where(tmp_path: Path, text: str, said: str) -> N
     ("module", "said"),
     [
         ("nowhere/own.py", "there is no file .*/nowhere/own.py; a path counts from the working directory"),
-        ("own/metrics.yaml", "metrics.yaml is no Python file"),
+        ("own/metrics.txt", "metrics.txt is no Python file"),
         ("pandaeval_no_such_module", "there is no module pandaeval_no_such_module; write the path of its file"),
         ("json", "json: it holds no METRIC"),
     ],

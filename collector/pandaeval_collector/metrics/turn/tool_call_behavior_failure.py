@@ -130,7 +130,7 @@ async def _ask(view: TurnView, judge: Judge) -> Finding | None:
     spans = tuple(view.tool_calls[number - 1].span_id for number in found.calls)
     if repeated is None:
         return labelled(found.labels, LABELS, found.reason, about(view), span_ids=tuple(dict.fromkeys(spans)))
-    labels = [label for label in found.labels if label != NO_FAILURE]
+    labels: list[str] = [label for label in found.labels if label != NO_FAILURE]
     reason = f"{found.reason} {repeated.reason}" if labels else repeated.reason
     labels.append(REPEATED)
     both = tuple(dict.fromkeys((*spans, *repeated.span_ids)))

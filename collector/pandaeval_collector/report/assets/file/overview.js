@@ -11,6 +11,7 @@ function overview() {
     el("p", { class: "lead" }, about()),
     index.unasked ? el("p", { class: "lead unasked" }, index.unasked) : null,
     el("div", { class: "cards three" }, failures(), certainty(), unscored()),
+    causes(index.about.failures),
     el("h2", {}, "Worst first"),
     list, more,
     others(),
@@ -56,6 +57,16 @@ function others() {
   if (!results.length) return null;
   return [el("h2", {}, "Beyond single traces"), el("section", { class: "card" }, results.slice(0, 200).map((result) =>
     el("div", { class: "result" }, el("div", { class: "id muted" }, result.unit), resultOrLine(result, result))))];
+}
+
+// Failures by root cause, gravest first.
+function causes(groups) {
+  if (!groups || !groups.length) return null;
+  return [el("h2", {}, "Unique errors"), el("section", { class: "card" }, groups.map((group) =>
+    el("div", { class: "why" },
+      el("div", {}, el("b", {}, `[${group.severity}] ${group.title}`), ` × ${number(group.occurrences)}`),
+      el("div", { class: "muted" }, group.description),
+      el("div", { class: "muted" }, `Examples: ${group.examples.join(", ")}`))))];
 }
 
 // Failures by metric, each a way to the traces.

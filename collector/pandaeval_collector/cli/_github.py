@@ -1,0 +1,126 @@
+"""What came of a run where GitHub Actions shows it: annotations on the run, and the job's summary."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pandaeval_collector.cli._gates import Gate
+    from pandaeval_collector.cli._summary import Summary
+    from pandaeval_collector.failures import Group
+
+_MOST = 10
+"""GitHub shows so many annotations of a kind for one step."""
+_MOST_GROUPS = 50
+
+
+_SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "\\`*_[]|@~:"}
+"""What Markdown would read: a colon makes links and emoji."""
+
+
+class Annotations(StrEnum):
+    """For whom annotations are printed."""
+
+    auto = "auto"
+    github = "github"
+    none = "none"
+
+
+def wanted(asked: Annotations, environ: Mapping[str, str]) -> bool:
+    """Whether annotations for GitHub are printed: where they were asked for, or where its runner runs this."""
+    return asked is Annotations.github or (asked is Annotations.auto and environ.get("GITHUB_ACTIONS") == "true")
+
+
+def commands(gates: Sequence[Gate], groups: Sequence[Group], least: str | None) -> Iterator[str]:
+    """Workflow commands, one a line: an error for each gate that failed and each group of failures that fails the run,
+    a warning for each other group, a notice for each threshold that could not be measured."""
+    from pandaeval_collector.failures.failure import at_least
+
+    found: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
+    for gate in gates:
+        if gate.text and gate.key != "failures":
+            kind = "notice" if gate.passed else "error"
+            found[kind].append(_command(kind, gate.key, "\n".join((gate.text, *gate.examples))))
+    for group in groups:
+        kind = "error" if least is not None and at_least(group.severity, least) else "warning"
+        places = ", ".join(member.place for member in group.examples)
+        told = f"{group.description}\n{group.count} occurrence(s): {places}"
+        found[kind].append(_command(kind, f"[{group.severity}] {group.title}", told))
+    for lines in found.values():
+        yield from lines[:_MOST]
+
+
+def _command(kind: str, title: str, message: str) -> str:
+    escaped = _data(title).replace(":", "%3A").replace(",", "%2C")
+    return f"::{kind} title={escaped}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def add_summary(gates: Sequence[Gate], summary: Summary, environ: Mapping[str, str]) -> str:
+    """Appends to the job's summary, if there is one to append to. Returns what kept it from that, or ``""``."""
+    path = environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return ""
+    text = "\n".join(_markdown(gates, summary)) + "\n"
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        return f"the job's summary cannot be written ({error.strerror or error}): {os.path.basename(path)}"
+    return ""
+
+
+def _markdown(gates: Sequence[Gate], summary: Summary) -> Iterator[str]:
+    failed = [gate for gate in gates if not gate.passed]
+    yield f"## pandaeval: {'failed' if failed else 'passed'}\n"
+    for gate in gates:
+        if gate.text:
+            yield f"- **{'notice' if gate.passed else 'failed'}** {_plain(gate.text)}"
+            yield from (f"  - {_plain(example)}" for example in gate.examples)
+    yield from _table(
+        ("metric", "mean", "scored", "unscored"),
+        (
+            (key, f"{value:.4f}", _many(summary, key, "scored"), _many(summary, key, "unscored"))
+            for key, value in sorted(summary.values().items())
+        ),
+    )
+    if summary.groups:
+        yield "\n### Unique errors"
+        yield from _table(
+            ("severity", "root cause", "occurrences", "examples"),
+            (
+                (
+                    group.severity,
+                    f"{group.title}: {group.description}",
+                    str(group.count),
+                    ", ".join(member.place for member in group.examples),
+                )
+                for group in summary.groups[:_MOST_GROUPS]
+            ),
+        )
+
+
+def _many(summary: Summary, key: str, outcome: str) -> str:
+    return str(sum(count for (name, kind, _), count in summary.outcomes.items() if (name, kind) == (key, outcome)))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield ""
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(map(_plain, row))} |"
+
+
+def _plain(text: str) -> str:
+    """As text in Markdown, on one line: what runs said is shown as it stands, and neither rendered nor linked."""
+    shown = html.escape(" ".join(text.split()), quote=False)
+    return shown.translate(_SIGNS)

@@ -1,0 +1,74 @@
+"""What came of a run as JUnit XML, which CI systems show as tests: thresholds, failure groups and metrics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TextIO
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+if TYPE_CHECKING:
+    from pandaeval_collector.cli._gates import Gate
+    from pandaeval_collector.cli._summary import Summary
+    from pandaeval_collector.failures import Group
+
+_UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 has no way to write."""
+
+
+def write_junit(target: TextIO, gates: Iterable[Gate], summary: Summary, least: str) -> None:
+    """Three suites. A threshold fails as the command does, one that was not measured is skipped; a failure group fails
+    from the severity ``least`` on; a metric without a configured threshold passes and tells its mean."""
+    root = Element("testsuites", name="pandaeval")
+    of_thresholds = [gate for gate in gates if gate.key != "failures"]
+    _suite(root, "thresholds", [_threshold(gate) for gate in of_thresholds])
+    _suite(root, "failures", [_group(group, least) for group in summary.groups])
+    gated = {gate.key for gate in of_thresholds}
+    values = summary.values()
+    _suite(root, "metrics", [_metric(key, value) for key, value in sorted(values.items()) if key not in gated])
+    indent(root)
+    target.write('<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n")
+
+
+def _suite(root: Element, name: str, cases: Sequence[Element]) -> None:
+    failed, skipped = (str(sum(case.find(kind) is not None for case in cases)) for kind in ("failure", "skipped"))
+    counts: Mapping[str, str] = {"tests": str(len(cases)), "failures": failed, "errors": "0", "skipped": skipped}
+    SubElement(root, "testsuite", {"name": f"pandaeval {name}", **counts}).extend(cases)
+
+
+def _case(suite: str, name: str) -> Element:
+    return Element("testcase", classname=f"pandaeval.{suite}", name=_clean(name), time="0")
+
+
+def _threshold(gate: Gate) -> Element:
+    case = _case("thresholds", gate.key)
+    if not gate.passed:
+        failure = SubElement(case, "failure", message=_clean(gate.text), type="threshold")
+        failure.text = _clean("\n".join((gate.text, *gate.examples)))
+    elif gate.text:
+        SubElement(case, "skipped", message=_clean(gate.text))
+    return case
+
+
+def _group(group: Group, least: str) -> Element:
+    from pandaeval_collector.failures.failure import at_least
+
+    case = _case("failures", f"[{group.severity}] {group.title}")
+    places = "\n".join(f"{member.place}: {member.label}: {member.reason}" for member in group.examples)
+    told = _clean(f"{group.description}\n{group.count} occurrence(s)\n{places}")
+    if least and at_least(group.severity, least):
+        failure = SubElement(case, "failure", message=_clean(f"{group.count} occurrence(s)"), type=group.severity)
+        failure.text = told
+    else:
+        SubElement(case, "system-out").text = told
+    return case
+
+
+def _metric(key: str, value: float) -> Element:
+    case = _case("metrics", key)
+    SubElement(case, "system-out").text = f"mean {value:.4f}; no threshold is configured"
+    return case
+
+
+def _clean(text: str) -> str:
+    return _UNWRITABLE.sub("\ufffd", text)

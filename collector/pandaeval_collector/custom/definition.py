@@ -1,0 +1,126 @@
+"""The definition of a metric that a judge answers: what stands in a YAML file, checked."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+import orjson
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+Severity = Literal["low", "medium", "high", "critical"]
+Text = Annotated[str, Field(min_length=1, max_length=20_000)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class Label(BaseModel):
+    """One answer of a qualitative metric. ``score``: 0..1, 1 is best; ``severity``: a result with this label is a
+    failure of this weight, and fails whatever its score; ``meaning``: what the judge is told of it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    score: Annotated[Number, Field(ge=0, le=1)]
+    severity: Severity | None = None
+    meaning: Annotated[str, Field(max_length=2000)] = ""
+
+
+class Scale(BaseModel):
+    """The numbers that a quantitative metric may give; ``max`` is best."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    min: Number
+    max: Number
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min >= self.max:
+            raise ValueError(f"min ({self.min:g}) has to be less than max ({self.max:g}); max is best")
+        return self
+
+
+def _label(given: Any) -> Any:
+    """A label's score may stand alone."""
+    return {"score": given} if isinstance(given, int | float) and not isinstance(given, bool) else given
+
+
+def _scale(given: Any) -> Any:
+    """``[1, 5]`` and ``1-5`` mean ``{min: 1, max: 5}``."""
+    match given:
+        case [least, most]:
+            return {"min": least, "max": most}
+        case str() if found := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:-|\.\.)\s*(\d+(?:\.\d+)?)\s*", given):
+            return {"min": float(found[1]), "max": float(found[2])}
+    return given
+
+
+class Definition(BaseModel):
+    """A metric that a judge answers. Either ``labels`` (qualitative) or a ``scale`` (quantitative; 0..1 if neither is
+    given). ``criteria``, ``steps``: what makes an answer good, and how the judge is to go about it; one of them is
+    needed. ``guide``: what single numbers of the scale mean. ``threshold``: in the scale, for labels 0..1; half of the
+    scale if none is given. ``model``: asks this model instead of ``judge.model``. ``version``: instead of a hash of all
+    that the judge is told."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    level: str = "trace"
+    question: Text | None = None
+    criteria: Text | None = None
+    steps: tuple[Text, ...] = ()
+    labels: Mapping[str, Annotated[Label, BeforeValidator(_label)]] | None = None
+    scale: Annotated[Scale | None, BeforeValidator(_scale)] = None
+    guide: Mapping[Number, Text] = Field(default={})
+    threshold: Number | None = None
+    model: Text | None = None
+    version: Text | None = None
+    needs: Text = "an answer or tool calls; a judge"
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.criteria is None and not self.steps:
+            raise ValueError("it has neither criteria nor steps: write what the judge is to look at")
+        if self.labels is not None:
+            self._check_labels(self.labels)
+        least, most = self.range
+        outside = [f"{number:g}" for number in self.guide if not least <= number <= most]
+        if outside:
+            raise ValueError(f"guide: {', '.join(outside)} does not lie in the scale {least:g}-{most:g}")
+        if not least <= self.least_passing <= most:
+            raise ValueError(
+                f"threshold: {self.least_passing:g} does not lie in the scale {least:g}-{most:g}, which it is meant in"
+            )
+        return self
+
+    def _check_labels(self, labels: Mapping[str, Label]) -> None:
+        if self.scale is not None or self.guide:
+            raise ValueError("labels and scale exclude each other: keep labels for a choice, scale for a number")
+        if len(labels) < 2:
+            raise ValueError("labels: give two or more, such as {polite: 1, rude: 0}")
+        if any(not label.strip() for label in labels):
+            raise ValueError("labels: one has no name; write a word, such as rude")
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The ends of the scale."""
+        return (0.0, 1.0) if self.scale is None else (self.scale.min, self.scale.max)
+
+    @property
+    def least_passing(self) -> float:
+        """The threshold, in the scale."""
+        return sum(self.range) / 2 if self.threshold is None else self.threshold
+
+    @property
+    def asks(self) -> str:
+        """What people read first."""
+        return self.question or f"{self.name.replace('_', ' ').capitalize()}?"
+
+    @property
+    def digest(self) -> str:
+        """12 hex digits of all that can change a score."""
+        told = self.model_dump(include={"name", "level", "question", "criteria", "steps", "labels", "scale", "guide"})
+        told["guide"] = [[number, text] for number, text in self.guide.items()]
+        content = orjson.dumps(told, option=orjson.OPT_NON_STR_KEYS)
+        return hashlib.blake2b(content, digest_size=6).hexdigest()

@@ -1,0 +1,196 @@
+"""What a run says to CI systems: JUnit, annotations and the job's summary of GitHub Actions, JSON with groups."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import Result
+from pandaeval_collector.cli import app
+from pandaeval_collector.cli._failure_groups import severity_gate
+from pandaeval_collector.cli._gates import Gate
+from pandaeval_collector.cli._github import Annotations, add_summary, commands, wanted
+from pandaeval_collector.cli._junit import write_junit
+from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.failures import Failure, Group
+from support.reports import parsed
+from typer.testing import CliRunner
+
+HOSTILE = "a::error::b\n::set-env name=X::y%0A, | <b>`x`</b> [l](http://e) \x1b[31m \x00"
+GATES = [
+    Gate(
+        "trace.coherence", False, "trace.coherence (threshold 0.5): the mean of 2 scores is 0.1000", ("0 in trace ab",)
+    ),
+    Gate("trace.response", True),
+    Gate("trace.tool_loop", True, "trace.tool_loop (threshold 0.5): passes unmeasured"),
+]
+
+
+def group(severity: str, title: str = "Made-up weather", number: int = 1) -> Group:
+    failure = Failure(f"r{number}", "m", "false information", "It was made up.", trace_id="ab" * 16)
+    return Group(title, "It answers without data.", severity, (failure,))
+
+
+def summary(*groups: Group) -> Summary:
+    made = Summary()
+    fields = {"level": "trace", "outcome": "scored", "why": None, "success": False, "reason": "", "agent": "desk"}
+    for number, name in enumerate(("coherence", "confidence")):
+        made.add({**fields, "metric": name, "metadata": {}, "session_id": None, "trace_id": str(number), "score": 0.1})
+    made.groups = groups
+    return made
+
+
+# -- severities ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("least", "failing"),
+    [("critical", 1), ("high", 2), ("medium", 3), ("low", 4), (None, 0)],
+)
+def test_a_severity_and_all_graver_ones_fail_the_run(least: str | None, failing: int) -> None:
+    ladder = ("low", "medium", "high", "critical")
+    for passing, severity in enumerate(ladder):
+        assert severity_gate([group(severity)], least).passed is (passing < len(ladder) - failing)
+    gate = severity_gate([group(each) for each in ladder], least)
+    assert gate.passed is (failing == 0)
+    if failing:
+        assert f"fail_on_error_severity {least}" in gate.text
+        assert gate.examples[0] == "[low] Made-up weather (1 occurrence(s)): trace abababababab" or failing < 4
+
+
+# -- JUnit -----------------------------------------------------------------------------------------------------------
+
+
+def test_junit_says_what_failed_what_was_skipped_and_what_nobody_gated() -> None:
+    target = io.StringIO()
+    gates = [*GATES, severity_gate([group("critical")], "critical")]
+    write_junit(target, gates, summary(group("critical"), group("low", HOSTILE, 2)), "critical")
+    root = ElementTree.fromstring(target.getvalue().partition("\n")[2])
+    suites = {suite.get("name"): suite for suite in root}
+    counts = {name: (s.get("tests"), s.get("failures"), s.get("skipped")) for name, s in suites.items()}
+    assert counts == {
+        "pandaeval thresholds": ("3", "1", "1"),
+        "pandaeval failures": ("2", "1", "0"),
+        "pandaeval metrics": ("1", "0", "0"),
+    }
+    failure = root.find(".//testcase[@name='trace.coherence']/failure")
+    assert failure is not None
+    assert failure.text is not None
+    assert failure.text.endswith("is 0.1000\n0 in trace ab")
+    grave = root.find(".//failure[@type='critical']")
+    assert grave is not None
+    assert "trace abababababab: false information: It was made up." in (grave.text or "")
+    assert root.find(".//testcase[@name='trace.confidence']/system-out") is not None
+
+
+# -- GitHub ----------------------------------------------------------------------------------------------------------
+
+
+def test_annotations_are_printed_where_the_runner_is_or_where_they_were_asked_for() -> None:
+    runner = {"GITHUB_ACTIONS": "true"}
+    assert wanted(Annotations.auto, runner)
+    assert not wanted(Annotations.auto, {})
+    assert wanted(Annotations.github, {})
+    assert not wanted(Annotations.none, runner)
+
+
+def test_annotations_name_what_failed_and_content_cannot_make_commands() -> None:
+    lines = [*commands(GATES, [group("critical"), group("low", HOSTILE)], "critical")]
+    assert [line.split(" ")[0] for line in lines] == ["::error", "::error", "::warning", "::notice"]
+    assert lines[0] == (
+        "::error title=trace.coherence::trace.coherence (threshold 0.5): the mean of 2 scores is 0.1000%0A0 in trace ab"
+    )
+    assert lines[1].startswith("::error title=[critical] Made-up weather::It answers without data.%0A1 occurrence(s)")
+    assert "\n" not in "".join(lines)
+    assert lines[2].count("::") == 2
+    assert "%250A%2C" in lines[2], "a percent sign of the content is no escape of ours"
+
+
+def test_no_more_annotations_than_github_shows() -> None:
+    lines = [*commands([], [group("high", number=n) for n in range(30)], "critical")]
+    assert len(lines) == 10
+
+
+def test_the_jobs_summary_holds_content_as_text(tmp_path: Path) -> None:
+    file = tmp_path / "summary.md"
+    file.write_text("before\n")
+    found = summary(group("low", HOSTILE))
+    assert add_summary(GATES, found, {"GITHUB_STEP_SUMMARY": str(file)}) == ""
+    text = file.read_text()
+    assert text.startswith("before\n## pandaeval: failed\n")
+    assert "| trace.coherence | 0.1000 | 1 | 0 |" in text
+    assert "<b>" not in text
+    assert "[l](" not in text
+    [row] = [line for line in text.splitlines() if line.startswith("| low")]
+    assert row.count("|") == 5
+    assert add_summary(GATES, found, {}) == ""
+    assert "cannot be written" in add_summary(GATES, found, {"GITHUB_STEP_SUMMARY": str(tmp_path)})
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def _span(number: int, **attributes: str) -> dict[str, Any]:
+    said = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk", **attributes}
+    text = {"role": "user", "parts": [{"type": "text", "content": "When does it open?"}]}
+    return {
+        "traceId": f"{number:032x}",
+        "spanId": f"{number:016x}",
+        "name": "invoke_agent desk",
+        "startTimeUnixNano": str(10**18 + number),
+        "endTimeUnixNano": str(10**18 + number + 10**9),
+        "status": {"code": 2, "message": "boom"},
+        "attributes": [
+            {"key": key, "value": {"stringValue": value}}
+            for key, value in {**said, "gen_ai.input.messages": json.dumps([text])}.items()
+        ],
+    }
+
+
+def evaluate(folder: Path, config: str, *options: str, **environ: str) -> Result:
+    """Two runs that ended with an error."""
+    traces, settings = folder / "traces.jsonl", folder / "pandaeval.yaml"
+    traces.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [_span(1), _span(2)]}]}]}))
+    settings.write_text(config)
+    return CliRunner().invoke(app, ["evaluate", str(traces), "--config", str(settings), *options], env=environ)
+
+
+def test_failures_fail_a_run_from_the_configured_severity_on(tmp_path: Path) -> None:
+    assert evaluate(tmp_path, "{}").exit_code == 0, "by default critical ones do"
+    done = evaluate(tmp_path, "gates: {fail_on_error_severity: high}")
+    assert done.exit_code == 1
+    assert "Unique errors:\n  [high] trace.response: error (2 occurrence(s))" in done.stdout
+    assert "failed: failures (gates.fail_on_error_severity high): 1 group of failures" in done.stderr
+    assert "  [high] trace.response: error (2 occurrence(s)): trace 000000000000" in done.stderr
+
+
+def test_json_results_that_are_failures_name_their_group(tmp_path: Path) -> None:
+    done = evaluate(tmp_path, "{}", "--format", "json")
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    groups = [each["metadata"]["failure_group"] for each in results if each["metric"] == "response"]
+    assert [group["occurrences"] for group in groups] == [2, 2]
+    assert len({group["id"] for group in groups}) == 1
+    assert sum("failure_group" in each["metadata"] for each in results) == 2
+
+
+def test_junit_and_annotations_of_a_run(tmp_path: Path) -> None:
+    summary_file = tmp_path / "summary.md"
+    environ = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary_file)}
+    done = evaluate(tmp_path, "metrics: {thresholds: {response: 0.5}}", "--format", "junit", **environ)
+    assert done.exit_code == 1
+    root = ElementTree.fromstring(done.stdout.partition("\n")[2])
+    assert root.find(".//testcase[@name='trace.response']/failure") is not None
+    assert "::error title=trace.response::trace.response (threshold 0.5): the mean of 2 scores is 0.0000" in done.stderr
+    assert "  0 in trace 00000000000000000000000000000001: " in done.stderr
+    assert summary_file.read_text().startswith("## pandaeval: failed")
+
+
+def test_the_report_shows_the_groups(tmp_path: Path) -> None:
+    output = tmp_path / "report.html"
+    assert evaluate(tmp_path, "{}", "--format", "html", "--output", str(output)).exit_code == 0
+    [shown] = parsed(output.read_text()).index["about"]["failures"]
+    assert (shown["title"], shown["occurrences"]) == ("trace.response: error", 2)
