@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector import series, telemetry
@@ -21,10 +23,12 @@ from pandaeval_collector.exporters._naming import metric_name
 from pandaeval_collector.exporters.encode import log_record, said, spans
 from pandaeval_collector.score import Score
 from support.collector import CollectorProcess
-from support.dashboards import FILES, GRAFANA, panels, queries, searches, sources, targets, variables
+from support.dashboards import FILES, GRAFANA, filled, panels, queries, searches, sources, targets, variables
 from support.made_traces import Composer
 from support.otlp_sink import attributes
-from support.prometheus import PROMTOOL
+from support.processors import until
+from support.prometheus import BINARY as PROMETHEUS
+from support.prometheus import PROMTOOL, Prometheus
 from support.results import result
 from support.senders import GrpcDoor
 
@@ -92,6 +96,39 @@ def test_a_scrape_shows_what_the_dashboards_ask_for(tmp_path: Path) -> None:
     missing = {name for name in asked - rarely if not re.search(rf"^{name}[{{ ]", shown, re.MULTILINE)}
     assert not {name for name in missing if not name.startswith("pandaeval_judge_")}
     assert "pandaeval_evaluation_score_bucket" in asked
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(PROMETHEUS is None, reason="needs Prometheus: apt-get install prometheus")
+def test_a_prometheus_of_any_version_evaluates_every_query(tmp_path: Path) -> None:
+    """On what it scraped of a collector that was sent runs which ended well, and some that crashed."""
+    with CollectorProcess(tmp_path / "collector") as collector:
+        collector.start()
+        with Prometheus(tmp_path / "prometheus", f"127.0.0.1:{collector.health_port}") as prometheus:
+            door, composer = GrpcDoor(collector.grpc), Composer(4)
+            sent = [composer.trace() for _ in range(12)]
+            assert all(door.send(trace.request()).acknowledged for trace in sent)
+            silent = ExportTraceServiceRequest()
+            scope = silent.resource_spans.add()
+            scope.resource.attributes.add(key="service.name").value.string_value = "silent"
+            span = scope.scope_spans.add().spans.add(trace_id=b"\1" * 16, span_id=b"\2" * 8, name="invoke_agent quiet")
+            span.attributes.add(key="gen_ai.operation.name").value.string_value = "invoke_agent"
+            span.start_time_unix_nano, span.end_time_unix_nano = time.time_ns() - 10**9, time.time_ns()
+            assert door.send(silent).acknowledged
+            door.close()
+            collector.until(collector.at_rest, "at rest")
+            first = filled("sum(increase(pandaeval_evaluations_total[$__range]))")
+            until(lambda: prometheus.value(first) > 0, "scraped twice", 60)
+            found = {asked.where: prometheus.query(filled(asked.expression)) for asked in queries()}
+    seen = {
+        name: {each["metric"]["pandaeval_service"]: float(each["value"][1])
+               for each in found[f"agents: What is measured, per service {ref}"]}
+        for ref, name in (("A", "results"), ("C", "content"))
+    }  # fmt: skip
+    assert seen["content"].keys() == seen["results"].keys() == {trace.service for trace in sent} | {"silent"}
+    assert seen["content"].pop("silent") == 1
+    assert max(seen["content"].values()) < 0.2
+    assert sum(map(bool, found.values())) > 40
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
