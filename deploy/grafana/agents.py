@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
+from deploy.grafana.failed import failed, sources
 from deploy.grafana.frame import choice, frame, units
-from deploy.grafana.jaeger import failed, source
 from deploy.grafana.panels import BAD, GOOD, WARN, Panel, coloured, graph, heat, linked, listing, number
 from deploy.grafana.words import (
     AGENT,
@@ -43,24 +43,15 @@ def build() -> dashboard.Dashboard:
         "pandaeval-agents",
         "PandaEval / Agents",
         "How good is what the agents do, and is it measured at all?",
-        [*units(), metric, source()],
+        [*units(), metric, *sources()],
         [
             ("Is it measured at all?", (_measured(), _outcomes())),
             ("At a glance", _numbers()),
             ("Scores by metric", (_means(), _passing(), _distribution())),
             ("Agents", (_worst(), _by_agent())),
-            ("Failed lately", (_failed(),)),
-            ("Not scored, and changed", (_unscored(), _revised())),
+            ("Not scored, changed, and what it costs", (_unscored(), _revised(), _cost())),
         ],
-    )
-
-
-def _failed() -> Panel:
-    return failed(
-        "trace",
-        "Traces that failed lately",
-        "Of all services. Open one: the name of its evaluation span says what failed, its tags the reason, the session "
-        "and, where ui.url is set, the address on PandaEval's page.",
+        failed("trace"),
     )
 
 
@@ -69,17 +60,17 @@ def _measured() -> Panel:
     columns = {
         "results": f"round({_ALL})",
         "scored": _count(SCORED),
-        "content": share(in_range(EVALUATIONS + chosen('pandaeval_why="no_content"'), SERVICE), _ALL),
+        "content": _not_captured(),
         "sessions": _count('pandaeval_level="session"'),
         "judged": _count(f'gen_ai_evaluation_name=~"{JUDGED}"'),
         "failed evaluations": _count(f'pandaeval_why=~"{FAILED}"'),
     }
     panel = listing(
         "What is measured, per service",
-        "An agent without bad scores is fine only if it was scored. content: share of results that had no text to look "
-        "at, because the instrumentation does not capture it. sessions: 0 when no span names a session (or none has "
-        "closed yet). judged: 0 when no judge is set. failed evaluations: the judge, not the agent, failed. The "
-        "collector's log names the cure for each.",
+        "An agent without bad scores is fine only if it was scored. content: share of the runs that ended without "
+        "a failure whose answer is not known, because the instrumentation does not capture it. sessions: 0 when no "
+        "span names a session (or none has closed yet). judged: 0 when no judge is set. failed evaluations: the judge, "
+        "not the agent, failed. The collector's log names the cure for each.",
         {SERVICE: "service"},
         columns,
         width=14,
@@ -89,6 +80,15 @@ def _measured() -> Panel:
     coloured(panel, "sessions", [(1, GOOD)], words={"0": "no session id"})
     coloured(panel, "judged", [(1, GOOD)], words={"0": "no judge"})
     return coloured(panel, "failed evaluations", [(0, GOOD), (1, BAD)])
+
+
+def _not_captured() -> str:
+    """Runs that failed have no answer either, and say nothing of what is captured."""
+    ended, unknown = (
+        in_range(EVALUATIONS + chosen('gen_ai_evaluation_name="response"', *more), SERVICE)
+        for more in (('pandaeval_passed!="false"',), ('pandaeval_why="no_content"',))
+    )
+    return f"{share(unknown, ended)} or 0 * {_ALL}"
 
 
 def _count(label: str) -> str:
@@ -182,6 +182,23 @@ def _by_agent() -> Panel:
     )
 
 
+def _cost() -> Panel:
+    by_metric = in_range("pandaeval_judge_cost_total", NAME)
+    judged = in_range("pandaeval_judge_duration_seconds_count", NAME)
+    return listing(
+        "What judging costs",
+        "US dollars in the time that is shown, of all services, by the model's price list. Metrics without a model "
+        "cost nothing. More on the dashboard Judge.",
+        {NAME: "metric"},
+        {
+            "US dollars": by_metric,
+            "judged results": f"round({judged})",
+            "a thousand": f"1000 * {by_metric} / ({judged} > 0)",
+        },
+        width=8,
+    )
+
+
 def _unscored() -> Panel:
     by = f"{SERVICE}, {WHY}, {NAME}"
     return listing(
@@ -191,6 +208,7 @@ def _unscored() -> Panel:
         "insufficient_evidence: too few of the expected signals.",
         {SERVICE: "service", WHY: "why", NAME: "metric"},
         {"results": f"round({in_range(EVALUATIONS + chosen(UNSCORED), by)})"},
+        width=8,
     )
 
 
@@ -199,5 +217,6 @@ def _revised() -> Panel:
         "Results that replaced an earlier one",
         "Late spans and late judgements make a new revision of what they change; the histogram keeps the first score.",
         {"{{gen_ai_evaluation_name}}": per_bar('pandaeval_revisions_total{pandaeval_service=~"$service"}', NAME)},
+        width=8,
         stacked=True,
     )

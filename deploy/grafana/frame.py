@@ -18,8 +18,9 @@ def frame(
     text: str,
     variables: Iterable[dashboard.QueryVariable | dashboard.DatasourceVariable],
     rows: Iterable[Row],
+    folded: Iterable[dashboard.Row] = (),
 ) -> dashboard.Dashboard:
-    """A dashboard of titled rows; ``variables`` come after the choice of a data source."""
+    """A dashboard of titled rows, ``folded`` ones last; ``variables`` come after the choice of a data source."""
     made = dashboard.Dashboard(title).uid(uid).description(text).tags(["pandaeval"]).timezone("browser").readonly()
     made.time("now-6h", "now").refresh("30s").tooltip(model.DashboardCursorSync.CROSSHAIR)
     others = dashboard.DashboardLink("PandaEval").type(model.DashboardLinkType.DASHBOARDS).tags(["pandaeval"])
@@ -31,6 +32,8 @@ def frame(
         made.with_row(dashboard.Row(heading))
         for panel in panels:
             made.with_panel(panel)
+    for row in folded:
+        made.with_row(row)
     return made
 
 

@@ -18,7 +18,8 @@ def dashboards() -> dict[str, str]:
     found = {}
     for name, build in _BUILDERS.items():
         made = json.loads(json.dumps(build().build(), cls=JSONEncoder))
-        for number, panel in enumerate(made["panels"], 1):
+        everything = (each for panel in made["panels"] for each in (panel, *panel.get("panels", ())))
+        for number, panel in enumerate(everything, 1):
             panel["id"] = number
         found[f"{name}.json"] = json.dumps(made, indent=1, sort_keys=True) + "\n"
     return found

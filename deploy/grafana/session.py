@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
+from deploy.grafana.failed import failed, sources
 from deploy.grafana.frame import frame, units
-from deploy.grafana.jaeger import failed, source
 from deploy.grafana.panels import BAD, GOOD, WARN, Panel, coloured, graph, heat, listing, number
 from deploy.grafana.words import (
     AGENT,
@@ -37,23 +37,14 @@ def build() -> dashboard.Dashboard:
         "pandaeval-session",
         "PandaEval / Sessions",
         "Reliability and consistency of whole conversations, and the risk that their traces bring in.",
-        [*units("session"), source()],
+        [*units("session"), *sources()],
         [
             ("Sessions", _numbers()),
             ("Over time", (_over_time(), _outcomes(), _reliability(), _consistency())),
             ("Risk per trace", (_traces(), _risk())),
             ("Agents", (_agents(),)),
-            ("Failed lately", (_failed(),)),
         ],
-    )
-
-
-def _failed() -> Panel:
-    return failed(
-        "session",
-        "Sessions that failed lately",
-        "Of all services, by what failed. Open one: its tags say the reason and the session, its links lead to the "
-        "session's traces.",
+        failed("session"),
     )
 
 

@@ -8,22 +8,27 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector import series, telemetry
 from pandaeval_collector.exporters._naming import metric_name
-from pandaeval_collector.exporters.encode import said, spans
+from pandaeval_collector.exporters.encode import log_record, said, spans
 from pandaeval_collector.score import Score
 from support.collector import CollectorProcess
-from support.dashboards import FILES, GRAFANA, panels, queries, searches, sources, targets, variables
+from support.dashboards import FILES, GRAFANA, filled, panels, queries, searches, sources, targets, variables
 from support.made_traces import Composer
 from support.otlp_sink import attributes
-from support.prometheus import PROMTOOL
+from support.processors import until
+from support.prometheus import BINARY as PROMETHEUS
+from support.prometheus import PROMTOOL, Prometheus
 from support.results import result
 from support.senders import GrpcDoor
 
@@ -93,10 +98,44 @@ def test_a_scrape_shows_what_the_dashboards_ask_for(tmp_path: Path) -> None:
     assert "pandaeval_evaluation_score_bucket" in asked
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(PROMETHEUS is None, reason="needs Prometheus: apt-get install prometheus")
+def test_a_prometheus_of_any_version_evaluates_every_query(tmp_path: Path) -> None:
+    """On what it scraped of a collector that was sent runs which ended well, and some that crashed."""
+    with CollectorProcess(tmp_path / "collector") as collector:
+        collector.start()
+        with Prometheus(tmp_path / "prometheus", f"127.0.0.1:{collector.health_port}") as prometheus:
+            door, composer = GrpcDoor(collector.grpc), Composer(4)
+            sent = [composer.trace() for _ in range(12)]
+            assert all(door.send(trace.request()).acknowledged for trace in sent)
+            silent = ExportTraceServiceRequest()
+            scope = silent.resource_spans.add()
+            scope.resource.attributes.add(key="service.name").value.string_value = "silent"
+            span = scope.scope_spans.add().spans.add(trace_id=b"\1" * 16, span_id=b"\2" * 8, name="invoke_agent quiet")
+            span.attributes.add(key="gen_ai.operation.name").value.string_value = "invoke_agent"
+            span.start_time_unix_nano, span.end_time_unix_nano = time.time_ns() - 10**9, time.time_ns()
+            assert door.send(silent).acknowledged
+            door.close()
+            collector.until(collector.at_rest, "at rest")
+            first = filled("sum(increase(pandaeval_evaluations_total[$__range]))")
+            until(lambda: prometheus.value(first) > 0, "scraped twice", 60)
+            found = {asked.where: prometheus.query(filled(asked.expression)) for asked in queries()}
+    seen = {
+        name: {each["metric"]["pandaeval_service"]: float(each["value"][1])
+               for each in found[f"agents: What is measured, per service {ref}"]}
+        for ref, name in (("A", "results"), ("C", "content"))
+    }  # fmt: skip
+    assert seen["content"].keys() == seen["results"].keys() == {trace.service for trace in sent} | {"silent"}
+    assert seen["content"].pop("silent") == 1
+    assert max(seen["content"].values()) < 0.2
+    assert sum(map(bool, found.values())) > 40
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
 def test_panels_do_not_overlap_and_say_what_they_show(file: Path) -> None:
     dashboard = json.loads(file.read_text())
-    for one, other in combinations(dashboard["panels"], 2):
+    folded = [each for panel in dashboard["panels"] for each in panel.get("panels", ())]
+    for one, other in combinations([*dashboard["panels"], *folded], 2):
         assert not _overlap(one["gridPos"], other["gridPos"]), (one["title"], other["title"])
     for panel in panels(dashboard):
         assert panel["title"]
@@ -114,14 +153,55 @@ def test_a_graph_of_means_also_asks_for_buckets(file: Path) -> None:
             assert any(target.get("exemplar") for target in panel["targets"]), panel["title"]
 
 
-def test_searches_are_for_tags_that_evaluation_spans_have() -> None:
-    [failed] = spans([said(result("tool_loop", Score(0.2, failed=True)))])
-    had = attributes(Span.FromString(failed).attributes)
-    asked = [dict(pair.split("=") for pair in search["tags"].split()) for search in searches()]
+@pytest.fixture
+def failing() -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the evaluation span and the log event of a failing result say, one that stands on the page."""
+    each = said(result("tool_loop", Score(0.2, "went in circles", failed=True)), "http://page")
+    [span] = spans([each])
+    return attributes(Span.FromString(span).attributes), attributes(LogRecord.FromString(log_record(each)).attributes)
+
+
+def test_searches_in_jaeger_are_for_tags_that_evaluation_spans_have(failing: Any) -> None:
+    asked = [dict(pair.split("=") for pair in search["tags"].split()) for search in searches("jaeger")]
     assert {tags.pop("pandaeval.level") for tags in asked} == {"trace", "session"}
-    assert all(tags.items() <= had.items() for tags in asked)
-    assert {search["service"] for search in searches()} == {"pandaeval-collector"}
-    assert {search["datasource"]["uid"] for search in searches()} == {"${traces}"}
+    assert all(tags.items() <= failing[0].items() for tags in asked)
+    assert {search["service"] for search in searches("jaeger")} == {"pandaeval-collector"}
+
+
+def test_searches_in_tempo_are_for_what_evaluation_spans_have(failing: Any) -> None:
+    asked = [search["query"] for search in searches("tempo")]
+    assert len(asked) == 2
+    for query in asked:
+        assert set(re.findall(r"span\.([\w.]+)", query)) <= failing[0].keys()
+        assert {"pandaeval.session.id", "pandaeval.reason", "pandaeval.url"} <= set(
+            re.findall(r"span\.([\w.]+)", query)
+        )
+
+
+def test_searches_in_loki_are_for_what_log_events_have(failing: Any) -> None:
+    """Loki writes ``_`` for each dot, and adds the trace's id itself."""
+    had = {name.replace(".", "_") for name in failing[1]} | {"trace_id"}
+    asked = [search["expr"] for search in searches("loki")]
+    assert len(asked) == 2
+    for query in asked:
+        wanted = re.findall(r"\| (\w+)=", query)
+        kept = query.partition("| keep ")[2].split(", ")
+        assert {*wanted, *kept} <= had
+        assert len(kept) == 9
+
+
+def test_what_needs_a_store_that_may_not_be_there_is_folded() -> None:
+    """Grafana asks nothing for a folded row: no panel shows an error because there is no Tempo."""
+    for file in FILES:
+        dashboard = json.loads(file.read_text())
+        sources = {each["query"] for each in dashboard["templating"]["list"] if each["type"] == "datasource"}
+        shown = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
+        assert {panel["datasource"]["type"] for panel in shown} == {"prometheus"}
+        folded = [row for row in dashboard["panels"] if row["type"] == "row" and row["panels"]]
+        assert all(row["collapsed"] for row in folded)
+        kinds = {panel["datasource"]["type"] for row in folded for panel in row["panels"]}
+        assert kinds == sources - {"prometheus"}
+        assert {panel["datasource"]["uid"] for row in folded for panel in row["panels"]} == {f"${{{k}}}" for k in kinds}
 
 
 def test_dots_open_traces_and_traces_lead_to_scores() -> None:

@@ -95,6 +95,12 @@ class Page:
         self._call("Page.navigate", url=address)
         self.wait("document.documentElement?.dataset.ready === ''")
 
+    def browse(self, address: str, until: str) -> None:
+        """Opens a page of others and waits until an expression is true on it."""
+        self._call("Page.navigate", url="about:blank")
+        self._call("Page.navigate", url=address)
+        self.wait(until)
+
     def go(self, address: str) -> None:
         """Another page of the open report."""
         self.run(f"location.hash = {json.dumps(address)}")

@@ -39,8 +39,9 @@ def queries() -> Iterator[Asked]:
 
 
 def panels(dashboard: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The panels of a dashboard that show something."""
-    return (panel for panel in dashboard["panels"] if panel["type"] != "row")
+    """The panels of a dashboard that show something, those of folded rows too."""
+    for panel in dashboard["panels"]:
+        yield from panel["panels"] if panel["type"] == "row" else (panel,)
 
 
 def targets(panel: dict[str, Any]) -> list[dict[str, Any]]:
@@ -48,11 +49,10 @@ def targets(panel: dict[str, Any]) -> list[dict[str, Any]]:
     return [target for target in panel["targets"] if target["datasource"]["type"] == "prometheus"]
 
 
-def searches() -> Iterator[dict[str, Any]]:
-    """What the dashboards ask Jaeger."""
-    for file in FILES:
-        for panel in panels(json.loads(file.read_text())):
-            yield from (target for target in panel["targets"] if target["datasource"]["type"] == "jaeger")
+def searches(kind: str) -> list[dict[str, Any]]:
+    """What the dashboards ask data sources of this kind, such as ``jaeger``."""
+    found = (target for file in FILES for panel in panels(json.loads(file.read_text())) for target in panel["targets"])
+    return [target for target in found if target["datasource"]["type"] == kind]
 
 
 def variables(dashboard: dict[str, Any]) -> dict[str, str]:

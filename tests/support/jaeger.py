@@ -1,7 +1,13 @@
-"""The real Jaeger v2 with the configuration of ``deploy/jaeger``, asked through its query API."""
+"""The real Jaeger v2 with the configuration of ``deploy/jaeger``, asked through its query API, or with its pages.
+
+Its Go module serves a placeholder instead of the pages. They are built from their own sources (docs/dashboards.md);
+``pages()`` finds them as a folder (``$JAEGER_UI``) or as an archive beside the repository.
+"""
 
 from __future__ import annotations
 
+import os
+import tarfile
 import urllib.error
 import urllib.parse
 from pathlib import Path
@@ -15,16 +21,33 @@ BINARY = CACHE / "jaeger" / "jaeger"
 _DEPLOY = Path(__file__).parents[2] / "deploy" / "jaeger"
 
 
-class Jaeger(Process):
-    """A context manager: at its end no process is left. ``grpc``: where it takes OTLP; ``url``: its query API."""
+_ARCHIVE = Path(__file__).parents[3] / "shared" / "programs" / "jaeger-ui-1.76.0.tar.xz"
 
-    def __init__(self, folder: Path) -> None:
+
+def pages(folder: Path) -> Path | None:
+    """The folder with Jaeger's built pages, unpacked into ``folder`` if need be; ``None`` where there are none."""
+    if named := os.environ.get("JAEGER_UI"):
+        return Path(named)
+    if not _ARCHIVE.exists():
+        return None
+    with tarfile.open(_ARCHIVE) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "build"
+
+
+class Jaeger(Process):
+    """A context manager: at its end no process is left. ``grpc``: where it takes OTLP; ``url``: its query API, and its
+    pages where their folder is given as ``shown``."""
+
+    def __init__(self, folder: Path, shown: Path | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         otlp, http, own = free_ports(3)
         self.grpc, self.url = f"127.0.0.1:{otlp}", f"http://127.0.0.1:{http}"
         text = (_DEPLOY / "config.yaml").read_text()
         for default, port in (("14317", otlp), ("16686", http), ("16685", own)):
             text = text.replace(f"127.0.0.1:{default}", f"127.0.0.1:{port}")
+        if shown is not None:
+            text = text.replace("ui: {config_file:", f'ui: {{assets_path: "{shown}", config_file:')
         (folder / "config.yaml").write_text(text)
         environ = {"JAEGER_UI_CONFIG": str(_DEPLOY / "ui.json")}
         command = [str(BINARY), "--config", str(folder / "config.yaml")]

@@ -19,6 +19,9 @@ MAX_TEXT = 2000
 """Longer explanations are cut: Tempo keeps 2,048 bytes of an attribute."""
 MAX_LINKS = 128
 """Links of a span beyond this number are left out; SDKs keep as many."""
+_DIGITS = 6
+"""Of a score in a flat attribute: 0.2 is found as 0.2, and not as the 0.19999999999999996 that a sum has come to. The
+result itself has all of them."""
 _MOST_NAMES = 3
 """Metrics that the name of a span says have failed; of others it says how many."""
 _SPAN_NAME, _SPAN_LINKS, _SPAN_STATUS, _STATUS_MESSAGE = 5, 13, 15, 2
@@ -51,7 +54,7 @@ def glance(results: Sequence[Result], what: str, own: bool, shows_failed: bool) 
     for result in results:  # a hot loop: for each result of each trace
         if result.outcome == "scored":
             score = _score(result)
-            attributes.append(_before_score(result.metric) + double(score))
+            attributes.append(_before_score(result.metric) + double(round(score, _DIGITS)))
             if lowest is None or score < lowest:
                 lowest, worst = score, result
         if result.success:
@@ -65,6 +68,7 @@ def glance(results: Sequence[Result], what: str, own: bool, shows_failed: bool) 
     reason = cut(worst.finding.reason, MAX_TEXT)
     attributes.extend(text_pair("pandaeval.reason", reason))
     fields = _failing(failed, what, own, reason, shows_failed) if failed else _name(what)
+    lowest = None if lowest is None else round(lowest, _DIGITS)
     return Glance(attributes, fields, lowest, [each.metric for each in results if each.success is False])
 
 

@@ -37,6 +37,15 @@ def linked(span: Span) -> list[tuple[str, str, int]]:
     return [(link.trace_id.hex(), link.span_id.hex(), link.flags) for link in span.links]
 
 
+def test_a_score_is_told_as_people_write_it() -> None:
+    """Jaeger finds equal numbers only, and a sum that should be 0.2 seldom is."""
+    told = facts(result("tool_loop", Score(1 - 4 / 5, failed=True), evaluator=CODE), result("coherence", Score(2 / 3)))
+    assert told["pandaeval.score.tool_loop"] == told["pandaeval.score.min"] == 0.2
+    assert told["pandaeval.score.coherence"] == 0.666667
+    event = shown(result("tool_loop", Score(1 - 4 / 5, failed=True), evaluator=CODE)).events[0]
+    assert attributes(event.attributes)["gen_ai.evaluation.score.value"] == 1 - 4 / 5, "the result has all digits"
+
+
 class TestName:
     def test_of_a_passing_span_is_the_same_for_all(self) -> None:
         assert shown(result()).name == "evaluate trace"

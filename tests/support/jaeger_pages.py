@@ -1,0 +1,61 @@
+"""Jaeger's real pages in a real Chromium: what a person types and sees."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from support.chromium import Page
+
+SERVICE = "pandaeval-collector"
+
+
+class JaegerPages:
+    """``url``: where they are served."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self._page, self._url = page, url
+
+    def search(self, tags: str) -> None:
+        """Types ``tags`` into the form, with the service chosen, and presses the button."""
+        form = f"{self._url}/search?service={SERVICE}&lookback=2h&limit=100"
+        self._page.browse(form, "document.querySelector('input[name=tags]') !== null")
+        self._page.wait("document.querySelector('.ResultItem') !== null")
+        self._page.run("document.querySelector('input[name=tags]').focus()")
+        self._page.press(*tags)
+        self._page.wait(f"document.querySelector('input[name=tags]').value === {json.dumps(tags)}")
+        self._page.click("button[type=submit]")
+        self._page.wait("location.search.includes('tags=')")
+        self._page.wait(
+            "document.querySelector('.LoadingIndicator') === null && (document.querySelector('.ResultItem') !== null "
+            "|| document.body.innerText.includes('No trace results'))"
+        )
+
+    def found(self) -> dict[str, dict[str, Any]]:
+        """The traces in the list by id: ``title``, and ``red``: the services that are marked as failing."""
+        script = """[...document.querySelectorAll('.ResultItem')].map((item) => {
+            const services = [...item.querySelectorAll('.ResultItem--serviceTag')];
+            const red = services.filter((tag) => tag.querySelector('.ResultItem--errorIcon'));
+            const said = {title: item.querySelector('.TraceName').innerText,
+                          red: red.map((tag) => tag.innerText.split(' (')[0].trim())};
+            return [item.querySelector('a').pathname.split('/').pop(), said];
+        })"""
+        return dict(self._page.run(script))
+
+    def open(self, trace_id: str, span_id: str = "") -> None:
+        """A trace's waterfall; with ``span_id`` that span is found and opened."""
+        address = f"{self._url}/trace/{trace_id}" + (f"?uiFind={span_id}" if span_id else "")
+        self._page.browse(address, "document.querySelector('.span-row') !== null")
+        if span_id:
+            self._page.wait("document.querySelector('.detail-row') !== null")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The spans of the waterfall that are in sight: ``name``, and whether the row is ``red``."""
+        script = """[...document.querySelectorAll('.span-row')].map((row) => ({
+            name: row.querySelector('.endpoint-name').innerText,
+            red: row.querySelector('.SpanBarRow--errorIcon') !== null}))"""
+        return list(self._page.run(script))
+
+    def detail(self) -> str:
+        """The words of the opened span, as far as nothing is unfolded."""
+        return self._page.text(".detail-row")
