@@ -109,7 +109,8 @@ def test_a_trace_that_ends_every_process_ends_the_collector_once_at_most(tmp_pat
     """The first one dies over it where there are no others; then others die in its place, and it is set aside."""
     deadly, *neighbours = composed(6)
     kill = f"over_trace={deadly.trace_id.hex()}:1"
-    collector = CollectorProcess(tmp_path, {"PANDAEVAL_LINE__WORKERS": str(workers), "PANDAEVAL_FAIL_POINT": kill})
+    settings = {"PANDAEVAL_LINE__WORKERS": str(workers), "PANDAEVAL_FAIL_POINT": kill}
+    collector = CollectorProcess(tmp_path, settings, own_children=True)
     with collector:
         collector.start()
         send(collector, [deadly, *neighbours])

@@ -35,6 +35,7 @@ from support.doors import (
     trace_request,
     until,
 )
+from support.examples import examples
 
 PROTOBUF, JSON = {"content-type": "application/x-protobuf"}, {"content-type": "application/json"}
 ROOT = Path(__file__).parents[2]
@@ -263,7 +264,7 @@ class TestBombs:
 class TestRandomBytes:
     """Never an internal error, whatever arrives."""
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150), deadline=None)
     @given(
         content=st.binary(max_size=200),
         media=st.sampled_from(["application/x-protobuf", "application/json"]),

@@ -6,6 +6,7 @@ import random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from pandaeval_otel.assembly import CloseRules, Decided, TraceAssembler
 from pandaeval_otel.fragments import Item
@@ -39,7 +40,7 @@ def deliveries(draw: st.DrawFn) -> list[tuple[float, list[Item]]]:
     return batches
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(deliveries())
 def test_the_final_revision_holds_every_span_once(batches: list[tuple[float, list[Item]]]) -> None:
     trace_id = bytes(15) + b"\x01"

@@ -18,6 +18,7 @@ from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.store import Chunk, Store
 from support.chained import turn
 from support.embedder import WordEmbedder
+from support.examples import examples
 from support.line import Standing, as_file, ids_and_scores
 from support.made_traces import MadeTrace
 
@@ -85,7 +86,7 @@ def deliveries(draw: st.DrawFn) -> tuple[list[Turn], list[list[Part]], list[bool
     return turns, batches, draw(st.lists(st.booleans(), min_size=len(batches), max_size=len(batches)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(deliveries())
 @example(([], [], []))
 def test_any_order_gives_what_reading_all_gives(found: tuple[list[Turn], list[list[Part]], list[bool]]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from pandaeval_otel import semconv
 from pandaeval_otel.dialects._salvage import salvage
@@ -187,7 +188,9 @@ SPANS = st.builds(
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(span=SPANS, logs=st.lists(LOGS, max_size=3))
 def test_any_span_becomes_a_span_and_no_dialect_fails(span: RawSpan, logs: list[RawLog]) -> None:
     found = normalize(span, logs)
@@ -212,7 +215,7 @@ def test_any_span_becomes_a_span_and_no_dialect_fails(span: RawSpan, logs: list[
     assert all(isinstance(name, str) for name in names)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(text=st.text(max_size=60) | ENCODED | st.text(alphabet="[]{}()\",:\\' u0d8fa1", max_size=60))
 def test_any_text_is_parsed_or_left(text: str) -> None:
     for found in (parsed(text), salvage(text)):
@@ -225,7 +228,7 @@ def _number(digits: str) -> int | float:
     return int(digits) if -(2**63) <= int(digits) < 2**64 else float(digits)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(value=VALUES, end=st.floats(0, 1))
 def test_what_is_saved_of_cut_json_is_where_the_whole_begins(value: Any, end: float) -> None:
     whole = json.dumps([value, value], default=str, allow_nan=True)

@@ -13,6 +13,7 @@ from pandaeval_collector.metrics.trace._limits import completion_limit
 from pandaeval_collector.metrics.trace._outcome import outcome
 from pandaeval_collector.rules._failures import Told, failed, tells
 from pandaeval_collector.rules.response import response
+from support.examples import examples
 from support.judged import call, trace
 from support.told_failures import FAILED, FINE, UNSURE
 
@@ -46,7 +47,7 @@ def told_in(shown: str) -> dict[str, list[int]]:
     return {line[1]: [int(each) for each in (line[3] or "").split(",") if each] for line in TOLD.finditer(facts)}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(calls=st.lists(made(), max_size=6), answer=st.sampled_from(ANSWERS), secrets=st.booleans())
 def test_facts_limits_and_outcome_tell_the_same(calls: list[ToolCall], answer: str | None, secrets: bool) -> None:
     subject: Trace = trace(answer=answer, calls=calls)

@@ -20,6 +20,7 @@ from pandaeval_otel.model import Captured, Kind, Message, Part, Span, ToolReques
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import Closing, build_trace, trace_of
 from tests.support.builders import TRACE_ID, Spans, gives, says, user
+from tests.support.examples import examples
 
 # --- spans as they arrive --------------------------------------------------------------------------------------------
 
@@ -92,7 +93,7 @@ def chunk(items: Iterable[OtlpSpan | LogRecord], logs: bool) -> tuple[bool, byte
     return False, request.SerializeToString()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(otlp_spans(), min_size=1, max_size=10), st.lists(log_records(), max_size=4), st.data())
 def test_order_batching_and_copies_do_not_matter(
     spans: list[OtlpSpan], logs: list[LogRecord], data: st.DataObject
@@ -104,7 +105,7 @@ def test_order_batching_and_copies_do_not_matter(
     assert whole is not None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(otlp_spans(), min_size=1, max_size=6), otlp_spans())
 def test_other_spans_have_another_digest(spans: list[OtlpSpan], other: OtlpSpan) -> None:
     known = {span.span_id for span in spans}
@@ -158,7 +159,7 @@ def graphs(draw: st.DrawFn) -> list[Span]:
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(graphs(), st.randoms(use_true_random=False))
 def test_any_tree_makes_one_trace(spans: list[Span], random: Any) -> None:
     trace = trace_of(spans, "digest", Closing())
@@ -170,7 +171,7 @@ def test_any_tree_makes_one_trace(spans: list[Span], random: Any) -> None:
     assert trace.input == (trace.turns[0].user if trace.turns else None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(graphs())
 def test_every_tool_span_that_is_a_call_stands_once(spans: list[Span]) -> None:
     trace = trace_of(spans, "digest", Closing())
@@ -223,7 +224,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(STEPS, TOLD)
 def test_calls_are_read_once_and_in_order_wherever_they_stand(steps: list[list[tuple[str, int]]], told: Told) -> None:
     trace = played(steps, told)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import Span, TracerProvider
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+from support.examples import examples
 from support.processors import Recording, processor, provider, until
 
 from pandaeval_otel import session_end, using_session
@@ -127,7 +128,7 @@ def silence() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-_quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+_quick = settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 @_quick
@@ -139,7 +140,7 @@ def test_any_order(steps: list[tuple[str, int | None]], queue_size: int) -> None
     application.finish()
 
 
-@settings(_quick, max_examples=25)
+@settings(_quick, max_examples=examples(25))
 @given(st.lists(_steps, min_size=2, max_size=4), st.sampled_from([4, 1000]))
 def test_any_order_on_several_threads(programs: list[list[tuple[str, int | None]]], queue_size: int) -> None:
     application = Application(queue_size)
@@ -164,7 +165,7 @@ def test_any_order_on_several_threads(programs: list[list[tuple[str, int | None]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@settings(_quick, max_examples=15)
+@settings(_quick, max_examples=examples(15))
 @given(_steps, _steps, _steps)
 def test_any_order_around_a_fork(
     before: list[tuple[str, int | None]], child: list[tuple[str, int | None]], after: list[tuple[str, int | None]]
@@ -183,7 +184,7 @@ def test_any_order_around_a_fork(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.usefixtures("silence")
-@settings(_quick, max_examples=5, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(_quick, max_examples=examples(5), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(st.lists(_steps.filter(len), min_size=1, max_size=2), st.lists(_steps, min_size=1, max_size=3))
 def test_any_order_on_several_threads_while_it_forks(
     programs: list[list[tuple[str, int | None]]], children: list[list[tuple[str, int | None]]]

@@ -52,8 +52,8 @@ class CollectorProcess:
     left. Files lie in ``folder``: ``data``, ``results.jsonl``, ``collector.log``.
 
     ``settings``: environment variables; ``arguments``: of the command. ``fresh``: in an interpreter of its own from the
-    first instruction on, as in production; elsewhere tests start it as :mod:`support.forked` does. Start it on the main
-    thread.
+    first instruction on, as in production; elsewhere tests start it as :mod:`support.forked` does. ``own_children``:
+    the processes that it starts are no forks of a helper either. Start it on the main thread.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class CollectorProcess:
         name: str = "collector",
         arguments: Sequence[str] = (),
         fresh: bool = False,
+        own_children: bool = False,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.data = folder, folder / "data"
@@ -79,6 +80,7 @@ class CollectorProcess:
         }
         self.arguments = ("collector", *arguments)
         self.fresh = fresh or "PYTHONPATH" in self.settings or not forked.is_wanted()
+        self.own_children = own_children
         self.process: subprocess.Popen[bytes] | forked.Forked | None = None
 
     @property
@@ -108,12 +110,14 @@ class CollectorProcess:
         path = pathsep.join(entry for entry in sys.path if entry)
         environment = outside | {"PYTHONPATH": path} | self.settings | variables
         with self.log_file.open("ab") as log:
-            self.process = (
-                self._fresh(environment, log) if self.fresh else forked.start(self.arguments, environment, log)
-            )
+            start = self._start_fresh if self.fresh else self._fork
+            self.process = start(environment, log)
         _alive.add(self.process)
 
-    def _fresh(self, environment: Mapping[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _fork(self, environment: Mapping[str, str], log: IO[bytes]) -> forked.Forked:
+        return forked.start(self.arguments, environment, log, self.own_children)
+
+    def _start_fresh(self, environment: Mapping[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", _MAIN, *self.arguments]
         return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 

@@ -1,43 +1,53 @@
-"""Processes of the command that begin where its imports have been made: a tenth of the work of a start.
+"""Our processes, begun where their imports have been made: a tenth of the work of a start.
 
-A helper process imports what a collector imports, once; each :func:`start` is a fork of it, which then is a process of
-its own with its own arguments, environment, files, signals and end. Tests that are about the start itself, and whatever
-measures, take a fresh interpreter instead (``fresh=True`` of :class:`support.collector.CollectorProcess`).
+A helper process imports once what a collector and the processes of its line import, another one what a judge's process
+does (litellm takes seconds). Each start is a fork of one of them, which then is a process of its own: with its own
+arguments, environment, files, signals and end. Tests that are about a start, and whatever measures, take a fresh
+interpreter (``fresh`` of :class:`support.collector.CollectorProcess`). The helpers end with the process of tests.
 """
 
 from __future__ import annotations
 
 import atexit
 import ctypes
-import importlib
 import json
 import os
-import pkgutil
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import IO
 
-_PACKAGES = ("pandaeval_collector.metrics", "pandaeval_collector.embedding", "pandaeval_otel.dialects")
-_MODULES = (
-    *("pandaeval_collector.app", "pandaeval_collector.cli._app", "pandaeval_collector.cli._release"),
-    *("pandaeval_collector.cli._start_checks", "pandaeval_collector.runtime.garbage", "uvicorn.lifespan.off"),
-    *("pandaeval_collector.runtime.logs", "typer._click.decorators", "encodings.idna", "uvloop"),
-)
-_REQUEST_BYTES = 1 << 20
+from pandaeval_collector.runtime import child
+
+COMMAND = "pandaeval"
+_HELPER_OF = {
+    COMMAND: "collector",
+    "pandaeval_collector.workers.main": "collector",
+    "pandaeval_collector.judge.worker": "judge",
+}
+_SERVE = "from support.forking_helper import serve; serve()"
 
 
 class Forked:
-    """A process that was forked; what tests use of ``subprocess.Popen``."""
+    """A process that was forked; what tests and we use of ``subprocess.Popen``. Any thread."""
 
-    def __init__(self, helper: _Helper, pid: int) -> None:
-        self._helper, self.pid = helper, pid
-        self._descriptor: int | None = os.pidfd_open(pid)
+    def __init__(self, connection: socket.socket, pid: int) -> None:
+        self._said = connection.detach()
+        self._lock = threading.Lock()
+        self.pid = pid
         self.returncode: int | None = None
+        self.stdin: IO[bytes] | None = None
+        self.stdout: IO[bytes] | None = None
+
+    def __del__(self) -> None:
+        os.close(self._said)
 
     def poll(self) -> int | None:
         """The exit code, negative after a signal; ``None`` while it runs."""
@@ -62,18 +72,12 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
     def _ended(self, timeout: float | None) -> int | None:
-        if self._descriptor is not None and select.select([self._descriptor], [], [], timeout)[0]:
-            os.close(self._descriptor)
-            self._descriptor = None
-            self.returncode = self._helper.ask({"end_of": self.pid})
+        if self.returncode is None and _readable(self._said, timeout):
+            with self._lock:
+                if self.returncode is None:
+                    # Where the helper is gone, so is it.
+                    self.returncode = int(os.read(self._said, 100) or -signal.SIGKILL)
         return self.returncode
-
-
-def start(arguments: Sequence[str], environ: Mapping[str, str], log: IO[bytes]) -> Forked:
-    """``pandaeval`` with these arguments. ``log`` takes what it prints; it reads nothing."""
-    helper = _helper()
-    request = {"arguments": [*arguments], "environ": dict(environ)}
-    return Forked(helper, helper.ask(request, [log.fileno()]))
 
 
 def is_wanted() -> bool:
@@ -81,86 +85,98 @@ def is_wanted() -> bool:
     return "pytest" in sys.modules and sys.platform == "linux"
 
 
-class _Helper:
-    """The process that is forked. It ends with ours."""
-
-    def __init__(self) -> None:
-        self._turn = threading.Lock()
-        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            path = os.pathsep.join(entry for entry in sys.path if entry)
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", "from support.forked import serve; serve()", str(theirs.fileno())],
-                env=os.environ | {"PYTHONPATH": path, "GRPC_ENABLE_FORK_SUPPORT": "0"},
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-            )
-        atexit.register(self._end)
-
-    def ask(self, request: dict[str, object], files: Sequence[int] = ()) -> int:
-        """The one number that answers. Raises ``AssertionError`` when the helper is gone."""
-        with self._turn:
-            socket.send_fds(self._ours, [json.dumps(request).encode()], files)
-            answer = self._ours.recv(100)
-        assert answer, "the helper that collectors are forked from has ended"
-        return int(answer)
-
-    def _end(self) -> None:
-        self._ours.close()
-        self._process.kill()
-        self._process.wait()
+def install() -> None:
+    """From now on this process has the processes of judges and of the line forked too."""
+    child._popen = popen  # type: ignore[assignment]
 
 
-_helpers: dict[int, _Helper] = {}
+def start(arguments: Sequence[str], environ: Mapping[str, str], log: IO[bytes], own_children: bool) -> Forked:
+    """``pandaeval`` with these arguments. ``log`` takes what it prints; it reads nothing. ``own_children``: the
+    processes that it starts are its children, as in production, and no forks of a helper."""
+    with open(os.devnull, "rb") as nothing:
+        files = nothing.fileno(), log.fileno(), log.fileno()
+        return _forked(COMMAND, arguments, environ, files, own_children)
 
 
-def _helper() -> _Helper:
-    """Of this process: tests may be forked themselves."""
-    if os.getpid() not in _helpers:
-        _helpers[os.getpid()] = _Helper()
-    return _helpers[os.getpid()]
+def popen(module: str, environ: Mapping[str, str], silent: bool) -> subprocess.Popen[bytes] | Forked:
+    """In place of the function that starts ``python -m module``."""
+    elsewhere = {*filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))} - {*sys.path}
+    if module not in _HELPER_OF or elsewhere:  # where there may be other modules
+        return _POPEN(module, environ, silent)
+    (read_by_it, into), (out, written_by_it) = os.pipe(), os.pipe()
+    with open(os.devnull, "wb") as nothing:
+        files = read_by_it, written_by_it, nothing.fileno() if silent else 2
+        process = _forked(module, (), environ, files, own_children=True)
+    os.close(read_by_it)
+    os.close(written_by_it)
+    process.stdin, process.stdout = os.fdopen(into, "wb", 0), os.fdopen(out, "rb", 0)
+    return process
 
 
-def serve() -> None:
-    """The helper: answers requests until nobody is left to ask. Returns in each process that it forks with its end."""
-    requests = socket.socket(fileno=int(sys.argv[1]))
-    _import_all()
-    while True:
-        request, files, *_ = socket.recv_fds(requests, _REQUEST_BYTES, 1)
-        if not request:
-            return
-        asked = json.loads(request)
-        if "end_of" in asked:
-            _, status = os.waitpid(asked["end_of"], 0)
-            requests.send(str(os.waitstatus_to_exitcode(status)).encode())
-            continue
-        pid = os.fork()
-        if pid == 0:
-            requests.close()
-            return _become(asked["arguments"], asked["environ"], files[0])
-        os.close(files[0])
-        requests.send(str(pid).encode())
+_POPEN = child._popen
 
 
-def _import_all() -> None:
-    modules = [*_MODULES]
-    for package in _PACKAGES:
-        root = importlib.import_module(package)
-        modules += [each.name for each in pkgutil.walk_packages(root.__path__, f"{package}.")]
-    for module in modules:
-        importlib.import_module(module)
+def _forked(
+    main: str, arguments: Sequence[str], environ: Mapping[str, str], files: Sequence[int], own_children: bool
+) -> Forked:
+    request = {"main": main, "arguments": [*arguments], "environ": dict(environ), "own_children": own_children}
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.connect(str(helpers() / _HELPER_OF[main]))
+    socket.send_fds(connection, [json.dumps(request).encode()], files)
+    answer = connection.recv(100)
+    assert answer, f"the helper that {main} is forked from has ended"
+    return Forked(connection, int(answer))
 
 
-def _become(arguments: Sequence[str], environ: Mapping[str, str], log: int) -> None:
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # goes when the helper goes, which goes with its parent
-    for standard in (1, 2):
-        os.dup2(log, standard)
-    os.close(log)
-    os.environ.clear()
-    os.environ.update(environ)
-    sys.argv = ["pandaeval", *arguments]
-    from pandaeval_collector.cli import main
-    from pandaeval_collector.runtime import failpoints
+def helpers() -> Path:
+    """The folder of the sockets at which the helpers of this process of tests listen."""
+    if _folders.get("", ("", 0))[1] != os.getpid():
+        use(_started(), os.getpid())
+    return Path(_folders[""][0])
 
-    failpoints.arm(os.environ)  # read when it is imported
-    main()
+
+def use(folder: Path, pid: int) -> None:
+    """These are the helpers of the process ``pid``."""
+    _folders[""] = (str(folder), pid)
+
+
+_folders: dict[str, tuple[str, int]] = {}
+
+
+def _started() -> Path:
+    """The collectors' helper starts that of the judges when one is asked for."""
+    folder = Path(tempfile.mkdtemp())
+    listening = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
+    for name, listener in zip(("collector", "judge"), listening, strict=True):
+        listener.bind(str(folder / name))
+        listener.listen(100)
+    process = helper("collector", folder, [listener.fileno() for listener in listening])
+    for listener in listening:
+        listener.close()
+
+    def end() -> None:
+        process.communicate()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(end)
+    return folder
+
+
+def helper(kind: str, folder: Path, listening: Sequence[int]) -> subprocess.Popen[bytes]:
+    """Starts one. It ends when its standard input does, which we hold."""
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", _SERVE, kind, str(folder), *map(str, listening)],
+        env=os.environ | {"PYTHONPATH": path, "GRPC_ENABLE_FORK_SUPPORT": "0"},
+        stdin=subprocess.PIPE,
+        pass_fds=listening,
+    )
+
+
+def _readable(descriptor: int, timeout: float | None) -> bool:
+    return bool(select.select([descriptor], [], [], timeout)[0])
+
+
+def goes_with_its_parent() -> None:
+    """This process ends when the one that forked it does, however that dies."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)

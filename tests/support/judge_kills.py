@@ -135,7 +135,7 @@ def run(folder: Path, batch: Batch, say: Callable[[str], None] = lambda text: No
     found, chance = Found(), random.Random(batch.seed)
     provider = FailingProvider(batch.seed, batch.faults)
     began = time.monotonic()
-    with JudgeServer(provider) as server, CollectorProcess(folder, _settings(server, batch)) as collector:
+    with JudgeServer(provider) as server, _collector(folder, server, batch) as collector:
         collector.start()
         _send(collector, batch)
         killed_at: list[float] = []
@@ -153,6 +153,10 @@ def run(folder: Path, batch: Batch, say: Callable[[str], None] = lambda text: No
         _books(collector, found)
         _provider(provider, killed_at, batch, found)
     return found
+
+
+def _collector(folder: Path, server: JudgeServer, batch: Batch) -> CollectorProcess:
+    return CollectorProcess(folder, _settings(server, batch), own_children=True)
 
 
 def _settings(server: JudgeServer, batch: Batch) -> dict[str, str]:

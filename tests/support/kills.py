@@ -106,7 +106,9 @@ def run(
     seen: dict[tuple[str, int], bytes] = {}
     with (
         Sink(seed, trouble=0.1) as sink,
-        CollectorProcess(folder, settings | {"PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": sink.endpoint}) as collector,
+        CollectorProcess(
+            folder, settings | {"PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": sink.endpoint}, own_children=True
+        ) as collector,
         Oracle(collector.grpc, collector.http, seed, pause=pause) as oracle,
     ):
         for number, kill in enumerate(kills):

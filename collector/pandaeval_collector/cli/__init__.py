@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.cli._extras import hint
+from pandaeval_collector.runtime.garbage import expect_imports
 
 if TYPE_CHECKING:
     import typer
@@ -25,6 +26,7 @@ def main() -> None:
         found, needed = (".".join(map(str, version[:2])) for version in (sys.version_info, _PYTHON))
         print(f"pandaeval needs Python {needed} or newer, and this is {found}: {sys.executable}", file=sys.stderr)
         sys.exit(2)
+    expect_imports()
     try:
         from pandaeval_collector.cli._app import app
         from pandaeval_collector.cli._terminal import guarded

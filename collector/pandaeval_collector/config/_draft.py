@@ -69,10 +69,10 @@ class Draft:
     def drop_empty(self) -> None:
         """Take out sections and maps with nothing below them, as YAML leaves them when every key is commented out."""
         for path, key in reversed(keys().items()):
-            if key.is_map or (key.section and not key.optional):
-                parent = _child(self.values, path[:-1])
-                if parent is not None and path[-1] in parent and parent[path[-1]] is None:
-                    del parent[path[-1]]
+            parent = _child(self.values, path[:-1])
+            is_empty = parent is not None and parent.get(path[-1], ...) is None
+            if parent and is_empty and (key.is_map or (key.section and not key.optional)):
+                del parent[path[-1]]
 
     def _written_below(self, path: KeyPath) -> Iterator[Place]:
         return (place for known, place in self._values_at.items() if path and known[: len(path)] == path)

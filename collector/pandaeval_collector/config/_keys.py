@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args
 
-from pydantic.fields import FieldInfo
-
 from pandaeval_collector.config._problem import dotted
 from pandaeval_collector.config._tree import Config
 from pandaeval_collector.section import Section, format_duration
@@ -18,18 +16,44 @@ PREFIX = "PANDAEVAL_"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key. ``section``: it holds keys of its own (``optional``: or null). ``is_map``: users name its entries.
-    ``is_text``: any text is a value. ``default`` is as people write it (``10s``, ``32MiB``); ``required``: has none."""
+    """One key. ``section``: it holds keys of its own. ``required``: has no default."""
 
     path: tuple[str, ...]
     meaning: str
-    default: Any
     section: type[Section] | None
-    optional: bool
-    is_map: bool
-    is_text: bool
     required: bool
-    schema: Mapping[str, Any]
+    within: type[Section]
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """What its values look like, as people write them (JSON schema)."""
+        return _schemas(self.within)[self.path[-1]]
+
+    @property
+    def default(self) -> Any:
+        """As people write it (``10s``, ``32MiB``). Pydantic leaves the default of what may be null as it is."""
+        default = self.within.model_fields[self.path[-1]].default
+        if isinstance(default, float) and "duration" in {each.get("x-kind") for each in self._variants()}:
+            return format_duration(default)
+        return self.schema.get("default")
+
+    @property
+    def optional(self) -> bool:
+        """Whether it may be null."""
+        return {"type": "null"} in self._variants()
+
+    @property
+    def is_map(self) -> bool:
+        """Whether users name its entries."""
+        return "additionalProperties" in self.schema
+
+    @property
+    def is_text(self) -> bool:
+        """Whether any text is a value."""
+        return any(each.get("type") == "string" and not {"enum", "const"} & each.keys() for each in self._variants())
+
+    def _variants(self) -> list[Mapping[str, Any]]:
+        return self.schema.get("anyOf", [self.schema])
 
     @property
     def name(self) -> str:
@@ -57,33 +81,16 @@ def below(path: tuple[str, ...]) -> list[Key]:
 
 
 def _walk(section: type[Section], path: tuple[str, ...]) -> Iterator[Key]:
-    schemas = section.model_json_schema(mode="serialization")["properties"]
     for name, field in section.model_fields.items():
-        key = _key((*path, name), field, schemas[name])
-        yield key
-        if key.section:
-            yield from _walk(key.section, key.path)
+        types = (field.annotation, *get_args(field.annotation))
+        below_it = next((kind for kind in types if isinstance(kind, type) and issubclass(kind, Section)), None)
+        yield Key((*path, name), field.description or "", below_it, field.is_required(), section)
+        if below_it:
+            yield from _walk(below_it, (*path, name))
 
 
-def _key(path: tuple[str, ...], field: FieldInfo, schema: Mapping[str, Any]) -> Key:
-    variants = schema.get("anyOf", [schema])
-    types = (field.annotation, *get_args(field.annotation))
-    return Key(
-        path=path,
-        meaning=field.description or "",
-        default=_default(field, schema),
-        section=next((kind for kind in types if isinstance(kind, type) and issubclass(kind, Section)), None),
-        optional={"type": "null"} in variants,
-        is_map="additionalProperties" in schema,
-        is_text=any(variant.get("type") == "string" and not {"enum", "const"} & variant.keys() for variant in variants),
-        required=field.is_required(),
-        schema=schema,
-    )
-
-
-def _default(field: FieldInfo, schema: Mapping[str, Any]) -> Any:
-    """As people write it. Pydantic leaves the default of what may be null as it is."""
-    kinds = {variant.get("x-kind") for variant in schema.get("anyOf", ())}
-    if "duration" in kinds and isinstance(field.default, float):
-        return format_duration(field.default)
-    return schema.get("default")
+@cache
+def _schemas(section: type[Section]) -> Mapping[str, Mapping[str, Any]]:
+    """Of the keys of a section, by name. Made when one is asked for: all of them take longer than reading a file."""
+    schemas: Mapping[str, Mapping[str, Any]] = section.model_json_schema(mode="serialization")["properties"]
+    return schemas

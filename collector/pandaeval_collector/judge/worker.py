@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pandaeval_collector.judge.provider import ProviderCaller
+from pandaeval_collector.runtime.garbage import expect_imports
 from pandaeval_collector.untrusted.foreign import explained, secrets_in
 
 _NICE = 10
@@ -103,6 +104,7 @@ def main() -> None:
     """Serve until standard input ends."""
     if hasattr(os, "nice"):
         os.nice(_NICE)
+    expect_imports()
     lines = Lines()
     setup = lines.read()
     if setup is None:

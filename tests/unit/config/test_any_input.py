@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandaeval_collector.config import Config, ConfigError, Problem, load
+from support.examples import examples
 
 
 def _problems(path: Path, environ: dict[str, str]) -> tuple[Problem, ...]:
@@ -26,7 +27,7 @@ _NAMES = st.sampled_from([*Config.model_fields, "quiet", "weights", "otlp", "tls
 _TREES = st.recursive(_SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=4))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(_TREES, st.dictionaries(_NAMES, st.text(max_size=20), max_size=3))
 def test_whatever_is_written_loads_or_is_told_in_words(
     tmp_path_factory: pytest.TempPathFactory, tree: object, variables: dict[str, str]
@@ -37,7 +38,7 @@ def test_whatever_is_written_loads_or_is_told_in_words(
     assert all(problem.message and problem.place for problem in _problems(path, environ))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=60) | st.text("[]{}:,&*!|>-?#'\"\n a1", max_size=40).map(str.encode))
 def test_whatever_the_bytes_of_a_file_they_load_or_are_told_in_words(
     tmp_path_factory: pytest.TempPathFactory, content: bytes

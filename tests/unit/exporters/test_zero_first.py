@@ -13,6 +13,7 @@ from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.exporters import zero_first
 from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones
 from pandaeval_collector.store import Store, WriteSet
+from support.examples import examples
 from support.results import result
 
 HOLD_S = 10.0
@@ -146,7 +147,7 @@ def test_a_clock_that_was_set_back_hides_no_value(life: Life) -> None:
     assert life.seen == [0, 1]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.sampled_from(["count", "read", "lost", "unnoted", "crash", "wait"]), max_size=25))
 def test_whatever_happens_a_reader_sees_it_begin_at_zero_and_never_fall(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]

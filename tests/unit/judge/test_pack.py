@@ -16,6 +16,7 @@ from pandaeval_collector.judge.prompt import echo_code, messages, shape, system
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metrics.trace.confidence import RUBRIC
 from pydantic import BaseModel, Field
+from support.examples import examples
 from support.judged import TRACE_ID, call, trace
 
 from pandaeval_otel.model import Kind, Media, Message, Span, Text, ToolDefinition, Trace, Turn
@@ -89,7 +90,7 @@ def test_it_is_the_same_every_time_and_the_digest_knows_no_nonce() -> None:
 
 
 @given(st.lists(st.sampled_from([FENCE, f"<<{FENCE}>>", f"<</{FENCE}>>", FENCE[:16], FENCE[16:], "\n", "x", "<</"])))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_no_content_closes_a_fence(pieces: list[str]) -> None:
     content = "".join(pieces)
     packed = pack(trace(content, content, [call(1, name=content, result=content, error=content)]), SECRET)

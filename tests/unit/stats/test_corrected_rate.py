@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandaeval_collector.stats.corrected_rate import Labelled, Scores, corrected_rate, label_rate
 from pandaeval_collector.stats.quantiles import t_quantile, wilson
+from support.examples import examples
 
 
 @pytest.mark.parametrize(("df", "value"), [(6, 2.4469), (10, 2.2281), (30, 2.0423), (49, 2.0096), (1e9, 1.95996)])
@@ -112,7 +113,7 @@ def test_what_was_chosen_more_often_weighs_less() -> None:
 unit = st.floats(0.0, 1.0)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(unit, unit, st.floats(0.02, 1.0)), min_size=2, max_size=60), unit, st.integers(1, 10**6))
 def test_whatever_comes_the_interval_is_one_and_no_wider_than_that_of_the_labels(
     runs: list[tuple[float, float, float]], mean: float, size: int

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from pandaeval_collector.cli import app
 from pandaeval_collector.store import Chunk, JobEnd, JobRow, ResultRow, Store, TraceRow, WriteSet, jobs
 from pandaeval_collector.store.schema import MIGRATIONS
+from support.examples import examples
 from typer.testing import CliRunner
 
 NOW = 1_800_000_000.0
@@ -279,4 +280,4 @@ class JobsMachine(RuleBasedStateMachine):
 
 
 TestJobsMachine = JobsMachine.TestCase
-TestJobsMachine.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestJobsMachine.settings = settings(max_examples=examples(40), stateful_step_count=20, deadline=None)
