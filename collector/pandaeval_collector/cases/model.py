@@ -112,10 +112,19 @@ class RecordedCall(_Part):
     error: str | None = None
 
 
+class RecordedTool(_Part):
+    """A tool that the agent had."""
+
+    name: Name
+    description: str = ""
+    parameters: Any = None
+
+
 class Recorded(_Part):
     """The run that a case was frozen from, without secrets."""
 
-    trace_ids: tuple[str, ...] = ()
+    trace_ids: tuple[str, ...] = Field(default=(), description="Its traces, which are a trial of the case.")
+    tools: tuple[RecordedTool, ...] = Field(default=(), description="The tools that the agent had.")
     messages: tuple[str, ...] = Field(default=(), description="What the user said, in order.")
     calls: tuple[RecordedCall, ...] = Field(default=(), description="Calls with their results, for replay.")
     answer: str | None = None
