@@ -2,9 +2,11 @@
 
     python tests/bench/cases_bfcl.py [-v]
 
-Each of the 2,480 recorded runs is a trial of a case that is made of its ground truth: expected calls with the acceptable
-values of each argument. Printed, by category and grader: how often the grader and BFCL's AST checker agree on pass or
-fail, where both define it (`relevance` has no expected calls; there the checker's verdict is held against "no call").
+Each of the 2,480 recorded runs is a trial of a case that is made of its ground truth: expected calls with the
+acceptable values of each argument. Printed, by category and grader: how often grader and BFCL's AST checker agree on
+pass or fail. First the trial as a whole, on all runs; then single graders where the verdict is about what they
+look at: selection and order on names and numbers of calls (the checker knows no order, so that order is compared for
+single calls), parameters where the number of calls is right.
 """
 
 from __future__ import annotations
@@ -98,10 +100,37 @@ def spread(value: Any) -> Iterator[Any]:
     yield from made
 
 
+def wrong_names(about: dict[str, Any]) -> bool:
+    """Whether the checker found a tool or a number of calls wrong."""
+    told = [str(about.get("error_type") or ""), *(about.get("sub_error_types") or ())]
+    return any(each.endswith(("wrong_count", "wrong_func_name", "decoder_failed")) for each in told)
+
+
+def truth(grader: str, about: dict[str, Any]) -> bool | None:
+    """What the checker says of what a grader looks at; ``None``: nothing."""
+    correct: bool = about["tool_calls_correct"]
+    calls = about["n_calls"] - len(about.get("expected_tool_calls") or ())
+    single = about["category"] in ("simple", "multiple_function")
+    mixed = about["category"] == "parallel_multiple_function" and any(
+        each.endswith("wrong_func_name") for each in about.get("sub_error_types") or ()
+    )  # among several tools, each call is the wrong one for all others: the checker does not tell names from values
+    match grader:
+        case "trial_correct" | "tool_correctness":
+            return correct
+        case _ if about["category"] == "relevance":
+            return None
+        case "parameter_correctness":
+            return correct if calls == 0 else None
+        case "tool_selection_f1":
+            return None if mixed else not wrong_names(about)
+        case _:
+            return not wrong_names(about) if single and calls <= 0 else None
+
+
 def main() -> None:
     base, known = evaluator(load(None, {})), labels()
-    agree: dict[str, Counter[str]] = {}
-    of: Counter[str] = Counter()
+    agree: dict[str, Counter[str]] = {grader: Counter() for grader in GRADERS}
+    of: dict[str, Counter[str]] = {grader: Counter() for grader in GRADERS}
     for trace in traces():
         about = known.get(trace.trace_id, {})
         if "tool_calls_correct" not in about:
@@ -109,23 +138,28 @@ def main() -> None:
         case = case_of(trace, about)
         results = TrialGrader(base, Suite(cases=(case,))).results(Trial(case, "1", (trace,)))
         found = {each.metric: each for each in results}
-        category = about["category"]
-        of[category] += 1
         for grader in GRADERS:
-            result = found.get(grader)
+            result, right = found.get(grader), truth(grader, about)
+            if right is None:
+                continue
             said = result is None or result.outcome == "assumed" or (result.score or 0.0) >= WHOLE
-            agree.setdefault(grader, Counter())[category] += said is about["tool_calls_correct"]
-            if grader == "trial_correct" and said is not about["tool_calls_correct"] and "-v" in sys.argv:
-                print(json.dumps({"item": about["item"], "bfcl": about["tool_calls_correct"],
-                                  "error": about.get("error_type"), "sub": about.get("sub_error_types"),
-                                  "expected": about.get("expected_tool_calls"),
-                                  "called": [[c.name, c.arguments] for c in trace.tool_calls]})[:900])  # fmt: skip
-    categories = sorted(of)
-    print("| grader | " + " | ".join(f"{each} ({of[each]})" for each in categories) + " | all |")
+            of[grader][about["category"]] += 1
+            agree[grader][about["category"]] += said is right
+            if said is not right and "-v" in sys.argv:
+                tell(grader, about, trace)
+    categories = sorted(of["trial_correct"])
+    print("| grader | " + " | ".join(categories) + " | all |")
     print("|---" * (len(categories) + 2) + "|")
     for grader, counts in agree.items():
-        cells = [f"{counts[each] / of[each]:.1%}" for each in categories]
-        print(f"| {grader} | {' | '.join(cells)} | {counts.total() / of.total():.2%} |")
+        cells = [f"{counts[each] / of[grader][each]:.1%}" if of[grader][each] else "-" for each in categories]
+        total = of[grader].total()
+        print(f"| {grader} | {' | '.join(cells)} | {counts.total() / total:.2%} of {total} |")
+
+
+def tell(grader: str, about: dict[str, Any], trace: Trace) -> None:
+    names = ("item", "tool_calls_correct", "error_type", "sub_error_types", "expected_tool_calls")
+    called = [[call.name, call.arguments] for call in trace.tool_calls]
+    print(json.dumps({"grader": grader, **{name: about.get(name) for name in names}, "called": called})[:900])
 
 
 if __name__ == "__main__":

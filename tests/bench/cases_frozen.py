@@ -33,6 +33,7 @@ from pandaeval_collector.evaluator.trials import TrialGrader  # noqa: E402
 from pandaeval_collector.filerun import FileRun  # noqa: E402
 from pandaeval_collector.receivers.files import Input  # noqa: E402
 from pandaeval_collector.report.inspection import describe  # noqa: E402
+from pandaeval_collector.rules._verbs import Nature, nature  # noqa: E402
 from pandaeval_collector.settings import evaluator  # noqa: E402
 
 from pandaeval_otel.model import Trace  # noqa: E402
@@ -65,7 +66,11 @@ def sessions(folder: Path) -> dict[str, list[Trace]]:
     return found
 
 
-def filled_in(text: str, known: dict[str, Any]) -> str:
+CHECKS_ACTIONS = {"tau2-pairs"}
+"""Sets whose label also asks for calls that change nothing in the database (by their provenance)."""
+
+
+def filled_in(text: str, known: dict[str, Any], checks_actions: bool) -> str:
     """The case file as a person leaves it: with the set's own reference."""
     held = yaml.safe_load(text)
     case = held["cases"][0]
@@ -74,21 +79,40 @@ def filled_in(text: str, known: dict[str, Any]) -> str:
         {
             "tool_name": call["name"],
             "parameters": call["arguments"],
-            **({"compare_args": call["compare_args"]} if call.get("compare_args") is not None else {}),
+            "compare_args": compared(call),
         }
         for call in calls
         if call.get("requestor", "assistant") == "assistant"
     ]
     case.pop("open")
+    names = [call["name"] for call in calls]
+    if checks_actions and names and not any(nature(name) is Nature.CHANGING for name in names):
+        handed = [name for name in names if nature(name) is Nature.HAND_OVER]
+        if handed:  # what the task comes down to is that the user is handed over
+            case["required_order"] = handed
+            case.pop("expected_tools")
     if known.get("expected_outputs"):
         case["output_format"] = {"contains": known["expected_outputs"]}
     return json.dumps(held)
 
 
-def graded(traces: list[Trace], known: dict[str, Any], grader_of: Any, folder: Path) -> tuple[bool | None, str]:
+def compared(call: dict[str, Any]) -> dict[str, str]:
+    """All arguments, or those that the reference compares: lists of items in any order; what an agent tells the people
+    that it hands over to is its own affair."""
+    names = call["arguments"] if call.get("compare_args") is None else call["compare_args"]
+    told = nature(call["name"]) is Nature.HAND_OVER
+    return {
+        name: "any" if told else "unordered" if isinstance(call["arguments"].get(name), list) else "exact"
+        for name in names
+    }
+
+
+def graded(
+    traces: list[Trace], known: dict[str, Any], checks: bool, grader_of: Any, folder: Path
+) -> tuple[bool | None, str]:
     text = to_yaml([freeze([describe(trace) for trace in traces], "frozen")])
     path = folder / "case.json"
-    path.write_text(filled_in(text, known), encoding="utf-8")
+    path.write_text(filled_in(text, known, checks), encoding="utf-8")
     suite = read_suite(path)
     gathered = Trials(suite)
     gathered.add(traces)
@@ -108,7 +132,7 @@ def shares(name: str, grader_of: Any) -> Iterator[str]:
             success = known.get(session, {}).get("task_success")
             if success is None:
                 continue
-            said, reason = graded(traces, known[session], grader_of, Path(scratch))
+            said, reason = graded(traces, known[session], name in CHECKS_ACTIONS, grader_of, Path(scratch))
             of[success] += 1
             right[success] += said is success
             if "-v" in sys.argv and said is not success:
@@ -136,7 +160,7 @@ def main() -> None:
     chosen = [each for each in sys.argv[1:] if not each.startswith("-")] or SETS
     for name in chosen:
         print(f"{name}: {', '.join(shares(name, lambda suite: TrialGrader(base, suite)))}", flush=True)
-    #print(f"planted secrets in case files: {planted()} of 200")
+    print(f"planted secrets in case files: {planted()} of 200")
 
 
 if __name__ == "__main__":

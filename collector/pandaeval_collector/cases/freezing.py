@@ -57,6 +57,7 @@ def freeze(
         "inputs": {"task": messages[0]} if messages else {},
         "counted_calls": {"tools": "changing", "failed": False},
         "tool_sequence_matters": False,
+        "graders": ["run_ended"],
         "open": ["expected_tools"],
         "recorded": {
             "trace_ids": ids,
