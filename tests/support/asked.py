@@ -44,6 +44,8 @@ GOOD: Answers = {
     "confidence": {"reason": "It did not waver.", "confidence": 0.4},
     "goal_completion": {"goal": "Find the parcel.", "reason": "It was found.", "completed": True},
     "error_deduplication": {"groups": []},
+    "answer_correctness": {"reason": "All of it is said.", "score": 1.0},
+    "result_utilization": {"reason": "The result stands in the answer.", "score": 1.0},
 }
 RATED = {"helpfulness": 4, "coherence": 5, "relevance": 4.5, "faithfulness": 3, "verbosity": 2}
 """What is said of every turn."""

@@ -13,15 +13,17 @@ from pandaeval_otel.model import Trace
 class Trials:
     """Gathers the traces of trials. They come by start time, so that the first of a conversation comes first.
 
-    A trace belongs to the case that its spans name; else to that whose ``inputs.task`` is its input, if there is one
-    such case alone; else to that of the trace before it in its session. A trial is what has one case and one
-    ``pandaeval.trial``; where none is given, one session, else one trace.
+    A trace belongs to the case that its spans name; else to that which was frozen from it; else to that of the traces
+    before it in its session; else to that whose ``inputs.task`` is its input, if there is one such case alone. A trial
+    is what has one case and one ``pandaeval.trial``; where none is given, one session, else one trace.
     """
 
     def __init__(self, suite: Suite) -> None:
         self._cases = {case.id: case for case in suite.cases}
         self._by_task: dict[str, list[Case]] = {}
+        self._frozen: dict[str, Case] = {}
         for case in suite.cases:
+            self._frozen.update(dict.fromkeys(case.recorded.trace_ids if case.recorded else (), case))
             if case.task is not None:
                 self._by_task.setdefault(case.task, []).append(case)
         self._sessions: dict[str, tuple[Case, str]] = {}
@@ -65,6 +67,8 @@ class Trials:
             if case is None:
                 self.unknown[named] = self.unknown.get(named, 0) + 1
             return None if case is None else (case, name)
+        if trace.trace_id in self._frozen:
+            return self._frozen[trace.trace_id], name
         if trace.session_id in self._sessions:
             return self._sessions[trace.session_id]
         found = self._same_task(trace)
