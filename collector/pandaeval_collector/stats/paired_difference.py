@@ -29,7 +29,8 @@ def paired_difference(differences: Sequence[float], clusters: Sequence[int], see
         return None
     values = np.asarray(differences, dtype=np.float64)
     _, index = np.unique(np.asarray(clusters), return_inverse=True)
-    sums, sizes = np.bincount(index, weights=values), np.bincount(index).astype(np.float64)
+    sums = np.bincount(index, weights=values).astype(np.float64)
+    sizes = np.bincount(index).astype(np.float64)
     mean = float(sums.sum() / sizes.sum())
     if len(sums) < 2:
         return PairedDifference(len(values), len(sums), mean, None, None)
