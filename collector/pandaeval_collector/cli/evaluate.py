@@ -58,6 +58,10 @@ def evaluate(
         ),
     ] = None,
     where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(help="Results of an earlier run, as JSON lines: leave with 1 when trials do worse than in it."),
+    ] = None,
     format_: Annotated[
         Format, typer.Option("--format", help="table is for people, json one result a line, html a report in one file.")
     ] = Format.table,

@@ -17,7 +17,7 @@ from pandaeval_collector.passk.results import task_results
 from pandaeval_collector.passk.trials import Case, trials
 from pandaeval_collector.report.passk import case_picture, page, suite_picture
 from pandaeval_collector.report.pictures import distribution
-from support.trials import trials_of, written
+from support.repeated import trials_of, written
 from typer.testing import CliRunner
 
 BENCH = Path(__file__).parents[2] / "bench" / "passk_tau.py"

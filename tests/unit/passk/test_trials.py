@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pandaeval_collector.errors import UserError
 from pandaeval_collector.passk.trials import trials
-from support.trials import trial, trials_of
+from support.repeated import trial, trials_of
 
 
 def step(session: str | None, trace: str, passed: bool | None, **about: Any) -> dict[str, Any]:
