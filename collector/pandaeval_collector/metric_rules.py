@@ -7,7 +7,8 @@ from typing import Any
 
 import orjson
 
-LEVELS = ("trace", "session")
+LEVELS = ("trace", "session", "trial", "task")
+LAYERS = ("reasoning", "action", "outcome")
 KINDS = ("embedding", "llm", "code", "math")
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
 
@@ -26,6 +27,8 @@ def check(metric: Any) -> None:
     if not callable(metric.evaluate):
         raise ValueError("evaluate is no function")
     _check_judged(metric)
+    if metric.level == "trial" and metric.layer not in LAYERS:
+        raise ValueError(f"layer {metric.layer!r}: a metric of level trial has one of {', '.join(LAYERS)}")
     if metric.signals and metric.level != "session":
         raise ValueError("signals: only a metric of level session reads the results of others")
     _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold)
@@ -38,8 +41,10 @@ def check(metric: Any) -> None:
 def _check_judged(metric: Any) -> None:
     if (metric.kind == "llm") != (metric.ask is not None):
         raise ValueError("ask and kind llm go together: give both or neither")
-    if metric.kind == "llm" and (metric.level != "trace" or metric.needs_session):
-        raise ValueError("a judge sees one trace: a metric of kind llm has level trace, and does not need its session")
+    if metric.kind == "llm" and (metric.level not in ("trace", "trial") or metric.needs_session):
+        raise ValueError(
+            "a judge sees one trace: a metric of kind llm has level trace or trial, and does not need its session"
+        )
 
 
 def _check_threshold(threshold: Any) -> None:

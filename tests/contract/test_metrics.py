@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pandaeval_collector.cases import Case, Trial, TrialContext
 from pandaeval_collector.embedding import Bands
 from pandaeval_collector.evaluator import Evaluator, trace_unit
 from pandaeval_collector.metric import Metric, SessionContext, SessionView, Texts, TraceContext, registry
@@ -25,6 +26,8 @@ def _empty(metric: Metric[Any, Any]) -> Any:
         view = SessionView("s", ())
         return metric.evaluate(view, SessionContext(0.5, frozenset({"confidence"}), {}, ("error", "tool_loop")))
     trace = Trace("a" * 32, (), "b" * 16, session_id="s")
+    if metric.level == "trial":
+        return metric.evaluate(Trial(Case(id="c"), "1", (trace,)), TrialContext(0.5))
     return metric.evaluate(trace, TraceContext(Texts({}, (), "none", BANDS), 0.5))
 
 

@@ -6,6 +6,7 @@ from pandaeval_collector.stats.loops import loop_detection
 from pandaeval_collector.stats.pass_k import PassEstimate, pass_at_k, pass_pow_k
 from pandaeval_collector.stats.session import agent_consistency, agent_reliability
 from pandaeval_collector.stats.tokens import content_tokens
+from pandaeval_collector.stats.tools import plan_order, step_efficiency, tool_routing_accuracy, tool_selection_f1
 
 __all__ = [
     "PassEstimate",
@@ -18,6 +19,10 @@ __all__ = [
     "loop_detection",
     "pass_at_k",
     "pass_pow_k",
+    "plan_order",
     "reliability_band",
     "session_profile",
+    "step_efficiency",
+    "tool_routing_accuracy",
+    "tool_selection_f1",
 ]

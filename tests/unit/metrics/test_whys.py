@@ -58,7 +58,7 @@ def test_a_metric_declares_the_whys_that_its_code_names(metric: Metric[Any, Any]
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
 def test_what_is_said_around_a_metric_is_added(metric: Metric[Any, Any]) -> None:
     assert {*metric.unscored, Why.METRIC_ERROR} <= {*metric.whys}
-    assert (Why.INCOMPLETE_TRACE in metric.whys) == (metric.level == "trace")
+    assert (Why.INCOMPLETE_TRACE in metric.whys) == (metric.level in ("trace", "trial"))
     assert ({Why.JUDGE_FAILED, Why.NOT_SAMPLED} <= {*metric.whys}) == (metric.kind == "llm")
     assert [*metric.whys] == sorted(metric.whys, key=list(Why).index)
 
@@ -66,7 +66,7 @@ def test_what_is_said_around_a_metric_is_added(metric: Metric[Any, Any]) -> None
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"level": "turn"}, "level 'turn' is not scored in this version; write trace or session"),
+        ({"level": "turn"}, "level 'turn' is not scored in this version; write trace or session or trial or task"),
         ({"name": "My Metric"}, "write small letters"),
         ({"kind": "ai"}, "kind 'ai' is not one of embedding, llm, code, math"),
         ({"version": 1}, "version: write a text"),
