@@ -73,8 +73,10 @@ def evaluate(
 ) -> None:
     """Score stored traces with the same line that a running collector has.
 
-    Leaves with 1 when a configured threshold is missed, with 2 when the input, or a file of it, cannot be used.
+    Leaves with 1 when a configured threshold is missed or trials do worse than a baseline's, with 2 when the input, or
+    a file of it, cannot be used.
     """
+    from pandaeval_collector.cli._baseline import Against, tell
     from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
     from pandaeval_collector.cli._gating import checked
     from pandaeval_collector.cli._output import console
@@ -92,9 +94,10 @@ def evaluate(
     chooser = None if only is None else Chooser(only)
     asked = [name.strip() for name in metrics.split(",") if name.strip()] if metrics else None
     settings = _settings(config, asked, model)
+    against = None if baseline is None else Against(baseline, settings.gates.baseline, settings.gates.max_unscored)
     suite = suite_of(cases, settings, cases_report)
     layers = None if suite is None else new_report(suite)
-    summary, inputs = Summary(layers), Inputs(files)
+    summary, inputs = Summary(layers, against), Inputs(files)
     if format_ is Format.html and output is None:
         output = default_file(sys.stdout.isatty())
     with (
@@ -135,8 +138,11 @@ def evaluate(
     for gate in found:
         if gate.text:
             typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
+    verdict = None if against is None else against.verdict()
+    if verdict is not None:
+        tell(verdict)
     inputs.leave_if_unusable()
-    if not all(gate.passed for gate in found):
+    if not all(gate.passed for gate in found) or (verdict is not None and not verdict.passed):
         raise typer.Exit(1)
 
 

@@ -6,8 +6,10 @@ import hashlib
 import time
 
 from pandaeval_collector.result import Unit
+from pandaeval_otel import semconv
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace
+from pandaeval_otel.names import bounded
 
 
 def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
@@ -29,7 +31,17 @@ def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
         response_id=trace.response_id,
         end_ns=root.end_ns if root is not None else trace.end_ns,
         sampled=trace.sampled,
+        case=_stated(trace, semconv.PANDAEVAL_CASE_ID),
+        trial=_stated(trace, semconv.PANDAEVAL_TRIAL),
     )
+
+
+def _stated(trace: Trace, name: str) -> str:
+    """What the first span that has this attribute says."""
+    for span in trace.spans:
+        if span.attributes and span.attributes.get(name):
+            return bounded(str(span.attributes[name]))
+    return ""
 
 
 def unread(due: DueTrace) -> Unit:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from pandaeval_collector.errors import UserError
 from pandaeval_collector.passk.trials import trials
+from pandaeval_collector.result import EvaluatorInfo, Result, Unit, now
+from pandaeval_collector.score import Score
 from support.repeated import trial, trials_of
 
 
@@ -94,3 +96,11 @@ def test_without_cases_the_steps_of_each_conversation_are_counted() -> None:
 def test_what_cannot_be_counted_is_told(results: list[Any], asked: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         trials(results, **asked)
+
+
+def test_results_of_a_trace_say_which_attempt_at_which_case_it_was() -> None:
+    unit = Unit("trace", "t", "t", "s", case="refund", trial="2").with_evidence("e")
+    made = Result("id", "m", unit, Score(1.0), EvaluatorInfo("code", "1"), 0.5, 1, True, 0.0, now()).to_dict()
+    assert (made["metadata"]["case"], made["metadata"]["trial"]) == ("refund", "2")
+    (case,) = trials([made]).cases
+    assert (case.id, case.n, case.c) == ("refund", 1, 1)
