@@ -1,4 +1,4 @@
-"""When repeated trials, or a stream of results, are worse than they may be."""
+"""Repeated trials, and when they, or a stream of results, are worse than they may be."""
 
 from __future__ import annotations
 
@@ -6,10 +6,26 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pandaeval_collector.section import Section, Share, Text
+from pandaeval_collector.section import Count, PositiveDuration, Section, Share, Text
 
 Level = Annotated[float, Field(gt=0, lt=1)]
 Rate = Annotated[float, Field(gt=0, lt=1)]
+Ks = Annotated[Count, Field(ge=1, le=1000)]
+
+
+class Trials(Section):
+    """Repeated cases in a running collector, as gauges (pandaeval.pass_pow_k)."""
+
+    metrics: tuple[Text, ...] = Field(
+        default=("trial.trial_correct", "trace.task_completion"),
+        description="By which metrics a trial succeeds, in full; each that has results of cases gets gauges. Empty: "
+        "none.",
+    )
+    k: tuple[Ks, ...] = Field(default=(1, 3, 5), description="How many trials have to succeed all together.")
+    window: Count = Field(default=100, description="Newest trials of each case that count.")
+    interval: PositiveDuration = Field(
+        default=10.0, description="Time between two calculations; after a crash so much may be forgotten."
+    )
 
 
 class Baseline(Section):
