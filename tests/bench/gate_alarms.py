@@ -1,6 +1,6 @@
 """How often the gates raise a false alarm, and how soon a true one.
 
-    python tests/bench/gate_alarms.py [--suites 4000] [--streams 1000] [--looks 10000]
+    python tests/bench/gate_alarms.py [--suites 1000] [--streams 500] [--looks 10000]
 
 Regression gate: suites of cases with rates of their own (Beta distributed), tried before and now by the same agent
 (false alarms, at a level of 5 %) and by one whose rates fell (alarms found). Gate for streams: passes and failures at
@@ -109,8 +109,8 @@ Values = np.ndarray
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--suites", type=int, default=4000)
-    parser.add_argument("--streams", type=int, default=1000)
+    parser.add_argument("--suites", type=int, default=1000)
+    parser.add_argument("--streams", type=int, default=500)
     parser.add_argument("--looks", type=int, default=10_000)
     asked = parser.parse_args()
     print_regression(asked.suites)
