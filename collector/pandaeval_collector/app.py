@@ -41,6 +41,9 @@ from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.mcp.door import McpDoor
 from pandaeval_collector.metric import registry
+from pandaeval_collector.passk.live import LiveTrials
+from pandaeval_collector.passk.monitor import Monitor, Watch
+from pandaeval_collector.passk.stream import LiveGates
 from pandaeval_collector.pipeline.accounting import publish
 from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.pipeline.guard import Guard
@@ -52,7 +55,7 @@ from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs import LiveJudge, Runs
 from pandaeval_collector.series import Labels
-from pandaeval_collector.settings import evaluator, judge, timing, workers
+from pandaeval_collector.settings import evaluator, judge, keys_of, timing, workers
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
@@ -131,6 +134,7 @@ class Collector:
         watching = Watching(store, pipeline)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
+        self._start_monitor(store, pipeline)
         await self._start_pipeline(pipeline, store)
         live = await self._start_judge(store, line, scorer, pipeline, emitter)
         pass_rates = PassRates(store, self.telemetry, config.labels.interval)
@@ -142,6 +146,17 @@ class Collector:
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
+
+    def _start_monitor(self, store: Store, pipeline: Pipeline) -> None:
+        trials, stream = self._config.trials, self._config.gates.stream
+        watches: list[Watch] = [
+            LiveTrials(keys_of(self._config, trials.metrics), trials.k, trials.window, self.telemetry),
+            LiveGates(keys_of(self._config, stream.metrics), stream.rate, stream.level),
+        ]
+        monitor = Monitor(store, self.telemetry, watches, trials.interval)
+        pipeline.listen(monitor.take)
+        monitor.start()
+        self._parts.push_async_callback(monitor.stop)
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
         metrics = self._metrics if self._config.exporters.prometheus.enabled else None

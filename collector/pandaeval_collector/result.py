@@ -48,6 +48,9 @@ class Unit:
     end_ns: int = 0
     sampled: bool = True
     trace_ids: tuple[str, ...] = ()
+    case: str = ""
+    """Id of the test case that the spans name, and of the attempt at it."""
+    trial: str = ""
 
     def with_evidence(self, evidence: str) -> Unit:
         """The same, of which more was looked at."""  # written out, since dataclasses.replace takes four times as long
@@ -68,6 +71,8 @@ class Unit:
             end_ns=self.end_ns,
             sampled=self.sampled,
             trace_ids=self.trace_ids,
+            case=self.case,
+            trial=self.trial,
         )
 
 
@@ -149,6 +154,7 @@ class Result:
         speaks of, at most 200."""
         finding, unit = self.finding, self.unit
         of_run = {} if self.run_id is None else {"run_id": self.run_id}
+        of_case = {"case": unit.case, "trial": unit.trial} if unit.case else {}
         scored = finding if isinstance(finding, Score) else None
         return {
             "id": self.id,
@@ -169,7 +175,7 @@ class Result:
             "agent": unit.agent,
             "service": unit.service,
             "environment": unit.environment,
-            "metadata": {**finding.metadata, "threshold": self.threshold, "success": self.success},
+            "metadata": {**of_case, **finding.metadata, "threshold": self.threshold, "success": self.success},
             "span_ids": list(scored.span_ids[:_MAX_SPANS]) if scored else [],
             "coverage": 1.0 if isinstance(finding, Assumed) else finding.coverage,
             "evaluator": {

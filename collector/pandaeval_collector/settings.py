@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pandaeval_collector.config import Config, enabled_metrics, judge_models, judge_samples, metric_thresholds
+from pandaeval_collector.config import (
+    Config,
+    MetricNames,
+    enabled_metrics,
+    judge_models,
+    judge_samples,
+    metric_thresholds,
+)
 from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_scoring import Judge as JudgeSection
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
@@ -59,6 +67,12 @@ def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float
     }
     found = thresholds(read(Path(judge.calibration)), judges)
     return found if judge.calibrated_thresholds else {}
+
+
+def keys_of(config: Config, listed: Iterable[str]) -> list[str]:
+    """The metrics (``level.name``) that some names mean; those that mean none are left out."""
+    names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
+    return [key for name in listed for key in names.select(name)]
 
 
 def extra_signals(config: Config) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ _EXTRAS = {
             "pydantic_core",
             "rich",
         ),
-        *("shellingham", "starlette", "typer", "uvicorn", "uvloop", "yaml", "zstandard"),
+        *("scipy", "shellingham", "starlette", "typer", "uvicorn", "uvloop", "yaml", "zstandard"),
     ),
     "judge": ("aiolimiter", "litellm"),
     "model2vec": ("model2vec",),

@@ -14,6 +14,7 @@ from pandaeval_collector.report.verdicts import is_inline
 from pandaeval_collector.untrusted.plain_error import plain_error
 
 if TYPE_CHECKING:
+    from pandaeval_collector.cli._baseline import Against
     from pandaeval_collector.report.layers import LayerReport
     from pandaeval_collector.result import Result as Concluded
     from pandaeval_otel.model import Trace
@@ -83,9 +84,9 @@ class Worst:
 class Summary:
     """Counts by metric, the worst traces, and a row per session."""
 
-    def __init__(self, layers: LayerReport | None = None) -> None:
-        """``layers``: takes in the results of trials."""
-        self.layers = layers
+    def __init__(self, layers: LayerReport | None = None, against: Against | None = None) -> None:
+        """``layers`` takes in the results of trials, ``against`` holds them against a baseline."""
+        self.layers, self._against = layers, against
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
         self.agents_traces = 0
         """Traces of agents, those without any result too."""
@@ -126,6 +127,8 @@ class Summary:
         """Takes one result in. Results of one trace come one after the other."""
         if self.layers is not None:
             self.layers.add(result)
+        if self._against is not None:
+            self._against.add(result)
         key = f"{result['level']}.{result['metric']}"
         self.outcomes[key, result["outcome"], result["why"] or ""] += 1
         if result["outcome"] == "scored":

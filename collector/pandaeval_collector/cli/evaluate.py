@@ -67,6 +67,10 @@ def evaluate(
     cases: Annotated[Path | None, typer.Option(help=CASES)] = None,
     cases_report: Annotated[Path | None, typer.Option(help=REPORT_HELP)] = None,
     where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(help="Results of an earlier run, as JSON lines: leave with 1 when trials do worse than in it."),
+    ] = None,
     format_: Annotated[
         Format,
         typer.Option(
@@ -86,9 +90,10 @@ def evaluate(
 ) -> None:
     """Score stored traces with the same line that a running collector has.
 
-    Leaves with 1 when a configured threshold is missed or a failure is too grave (gates.*), with 2 when the input, or a
-    file of it, cannot be used.
+    Leaves with 1 when a configured threshold is missed, a failure is too grave (gates.*) or trials do worse than a
+    baseline's, with 2 when the input, or a file of it, cannot be used.
     """
+    from pandaeval_collector.cli._baseline import Against, tell
     from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
     from pandaeval_collector.cli._failure_groups import Waiting
     from pandaeval_collector.cli._gating import checked
@@ -108,9 +113,10 @@ def evaluate(
     chooser = None if only is None else Chooser(only)
     asked = [name.strip() for name in metrics.split(",") if name.strip()] if metrics else None
     settings = _settings(config, asked, model)
+    against = None if baseline is None else Against(baseline, settings.gates.baseline, settings.gates.max_unscored)
     suite = suite_of(cases, settings, cases_report)
     layers = None if suite is None else new_report(suite)
-    summary, inputs = Summary(layers), Inputs(files)
+    summary, inputs = Summary(layers, against), Inputs(files)
     if format_ is Format.html and output is None:
         output = default_file(sys.stdout.isatty())
     with (
@@ -161,8 +167,11 @@ def evaluate(
                 typer.echo(f"  {safe(example)}", err=True)
     if wanted(annotate, os.environ):
         _annotate(found, summary, settings.gates.fail_on_error_severity)
+    verdict = None if against is None else against.verdict()
+    if verdict is not None:
+        tell(verdict)
     inputs.leave_if_unusable()
-    if not all(gate.passed for gate in found):
+    if not all(gate.passed for gate in found) or (verdict is not None and not verdict.passed):
         raise typer.Exit(1)
 
 

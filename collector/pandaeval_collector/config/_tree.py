@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pandaeval_collector.config.sections_gates import Trials
 from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store
 from pandaeval_collector.config.sections_out import Exporters, Spans
 from pandaeval_collector.config.sections_scoring import (
@@ -30,6 +31,7 @@ class Config(Section):
     sessions: Sessions = group(Sessions)
     metrics: Metrics = group(Metrics)
     cases: Cases = group(Cases)
+    trials: Trials = group(Trials)
     embedding: Embedding = group(Embedding)
     judge: Judge = group(Judge)
     labels: Labels = group(Labels)

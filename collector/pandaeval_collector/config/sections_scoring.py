@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pandaeval_collector.config._types import Names
+from pandaeval_collector.config.sections_gates import Baseline, Stream
 from pandaeval_collector.config.sections_judge import Effort, Extra, JudgeParameters, RecordTokens
 from pandaeval_collector.judge.parameters import ReplyFormat
 from pandaeval_collector.section import (
@@ -279,6 +280,9 @@ class Redact(Section):
 
 class Gates(Section):
     """When pandaeval evaluate exits with 1."""
+
+    baseline: Baseline = group(Baseline)
+    stream: Stream = group(Stream)
 
     fail_on_error_severity: Literal["low", "medium", "high", "critical"] | None = Field(
         default="critical", description="Least severity of a failure that fails the run; null: none does."

@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.errors import UserError
 from pandaeval_collector.store import JudgedRow, numbers, people
-from pandaeval_collector.untrusted.printable import one_printable_line
+from pandaeval_collector.untrusted.result_lines import result_lines
 
 Key = tuple[str, str]
 """Unit and metric (``level.name``)."""
@@ -20,15 +19,8 @@ def from_lines(path: Path) -> dict[Key, JudgedRow]:
     """The scored results of a file that ``pandaeval evaluate --format json`` or the jsonl exporter wrote: of each unit
     and metric the one with the highest revision. Raises ``UserError`` where a line is no result."""
     found: dict[Key, tuple[int, JudgedRow | None]] = {}
-    try:
-        with path.open(encoding="utf-8") as file:
-            for line, text in enumerate(file, 1):
-                if text.strip():
-                    _add(found, _result(text, path, line))
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8: results are JSON lines, as `evaluate --format json` writes") from error
+    for result in result_lines(path):
+        _add(found, result)
     return {key: row for key, (_, row) in found.items() if row is not None}
 
 
@@ -46,18 +38,6 @@ def from_store(connection: sqlite3.Connection, units: Collection[str]) -> dict[K
         if row.unit in wanted:
             standing[row.unit, row.metric] = row
     return standing
-
-
-def _result(text: str, path: Path, line: int) -> dict[str, Any]:
-    try:
-        result = json.loads(text)
-        if not (isinstance(result, dict) and {"metric", "level", "outcome"} <= result.keys()):
-            raise ValueError
-    except (ValueError, RecursionError):
-        raise UserError(
-            one_printable_line(f"{path}, line {line}: no result; `pandaeval evaluate --format json` writes such lines")
-        ) from None
-    return result
 
 
 def _add(found: dict[Key, tuple[int, JudgedRow | None]], result: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""How people read the two session scores: a band for each, and one word for the pair.
+"""How people read the two session scores: a band for each, and one word for the pair; and a pair of pass@k and pass^k.
 
 The bands are those of PandaProbe's session metrics, half-open: 0.9 and above, [0.7, 0.9), [0.5, 0.7), [0.3, 0.5),
 below 0.3. A score within 1e-9 of a limit counts as having reached it, as it does for thresholds.
@@ -45,6 +45,22 @@ def session_profile(reliability: float, consistency: float) -> str:
         (False, True): "consistently_mediocre",
         (False, False): "unreliable_and_unstable",
     }[high]
+
+
+def assessment(pass_at_k: float | None, pass_pow_k: float | None) -> str | None:
+    """How the agentic metric's "agent quality assessment" reads pass@k and pass^k: ``reliable`` (above 0.95 and above
+    0.7), ``inconsistent`` (above 0.95 and below 0.5: it can succeed, and one cannot rely on it) or
+    ``needs_improvement`` (pass@k below 0.7). ``None`` in the gaps between these, for which the source has no word, and
+    where a share is unknown."""
+    if pass_at_k is None or pass_pow_k is None:
+        return None
+    if _checked(pass_at_k) < 0.7 - _TOLERANCE:
+        return "needs_improvement"
+    if pass_at_k <= 0.95 + _TOLERANCE:
+        return None
+    if _checked(pass_pow_k) > 0.7 + _TOLERANCE:
+        return "reliable"
+    return "inconsistent" if pass_pow_k < 0.5 - _TOLERANCE else None
 
 
 def _is_high(score: float) -> bool:

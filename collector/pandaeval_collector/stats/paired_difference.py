@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_RESAMPLES = 2000
-_AT_ONCE = 4_000_000
-"""So many draws at a time: 32 MB."""
+from pandaeval_collector.stats.resample import means
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +29,10 @@ def paired_difference(differences: Sequence[float], clusters: Sequence[int], see
         return None
     values = np.asarray(differences, dtype=np.float64)
     _, index = np.unique(np.asarray(clusters), return_inverse=True)
-    sums, sizes = np.bincount(index, weights=values), np.bincount(index).astype(np.float64)
+    sums = np.bincount(index, weights=values).astype(np.float64)
+    sizes = np.bincount(index).astype(np.float64)
     mean = float(sums.sum() / sizes.sum())
     if len(sums) < 2:
         return PairedDifference(len(values), len(sums), mean, None, None)
-    low, high = np.percentile(_means(sums, sizes, np.random.default_rng(seed)), [2.5, 97.5])
+    low, high = np.percentile(means(sums, sizes, seed), [2.5, 97.5])
     return PairedDifference(len(values), len(sums), mean, float(low), float(high))
-
-
-def _means(sums: np.ndarray, sizes: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """The means of samples of clusters, drawn with replacement."""
-    found = []
-    left, rows = _RESAMPLES, max(1, _AT_ONCE // len(sums))
-    while left > 0:
-        drawn = random.integers(0, len(sums), (min(left, rows), len(sums)))
-        found.append(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
-        left -= rows
-    return np.concatenate(found)

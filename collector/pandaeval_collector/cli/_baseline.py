@@ -1,0 +1,67 @@
+"""Trials against a baseline's: what ``pandaeval gate compare`` and ``evaluate --baseline`` say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from pandaeval_collector.config.sections_gates import Baseline
+    from pandaeval_collector.passk.gate import Rules, Verdict
+    from pandaeval_collector.passk.trials import Trials
+
+
+class Against:
+    """Collects the results that trials are made of, and holds them against those of a file. The file is read when this
+    is made, so that one that is of no use ends the command before anything is scored: raises ``UserError``."""
+
+    def __init__(self, baseline: Path, settings: Baseline, max_missing: float) -> None:
+        from pandaeval_collector.passk.gate import Rules
+        from pandaeval_collector.passk.trials import trials
+        from pandaeval_collector.untrusted.result_lines import result_lines
+
+        self._before: Trials = trials(result_lines(baseline), settings.metric, "case")
+        self._rules: Rules = Rules(settings.level, settings.max_drop, max_missing)
+        self._now: list[dict[str, Any]] = []
+
+    def add(self, result: Mapping[str, Any]) -> None:
+        """One result of now; what has nothing to do with a case is let go."""
+        key = f"{result['level']}.{result['metric']}"
+        if key == self._before.metric or (result.get("metadata") or {}).get("case"):
+            self._now.append({name: result.get(name) for name in _READ})
+
+    def verdict(self) -> Verdict:
+        """What came of it."""
+        from pandaeval_collector.errors import UserError
+        from pandaeval_collector.passk.gate import compared
+        from pandaeval_collector.passk.trials import Trials, trials
+
+        try:
+            now = trials(self._now, self._before.metric, "case")
+        except UserError:
+            now = Trials(self._before.metric, "case", ())  # nothing to compare, which the verdict says
+        return compared(self._before, now, self._rules)
+
+
+_READ = ("metric", "level", "outcome", "success", "session_id", "trace_id", "span_id", "agent", "revision", "metadata")
+
+
+def tell(verdict: Verdict) -> None:
+    """Effect, interval and why it failed, on standard error."""
+    typer.echo(f"baseline: {verdict.told}", err=True)
+    for lead, names in (("not tried now", verdict.missing), ("not in the baseline", verdict.new)):
+        if names:
+            typer.echo(f"notice: {len(names)} cases are {lead}: {', '.join(shown(names))}", err=True)
+    for sentence in verdict.failures:
+        typer.echo(f"failed: {sentence}", err=True)
+
+
+def shown(names: Iterable[str], most: int = 5) -> list[str]:
+    """Some names, safe to print."""
+    from pandaeval_collector.cli._output import safe
+
+    every = [safe(name) for name in names]
+    return every if len(every) <= most else [*every[:most], "…"]

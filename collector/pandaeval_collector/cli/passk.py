@@ -1,0 +1,109 @@
+"""``pandaeval passk``: how often the same succeeds when it is tried again."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Format(StrEnum):
+    """How figures are written."""
+
+    table = "table"
+    json = "json"
+    html = "html"
+
+
+class Per(StrEnum):
+    """What a group of trials is."""
+
+    case = "case"
+    conversation = "conversation"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("passk")(passk)
+
+
+def passk(
+    file: Annotated[
+        Path, typer.Argument(help="Results as JSON lines: `pandaeval evaluate --format json`; - is standard input.")
+    ],
+    k: Annotated[str, typer.Option(help="How many trials, comma-separated.")] = "1,3,5",
+    metric: Annotated[
+        str | None,
+        typer.Option(help="A trial succeeds when this metric passes; if not given, trial_correct, or the only one."),
+    ] = None,
+    per: Annotated[
+        Per | None,
+        typer.Option(
+            help="case: trials at the same case (using_case). conversation: the steps of each conversation. "
+            "If not given, case where results name one."
+        ),
+    ] = None,
+    format_: Annotated[
+        Format, typer.Option("--format", help="table is for people, json one result a line, html a page with curves.")
+    ] = Format.table,
+    output: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+) -> None:
+    """Tell from repeated trials how likely one of k succeeds (pass@k), and all of k do (pass^k)."""
+    from pandaeval_collector.cli._output import console
+    from pandaeval_collector.cli._passk_tables import print_figures
+    from pandaeval_collector.cli._target import Target
+    from pandaeval_collector.passk.figures import figures
+    from pandaeval_collector.passk.trials import trials
+    from pandaeval_collector.untrusted.result_lines import result_lines
+
+    ks = numbers(k)
+    results = list(result_lines(file))
+    found = figures(trials(results, metric, per.value if per else None), ks)
+    with Target(output) as target:
+        if format_ is Format.html:
+            from pandaeval_collector.report.passk import page
+
+            target.write(page(found, str(file)))
+        elif format_ is Format.json:
+            from pandaeval_collector.passk.results import suite_objects, task_results
+
+            write_lines([each.to_dict() for each in task_results(found)] + list(suite_objects(found)), target)
+        else:
+            print_figures(found, console(file=target))
+    if found.trials.per == "conversation" and per is None:
+        typer.echo("notice: no result names a case, so each conversation is taken for one", err=True)
+    for notice in found.notices:
+        typer.echo(f"notice: {notice}", err=True)
+
+
+def numbers(text: str) -> Sequence[int]:
+    """The numbers of trials that were asked for, each once, in order. Raises ``UserError``."""
+    from pandaeval_collector.errors import UserError
+
+    try:
+        found = sorted({int(each) for each in text.split(",") if each.strip()})
+    except ValueError:
+        found = []
+    if not found or found[0] < 1 or found[-1] > 1000:
+        raise UserError(f"--k {text}: numbers of trials, from 1 to 1000, such as 1,3,5")
+    return found
+
+
+def write_lines(objects: Sequence[object], target: TextIO) -> None:
+    """One JSON object a line."""
+    import orjson
+
+    from pandaeval_collector.cli._terminal import write_json
+
+    for each in objects:
+        line = orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY)
+        if target is sys.stdout:
+            write_json(line)
+        else:
+            target.write(line.decode() + "\n")

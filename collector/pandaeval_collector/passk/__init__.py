@@ -1,0 +1,1 @@
+"""Repeated trials: how often the same case succeeds, and how sure that is."""

@@ -1,0 +1,49 @@
+"""Results as JSON lines, as ``pandaeval evaluate --format json`` and the jsonl exporter write them, read back."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.errors import UserError
+from pandaeval_collector.untrusted.printable import one_printable_line
+
+STDIN = "-"
+
+
+def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
+    """Each result of a file, ``-`` for standard input, in its order; every one has ``metric``, ``level`` and
+    ``outcome``. Raises ``UserError`` where a line is no result."""
+    name = "standard input" if str(path) == STDIN else str(path)
+    try:
+        if str(path) == STDIN:
+            yield from results_of(sys.stdin, name)
+        else:
+            with Path(path).open(encoding="utf-8") as file:
+                yield from results_of(file, name)
+    except OSError as error:
+        raise UserError(f"{name} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name} is not UTF-8: results are JSON lines, as `evaluate --format json` writes") from error
+
+
+def results_of(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
+    """The same of lines of text; ``name``: what to call their source."""
+    for number, text in enumerate(lines, 1):
+        if text.strip():
+            yield _result(text, name, number)
+
+
+def _result(text: str, name: str, line: int) -> dict[str, Any]:
+    try:
+        result = json.loads(text)
+        if not (isinstance(result, dict) and {"metric", "level", "outcome"} <= result.keys()):
+            raise ValueError
+    except (ValueError, RecursionError):
+        raise UserError(
+            one_printable_line(f"{name}, line {line}: no result; `pandaeval evaluate --format json` writes such lines")
+        ) from None
+    return result
