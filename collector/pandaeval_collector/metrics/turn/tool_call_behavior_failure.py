@@ -1,9 +1,9 @@
 """Were tools used as they should be in this turn?
 
 A judge looks for calls that were not needed, the wrong tool, wrong arguments, a result that was ignored, and a call
-that is missing. Whether a call was repeated in vain is not asked of it: code decides that by the rule of ``tool_loop``,
-and that label stands where the judge fails, and where there is none (``evaluator.kind`` is ``code`` then, and a turn
-in which nothing was repeated has no result). Several may be found; the gravest is the label, all of them are in
+that is missing. Whether a call was repeated in vain it is not asked: code decides that by the rule of ``tool_loop``.
+That label stands where the judge fails, and where there is none (``evaluator.kind`` is ``code`` then, and a turn in
+which nothing was repeated has no result). Several may be found; the gravest is the label, all of them are in
 ``metadata.labels``, and the repeated calls in ``metadata.repeated`` by their number. It does not judge the answer.
 Gravest first: ignored tool result, wrong tool, wrong arguments, missing tool call, repeated tool call, unnecessary tool
 call.
@@ -130,7 +130,7 @@ async def _ask(view: TurnView, judge: Judge) -> Finding | None:
     spans = tuple(view.tool_calls[number - 1].span_id for number in found.calls)
     if repeated is None:
         return labelled(found.labels, LABELS, found.reason, about(view), span_ids=tuple(dict.fromkeys(spans)))
-    labels = [label for label in found.labels if label != NO_FAILURE]
+    labels: list[str] = [label for label in found.labels if label != NO_FAILURE]
     reason = f"{found.reason} {repeated.reason}" if labels else repeated.reason
     labels.append(REPEATED)
     both = tuple(dict.fromkeys((*spans, *repeated.span_ids)))
