@@ -75,9 +75,9 @@ _REPEATED = """
 `turn.tool_call_behavior_failure` has the label `repeated tool call` from code alone, by the rule of `tool_loop` within
 each turn. Held against labels by `python tests/bench/repeated_calls.py` (Wilson's 95 % intervals in brackets):
 
-- In the recordings, calls are repeated on purpose in the scenario `loop` and nowhere else. The one that is missed writes
-  its calls into attributes of model calls, and has no tool spans; the one that is found without a label is a run whose
-  model call fails and whose framework made the same two calls three times over.
+- In the recordings, calls are repeated on purpose in the scenario `loop` and nowhere else. The one that is missed
+  writes its calls into attributes of model calls, and has no tool spans; the one that is found without a label is a run
+  whose model call fails and whose framework made the same two calls three times over.
 - A session that makes the same call twice need not repeat it in vain: in the last row most pairs stand in two turns, or
   something was changed in between (a speed test after each repair). The rule passes those, so its recall there is low
   on purpose; what it does find had been called before.
