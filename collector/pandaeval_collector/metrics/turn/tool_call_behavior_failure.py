@@ -1,9 +1,9 @@
 """Were tools used as they should be in this turn?
 
 A judge looks for calls that were not needed, the wrong tool, wrong arguments, a result that was ignored, and a call
-that is missing. Whether a call was repeated in vain is not asked of it: code decides that by the rule of ``tool_loop``,
-and that label stands where the judge fails, and where there is none (``evaluator.kind`` is ``code`` then, and a turn
-in which nothing was repeated has no result). Several may be found; the gravest is the label, all of them are in
+that is missing. Whether a call was repeated in vain it is not asked: code decides that by the rule of ``tool_loop``.
+That label stands where the judge fails, and where there is none (``evaluator.kind`` is ``code`` then, and a turn in
+which nothing was repeated has no result). Several may be found; the gravest is the label, all of them are in
 ``metadata.labels``, and the repeated calls in ``metadata.repeated`` by their number. It does not judge the answer.
 Gravest first: ignored tool result, wrong tool, wrong arguments, missing tool call, repeated tool call, unnecessary tool
 call.
