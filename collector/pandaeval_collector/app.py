@@ -20,10 +20,13 @@ from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.delivery.outlets import Outlets, instance_id
 from pandaeval_collector.doors import Doors
+from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
+from pandaeval_collector.failures.gauges import GroupGauges
+from pandaeval_collector.failures.live import LiveGroups
 from pandaeval_collector.judging import (
     SLOTS,
     Canaries,
@@ -124,13 +127,14 @@ class Collector:
         store = await self._open_store(health_server)
         outlets = await self._open_outlets(store)
         emitter = await self._emitter(store, outlets.signals)
-        line = Line(store, scorer, emitter)
+        failures = await asyncio.to_thread(self._failure_groups, store, scorer)
+        line = Line(store, scorer, emitter, failures=failures)
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         await self._start_pipeline(pipeline, store)
-        live = await self._start_judge(store, line, scorer, pipeline)
+        live = await self._start_judge(store, line, scorer, pipeline, failures)
         pass_rates = PassRates(store, self.telemetry, config.labels.interval)
         pass_rates.start()
         self._parts.push_async_callback(pass_rates.stop)
@@ -140,6 +144,12 @@ class Collector:
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
+
+    def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
+        """Those that the store knows. A hosted embedder is not asked about single failures: the line would wait."""
+        embedder = load("embedded") if self._config.embedding.model.startswith("litellm:") else scorer.embedder
+        self.telemetry.family(GroupGauges(store).values)
+        return LiveGroups(embedder, store.failure_groups.all())
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
         metrics = self._metrics if self._config.exporters.prometheus.enabled else None
@@ -218,7 +228,9 @@ class Collector:
         setup = WorkerSetup(Path(config.store.path), config.embedding.model, scorer.settings, level)
         return Workers(number, setup, self._environ, self.telemetry)
 
-    async def _start_judge(self, store: Store, line: Line, scorer: Evaluator, pipeline: Pipeline) -> LiveJudge | None:
+    async def _start_judge(
+        self, store: Store, line: Line, scorer: Evaluator, pipeline: Pipeline, failures: LiveGroups
+    ) -> LiveJudge | None:
         configured = judge(self._config)
         if configured is None:
             return None
@@ -241,6 +253,7 @@ class Collector:
             slots=SLOTS * configured.limits.concurrency,
             checks=open_checks(configured, store, Desks(caller, scorer.settings.judge), self.telemetry),
             budgets=RecordBudgets(process.record_budget),
+            failures=failures,
         )
         await runner.start()
         self._parts.push_async_callback(runner.stop)

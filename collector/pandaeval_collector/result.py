@@ -102,6 +102,9 @@ class Result:
     tokens: int = 0
     run_id: str | None = None
     """Of the evaluation run that it was made in."""
+    failure_group: str | None = None
+    """Id of the group of failures that it belongs to; from a judge ``""`` for none that there is."""
+    failure_severity: str | None = None
 
     outcome: str = field(init=False)
     score: float | None = field(init=False)
@@ -150,6 +153,9 @@ class Result:
         finding, unit = self.finding, self.unit
         of_run = {} if self.run_id is None else {"run_id": self.run_id}
         scored = finding if isinstance(finding, Score) else None
+        metadata = {**finding.metadata, "threshold": self.threshold, "success": self.success}
+        if self.failure_group:
+            metadata["failure_group"] = {"id": self.failure_group, "severity": self.failure_severity}
         return {
             "id": self.id,
             "metric": self.metric,
@@ -169,7 +175,7 @@ class Result:
             "agent": unit.agent,
             "service": unit.service,
             "environment": unit.environment,
-            "metadata": {**finding.metadata, "threshold": self.threshold, "success": self.success},
+            "metadata": metadata,
             "span_ids": list(scored.span_ids[:_MAX_SPANS]) if scored else [],
             "coverage": 1.0 if isinstance(finding, Assumed) else finding.coverage,
             "evaluator": {

@@ -37,6 +37,12 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument("pandaeval.pass_rate.low", "gauge", "{share}", "Lower end of its 95 % interval"),
         Instrument("pandaeval.pass_rate.high", "gauge", "{share}", "Upper end of its 95 % interval"),
         Instrument("pandaeval.pass_rate.labels", "gauge", "{run}", "Judged runs with a label, which it rests on"),
+        Instrument(
+            "pandaeval.failure_groups",
+            "gauge",
+            "{failure}",
+            "Failures by the group of their root cause; the 200 with the newest ones, the others together",
+        ),
         Instrument("pandaeval.items", "counter", "{item}", "Spans and log records taken up again or decided"),
         Instrument("pandaeval.traces", "counter", "{trace}", "Traces decided, by why they were closed"),
         Instrument("pandaeval.sessions", "counter", "{session}", "Sessions that could not be scored"),

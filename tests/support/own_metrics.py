@@ -25,6 +25,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.pass_rate.low": _RATED,
     "pandaeval.pass_rate.high": _RATED,
     "pandaeval.pass_rate.labels": _RATED,
+    "pandaeval.failure_groups": "`failure.group`: the 200 with the newest failures, `__other__`; `failure.severity`",
+    "pandaeval.failures": "`failure.label`, `failure.severity`, `gen_ai.agent.name`, `service`",
     "pandaeval.items": "`outcome`: resumed, decided",
     "pandaeval.traces": "`outcome`: decided, failed; `reason`: root_ended, explicit, idle, max_age, span_limit …",
     "pandaeval.sessions": "`outcome`: failed; `reason`",
