@@ -11,6 +11,7 @@ import asyncio
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -150,7 +151,8 @@ class FileRun:
 
     def results(self, on_decided: Callable[[Decision], None] | None = None) -> Iterator[Result]:
         """Every result: those of the traces by start time, those of the judge as they come, then those of the
-        sessions. ``on_decided`` hears of each batch of traces before its results. Not to be called on an event loop
+        sessions, and what a judge says of those.
+        ``on_decided`` hears of each batch of traces before its results. Not to be called on an event loop
         when there is a judge."""
         if self._evaluator is None:
             raise ValueError("results need an evaluator")
@@ -165,9 +167,11 @@ class FileRun:
             if on_decided is not None:
                 on_decided(decision)
             yield from decision.results
+        closing = [*_batches(iter(sorted(touched)), _BATCH)]
         if self._judge is not None:
-            yield from asyncio.run(self._judged(line, self._evaluator, self._judge))
-        for session_ids in _batches(iter(sorted(touched)), _BATCH):
+            yield from asyncio.run(self._judged(line, self._evaluator, self._judge, closing))
+            return
+        for session_ids in closing:
             decision = line.close_sessions(session_ids, lambda _: Trigger.FILE)
             self._store.commit(decision.changes).result()
             yield from decision.results
@@ -209,8 +213,10 @@ class FileRun:
         decision.left_out = len(others)
         return decision
 
-    async def _judged(self, line: Line, evaluator: Evaluator, judge: JudgeConfig) -> list[Result]:
-        """Runs all jobs, one decision at a time."""
+    async def _judged(
+        self, line: Line, evaluator: Evaluator, judge: JudgeConfig, closing: Sequence[Sequence[str]]
+    ) -> list[Result]:
+        """Runs all jobs, one decision at a time; then closes the sessions, and runs what those ask."""
         results: list[Result] = []
         turn = asyncio.Lock()
 
@@ -222,27 +228,35 @@ class FileRun:
 
         hasty = replace(judge, setup=replace(judge.setup, cooldown=_COOLDOWN_S))
         process, caller = open_caller(self._store, hasty, self._environ)
-        runner = Runner(
-            self._store,
-            line,
-            evaluator,
-            caller,
-            settle,
-            self.telemetry,
-            Patience(attempts=3, first=1.0, longest=5.0, interactive=True),
-            slots=SLOTS * judge.limits.concurrency,
-            checks=open_checks(judge, self._store, Desks(caller, evaluator.settings.judge), self.telemetry),
-            budgets=RecordBudgets(process.record_budget),
-        )
-        total, done = self._store.jobs.waiting(), 0
+        checks = open_checks(judge, self._store, Desks(caller, evaluator.settings.judge), self.telemetry)
+        total = 0
 
         def ended() -> None:
-            nonlocal done
-            done = total - self._store.jobs.waiting()
-            self._on_judged(done, total)
+            self._on_judged(total - self._store.jobs.waiting(), total)
+
+        async def drain() -> None:
+            runner = Runner(
+                self._store,
+                line,
+                evaluator,
+                caller,
+                settle,
+                self.telemetry,
+                Patience(attempts=3, first=1.0, longest=5.0, interactive=True),
+                slots=SLOTS * judge.limits.concurrency,
+                checks=checks,
+                budgets=RecordBudgets(process.record_budget),
+            )
+            await runner.drain(ended)
 
         try:
-            await runner.drain(ended)
+            total = self._store.jobs.waiting()
+            await drain()
+            for session_ids in closing:
+                await settle(partial(line.close_sessions, session_ids, lambda _: Trigger.FILE))
+            if more := self._store.jobs.waiting():
+                total += more
+                await drain()
         finally:
             await process.close()
         return results

@@ -1,4 +1,4 @@
-"""What a metric is: a named question about a trace or a session, as a value that discovery finds.
+"""What a metric is: a named question about a trace, a turn or a session, as a value that discovery finds.
 
 A metric file defines a function and calls :class:`Metric` on it; nothing is registered anywhere. Discovery looks for
 the name ``METRIC`` in every module below ``pandaeval_collector.metrics``, in those that installed packages name (entry
@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from pandaeval_collector.embedding import ALL_KNOWN, Bands, Known
 from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.rubric import Rubric
 from pandaeval_collector.metric_rules import check
 from pandaeval_collector.runtime.modules import ModuleLoadError, load_module
-from pandaeval_collector.score import Finding, Why
+from pandaeval_collector.score import Finding, Score, Why
 from pandaeval_collector.stats import content_tokens
 from pandaeval_collector.stats.similarity import Direction, Vector
+from pandaeval_collector.turns import TurnView
 from pandaeval_otel.discovery import find
 from pandaeval_otel.model import Trace
 from pandaeval_otel.plugins import NotUsableError, Plugin, Plugins, installed
@@ -121,6 +123,13 @@ class TraceContext:
     earlier: tuple[EarlierOutput, ...] = ()
 
 
+@dataclass(slots=True)
+class TurnContext:
+    """What a turn metric may look at besides the turn. ``threshold``: in the metric's own scale."""
+
+    threshold: float
+
+
 @dataclass(frozen=True, slots=True)
 class SessionSignal:
     """The result of one of a trace's metrics as session metrics see it: ``value`` only where ``outcome`` is
@@ -185,6 +194,13 @@ class Metric(Generic[S, C]):
     awaited later, with a judge that has read the trace. ``ask`` runs on an event loop and must not block it.
     ``rubrics``: all that it may ask, extractions first, its own question last; so people can read them.
 
+    Level ``turn``: the subject is a :class:`pandaeval_collector.turns.TurnView`, the context a :class:`TurnContext`.
+    Level ``session`` and kind ``llm``: it is asked once, when the session closes; ``evaluate`` and ``ask`` get a
+    :class:`pandaeval_collector.turns.Conversation`. ``scale``: ``"1-5"`` where ``Score.raw`` and the threshold have
+    that scale, else ``""``. ``applies``: whether a judged metric of these levels is asked of a subject at all.
+    ``by_code``: what code alone says where no judge is asked, or none answers; ``None``: nothing. ``part``: its
+    question, where it can share a call with others about the same turn.
+
     ``unscored``: every why that it says itself, in ``evaluate`` or ``ask``; ``whys`` has those said around it, too.
     ``scale``: that of ``threshold`` and of ``Score.raw``, its worst and its best end, as ``"1-5"``; ``""``: 0..1, and
     no ``raw``. ``model``: the judge's, unless ``judge.models`` names another. ``about``: instead of the docstring of
@@ -214,6 +230,9 @@ class Metric(Generic[S, C]):
     scale: str = ""
     model: str | None = None
     about: str = ""
+    applies: Callable[[S], bool] | None = None
+    by_code: Callable[[S], Score | None] | None = None
+    part: QuestionPart[Any] | None = None
 
     def __post_init__(self) -> None:
         check(self)
@@ -222,7 +241,7 @@ class Metric(Generic[S, C]):
     def whys(self) -> tuple[Why, ...]:
         """Every why that a result of it can have, in the order of :class:`Why`."""
         can = {*self.unscored, Why.METRIC_ERROR}
-        if self.level == "trace":
+        if self.level in ("trace", "turn"):
             can.add(Why.INCOMPLETE_TRACE)
         if self.kind == "llm":
             can |= _JUDGED
@@ -243,6 +262,7 @@ class Metric(Generic[S, C]):
 
 
 TraceMetric = Metric[Trace, TraceContext]
+TurnMetric = Metric[TurnView, TurnContext]
 SessionMetric = Metric[SessionView, SessionContext]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-LEVELS = ("trace", "session")
+LEVELS = ("trace", "session", "turn")
 KINDS = ("embedding", "llm", "code", "math")
 _SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
@@ -30,6 +30,8 @@ def check(metric: Any) -> None:
     if metric.signals and metric.level != "session":
         raise ValueError("signals: only a metric of level session reads the results of others")
     _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold, *ends(metric.scale))
+    if metric.level == "turn" and (metric.texts is not None or metric.kind == "embedding"):
+        raise ValueError("texts: nothing is embedded for a metric of level turn")
     try:
         orjson.dumps(metric.settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     except TypeError as error:
@@ -39,8 +41,8 @@ def check(metric: Any) -> None:
 def _check_judged(metric: Any) -> None:
     if (metric.kind == "llm") != (metric.ask is not None):
         raise ValueError("ask and kind llm go together: give both or neither")
-    if metric.kind == "llm" and (metric.level != "trace" or metric.needs_session):
-        raise ValueError("a judge sees one trace: a metric of kind llm has level trace, and does not need its session")
+    if metric.kind == "llm" and metric.needs_session:
+        raise ValueError("needs_session: what a judge is shown of the session it sees anyway")
 
 
 def ends(scale: str) -> tuple[float, float]:

@@ -89,6 +89,7 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         pii=config.redact.pii,
         custom=config.redact.custom,
         votes=judge.votes,
+        turn_calls=judge.turn_calls,
         language=judge.language,
         defaults=_parameters(judge, JudgeParameters()),
         parameters=_all_parameters(judge),

@@ -35,12 +35,14 @@ FORCED = frozenset({Trigger.MAX_AGE, Trigger.SPAN_LIMIT, Trigger.MEMORY, Trigger
 @dataclass(slots=True, unsafe_hash=True)
 class Turn:
     """A user message and what the outermost agent answered. ``None`` = not captured, ``""`` = captured and empty.
-    ``media_only`` marks a side that had content, but no text."""
+    ``media_only`` marks a side that had content, but no text. ``span_id``: the span that answers; ``start_ns``: when
+    the turn began (0: not known)."""
 
     user: str | None
     assistant: str | None
     span_id: str = ""
     media_only: bool = False
+    start_ns: int = field(default=0, compare=False)
 
 
 @dataclass(slots=True)

@@ -49,12 +49,14 @@ class _Exchange:
     question: Said
     answer: Said
     span_id: str
+    start_ns: int
     notes: list[str] = field(default_factory=list)
 
 
 def _turn(exchange: _Exchange) -> Turn:
     question, answer = exchange.question, exchange.answer
-    return Turn(question.text, answer.text, exchange.span_id, media_only=question.media_only or answer.media_only)
+    media_only = question.media_only or answer.media_only
+    return Turn(question.text, answer.text, exchange.span_id, media_only, exchange.start_ns)
 
 
 def _without_handovers(found: Sequence[_Exchange]) -> list[_Exchange]:
@@ -62,8 +64,9 @@ def _without_handovers(found: Sequence[_Exchange]) -> list[_Exchange]:
     kept: list[_Exchange] = []
     for exchange in found:
         if kept and _is_taken_over(kept[-1], exchange.question):
-            exchange = replace(exchange, question=kept[-1].question, notes=kept[-1].notes + exchange.notes)
-            kept.pop()
+            last = kept.pop()
+            notes = last.notes + exchange.notes
+            exchange = replace(exchange, question=last.question, start_ns=last.start_ns, notes=notes)
         kept.append(exchange)
     return kept
 
@@ -73,7 +76,7 @@ def _is_taken_over(last: _Exchange, question: Said) -> bool:
 
 
 def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
-    exchange = _Exchange(asked(root), answered(root.output), root.span_id)
+    exchange = _Exchange(asked(root), answered(root.output), root.span_id, root.start_ns)
     if exchange.question != NOTHING and exchange.answer != NOTHING:
         return [exchange]
     inner = tree.below(root)
@@ -125,7 +128,8 @@ def _failed(span: Span, tree: Tree) -> bool:
 def _of_calls(group: Sequence[Span]) -> _Exchange:
     question = next((said for call in group if (said := asked(call)) != NOTHING), NOTHING)
     last = max(group, key=_ended)
-    return _Exchange(question, NOTHING if last.error is not None else answered(last.output), last.span_id)
+    answer = NOTHING if last.error is not None else answered(last.output)
+    return _Exchange(question, answer, last.span_id, min(call.start_ns for call in group))
 
 
 def _ended(span: Span) -> tuple[int, int, str]:

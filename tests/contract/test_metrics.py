@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from pandaeval_collector.embedding import Bands
 from pandaeval_collector.evaluator import Evaluator, trace_unit
-from pandaeval_collector.metric import Metric, SessionContext, SessionView, Texts, TraceContext, registry
+from pandaeval_collector.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext, registry
+from pandaeval_collector.metric_rules import BEST
 from pandaeval_collector.result import Identity
 from pandaeval_collector.score import Assumed, Score, Unscored
+from pandaeval_collector.turns import TurnView
 
 from pandaeval_otel.model import Trace, Trigger, Turn
 
@@ -25,6 +28,8 @@ def _empty(metric: Metric[Any, Any]) -> Any:
         view = SessionView("s", ())
         return metric.evaluate(view, SessionContext(0.5, frozenset({"confidence"}), {}, ("error", "tool_loop")))
     trace = Trace("a" * 32, (), "b" * 16, session_id="s")
+    if metric.level == "turn":
+        return metric.evaluate(TurnView(replace(trace, turns=(Turn(None, None),))), TurnContext(3.0))
     return metric.evaluate(trace, TraceContext(Texts({}, (), "none", BANDS), 0.5))
 
 
@@ -44,9 +49,10 @@ class TestEveryMetric:
         assert metric.kind in ("embedding", "llm", "code", "math")
         assert metric.version
 
-    def test_has_a_threshold_between_0_and_1(self, metric: Metric[Any, Any]) -> None:
-        assert 0 <= metric.threshold_for(None) <= 1
-        assert 0 <= metric.threshold_for(BANDS) <= 1
+    def test_has_a_threshold_on_its_scale(self, metric: Metric[Any, Any]) -> None:
+        least, most = BEST[metric.scale]
+        assert least <= metric.threshold_for(None) <= most
+        assert least <= metric.threshold_for(BANDS) <= most
 
     def test_never_scores_an_empty_subject(self, metric: Metric[Any, Any]) -> None:
         assert not isinstance(_empty(metric), Score)

@@ -43,7 +43,24 @@ GOOD: Answers = {
     "plan_quality": {"reason": "Short and complete.", "score": 0.5},
     "confidence": {"reason": "It did not waver.", "confidence": 0.4},
     "error_deduplication": {"groups": []},
+    "goal_completion": {"goal": "Find the parcel.", "reason": "It was found.", "completed": True},
 }
+RATED = {"helpfulness": 4, "coherence": 5, "relevance": 4.5, "faithfulness": 3, "verbosity": 2}
+"""What is said of every turn."""
+_CLEAN = {"reason": "Nothing was wrong.", "labels": ["no failure"], "calls": []}
+TURN: dict[str, Fields] = {
+    **{name: {"reason": "As the guide says.", "rating": rating} for name, rating in RATED.items()},
+    "agent_behavior_failure": _CLEAN,
+    "tool_call_behavior_failure": _CLEAN,
+}
+
+
+def of_turn(parts: Mapping[str, Fields]) -> Callable[[str], Fields]:
+    """Answers a question about a turn: a part for each that it asks."""
+    return lambda question: {name: part for name, part in parts.items() if f'"{name}": an object' in question}
+
+
+GOOD = {**GOOD, **dict.fromkeys((*TURN, "turn"), of_turn(TURN))}
 
 
 def said(messages: Sequence[Mapping[str, str]], name: str, answers: Answers, nth: int = 0) -> str:

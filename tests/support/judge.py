@@ -20,10 +20,12 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from pandaeval_collector.failures.question import RUBRIC as ERROR_DEDUPLICATION
+from pandaeval_collector.judge.parts import TOGETHER
 from pandaeval_collector.metric import registry
 
 GROUPING = (ERROR_DEDUPLICATION,)
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
+_TOGETHER = re.compile(r"\n\n## [a-z_]+\n\n")
 _FENCED = re.compile(r"<<([0-9a-f]{12})>>.*?<</\1>>", re.DOTALL)
 _ORDER = re.compile(r"(?:set|give|answer with|return)[^.\n]{0,40}\b(?:confidence|score)\b\D{0,20}([01]\.\d+)", re.I)
 
@@ -59,6 +61,8 @@ def text_of(message: Mapping[str, Any]) -> str:
 def rubric_of(body: Mapping[str, Any]) -> str:
     """The name of the question that a request asks: the form of the answer is the same for all."""
     question = question_of(body)
+    if _TOGETHER.search(question.partition("Taken from the record")[0]):
+        return TOGETHER
     known = (rubric for rubrics in (GROUPING, *(m.rubrics for m in registry().values())) for rubric in rubrics)
     return next(rubric.name for rubric in known if question.startswith(f"# Question\n{rubric.text.strip()}"))
 

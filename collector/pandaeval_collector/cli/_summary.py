@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pandaeval_collector.cli._summary_rows import Cell, SessionSummaryRow, TraceSummaryRow
+from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
 from pandaeval_collector.failures import Failure, Group, failure_of
 from pandaeval_collector.report.verdicts import is_inline
 from pandaeval_collector.untrusted.plain_error import plain_error
@@ -216,11 +216,13 @@ class Summary:
                 session.traces += 1
                 if error is not None:
                     session.note(_broken(row.agent, error))
-        cell = row.cells[result["metric"]] = _cell(result)
+        of_turn = result["level"] == "turn"
+        name = f"{TURN}{result['span_id']} {result['metric']}" if of_turn else result["metric"]
+        cell = row.cells[name] = _cell(result)
         if session_id is not None:
             session = self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
             session.note(cell)
-            if cell.score is not None:
+            if cell.score is not None and not of_turn:
                 session.scored.add(cell.metric)
 
     def _forget_the_best(self) -> None:
@@ -236,7 +238,7 @@ def _broken(agent: str, error: str) -> Cell:
 def _cell(result: Result) -> Cell:
     scored = result["outcome"] == "scored"
     return Cell(
-        metric=result["metric"],
+        metric=f"turn.{result['metric']}" if result["level"] == "turn" else result["metric"],
         outcome=result["outcome"],
         agent=result["agent"],
         reason=result["reason"],

@@ -40,9 +40,13 @@ class Cell:
         return verdict(self.label) if self.inline and self.score is not None else ""
 
 
+TURN = "turn "
+"""What the names of cells about turns begin with: a trace may have several of one metric."""
+
+
 @dataclass(slots=True)
 class TraceSummaryRow:
-    """A trace and its results by metric."""
+    """A trace and its results by metric, those of its turns by turn and metric."""
 
     trace_id: str
     agent: str
@@ -50,6 +54,15 @@ class TraceSummaryRow:
     broken: bool = False
     """Whether the run ended with an error."""
     cells: dict[str, Cell] = field(default_factory=dict)
+
+    @property
+    def worst_of_turns(self) -> Cell | None:
+        """The result of one of its turns that says most against it; ``None`` where there is none with a score."""
+        found: Cell | None = None
+        for name, cell in self.cells.items():
+            if name.startswith(TURN):
+                found = _worse(found, cell)
+        return found
 
     @property
     def badness(self) -> float:

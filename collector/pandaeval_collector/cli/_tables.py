@@ -12,7 +12,7 @@ from rich.text import Text
 
 from pandaeval_collector.cli._output import safe, table
 from pandaeval_collector.cli._summary import AskedTwice, Summary
-from pandaeval_collector.cli._summary_rows import Cell, SessionSummaryRow, TraceSummaryRow
+from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
 from pandaeval_collector.failures.group import as_text
 from pandaeval_collector.report.unasked import unasked
 
@@ -61,16 +61,28 @@ def _session_table(rows: Sequence[SessionSummaryRow], out: Console) -> Table:
 
 
 def _trace_table(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> Table:
-    names = sorted({name for row in rows for name in row.cells})
+    cells = {name for row in rows for name in row.cells}
+    names = sorted(name for name in cells if not name.startswith(TURN))
     columns: tuple[str, ...] = ("trace", "agent", "session", *names)
     shown: list[tuple[object, ...]] = [
         (row.trace_id[:12], row.agent, row.session_id or "-", *(_cell(row.cells.get(name)) for name in names))
         for row in rows[:MAX_ROWS]
     ]
+    if len(names) < len(cells):
+        columns = (*columns, "worst of turns")
+        shown = [(*cells, _of_turns(row.worst_of_turns)) for cells, row in zip(shown, rows, strict=False)]
     if any(row.broken for row in rows):
         columns = (*columns, "run")
         shown = [(*cells, _ending(row)) for cells, row in zip(shown, rows, strict=False)]
     return _more(table(columns, shown, on=out, title="Traces, worst first"), total)
+
+
+def _of_turns(cell: Cell | None) -> Text:
+    """A number by itself would not say what it is of."""
+    if cell is None:
+        return Text("")
+    told = cell.label if cell.failed and cell.label not in ("fail", "") else cell.metric.removeprefix("turn.")
+    return Text(f"{told} ") + _score(cell.score, cell.success)
 
 
 def _ending(row: TraceSummaryRow) -> Text:

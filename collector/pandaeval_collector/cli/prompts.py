@@ -44,8 +44,9 @@ def prompts(
     judged = {key: metric for key, metric in known.items() if metric.kind == "llm"}
     out = console()
     grouping = of_failures(settings.judge.language)
-    for each in (grouping[name],) if name in grouping else grouping.values() if name is None else ():
-        out.print(printable(each), soft_wrap=True)
+    for each, text in grouping.items():
+        if name in (None, each):
+            out.print(printable(text), soft_wrap=True)
     if name in grouping:
         return
     if name is not None:

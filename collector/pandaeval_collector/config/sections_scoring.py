@@ -195,6 +195,11 @@ class Judge(Section):
         description="Verdicts on each question, 1 to 9, of which the median counts; each costs a call. Fewer than a "
         "majority that hold are no score. Best odd.",
     )
+    turn_calls: Literal["shared", "separate"] = Field(
+        default="shared",
+        description="Whether the seven questions about a turn are put in one call, or each in a call of its own. What "
+        "does not hold of a shared answer is asked for separately; with more than one of judge.votes each is.",
+    )
     second: Second = group(Second)
     language: Text = Field(
         default="en", description="Language in which reasons are given: en, or the name or code of another one."

@@ -3,6 +3,15 @@
 from pandaeval_collector.evaluator.evaluator import Evaluator
 from pandaeval_collector.evaluator.judged import PASSING, Question
 from pandaeval_collector.evaluator.settings import EvaluatorSettings, JudgeSettings
-from pandaeval_collector.evaluator.unit import trace_unit, unread
+from pandaeval_collector.evaluator.unit import trace_unit, turn_unit, unread
 
-__all__ = ["PASSING", "Evaluator", "EvaluatorSettings", "JudgeSettings", "Question", "trace_unit", "unread"]
+__all__ = [
+    "PASSING",
+    "Evaluator",
+    "EvaluatorSettings",
+    "JudgeSettings",
+    "Question",
+    "trace_unit",
+    "turn_unit",
+    "unread",
+]

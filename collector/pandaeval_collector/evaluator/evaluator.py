@@ -19,8 +19,10 @@ from pandaeval_collector.evaluator.prepared import Preparation, Prepared
 from pandaeval_collector.evaluator.running import running_metrics
 from pandaeval_collector.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.evaluator.texts import vectors
+from pandaeval_collector.evaluator.turns import Turns
 from pandaeval_collector.evaluator.unit import trace_unit
 from pandaeval_collector.judge.desk import Spent
+from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.metric import (
     EarlierOutput,
@@ -50,12 +52,14 @@ class Evaluator:
         """Keys of the metrics whose results are for session metrics alone."""
         metrics = [metric for metric in running.metrics if metric.kind != "llm" or judge is not None]
         self._preparation = Preparation(self.settings, embedder, metrics)
-        judged: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.kind == "llm"]
+        judged = [metric for metric in metrics if metric.kind == "llm"]
         self._judged = None if judge is None else Judged(judge, judged, self._preparation)
+        self.turns = Turns(running.metrics, self._preparation, self._judged)
+        """The metrics of turns."""
         inline = [metric for metric in metrics if metric.kind != "llm"]
         self._trace: list[TraceMetric] = [m for m in inline if m.level == "trace" and not m.needs_session]
         self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
-        self._session: list[SessionMetric] = [m for m in metrics if m.level == "session"]
+        self._session: list[SessionMetric] = [m for m in inline if m.level == "session"]
         self._calibrated = {m.name: m for m in metrics if m.level == "trace" and m.calibrated is not None}
         self._only_failures = {m.name for m in metrics if m.level == "trace" and m.signals_failures_only}
 
@@ -86,15 +90,20 @@ class Evaluator:
         return self._run(self._in_session, trace, unit, lambda t: TraceContext(texts, t, earlier), self._refusal(trace))
 
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
-        """Results of the session metrics."""
+        """Results of the session metrics that ask no model."""
+        return self._run(self._session, session, unit, self._session_context, None)
+
+    def judged_session(self, session: SessionView, unit: Unit, suspicious: bool) -> tuple[list[Result], list[Question]]:
+        """The judged metrics of a session that closes: results where no model has to be asked, and questions."""
+        if self._judged is None:
+            return [], []
+        return self._judged.of_session(session, unit, suspicious, self._session_context)
+
+    def _session_context(self, threshold: float) -> SessionContext:
         settings, names = self.settings, self._preparation.names
-
-        def context(threshold: float) -> SessionContext:
-            return SessionContext(
-                threshold, names, settings.weights, settings.extra_signals, judged=settings.judge is not None
-            )
-
-        return self._run(self._session, session, unit, context, None)
+        return SessionContext(
+            threshold, names, settings.weights, settings.extra_signals, judged=settings.judge is not None
+        )
 
     def signal_value(self, result: Result) -> float | None:
         """What session metrics see of a trace's result: its score, or what its metric says instead
@@ -122,6 +131,10 @@ class Evaluator:
     def judged(self, trace: Trace, suspicious: bool = False) -> tuple[list[Result], list[Question]]:
         """The judged metrics: results where no model has to be asked, and questions for all others."""
         return ([], []) if self._judged is None else self._judged.questions(trace, suspicious)
+
+    def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
+        """See :meth:`Judged.together`."""
+        return () if self._judged is None else self._judged.together(questions, question)
 
     def drawn(self, results: Sequence[Result], unit: Unit, suspicious: bool) -> tuple[list[Result], dict[str, Choice]]:
         """See :meth:`Judged.drawn`."""

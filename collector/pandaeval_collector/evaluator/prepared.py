@@ -67,7 +67,9 @@ class Preparation:
                 depends["hidden"] = ["pii"] * judge.pii + list(judge.custom)
             if judge.votes > 1:
                 depends["votes"] = judge.votes
-        if metric.level == "session":
+            if metric.part is not None and not judge.shares_turns:
+                depends["calls"] = judge.turn_calls
+        elif metric.level == "session":
             if judge is not None and self._judged:
                 depends["judge"] = sorted({judge.model_of(key) for key in self._judged})
                 if judge.votes > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.selection import Selection
@@ -14,7 +15,8 @@ class JudgeSettings:
     """Which model judges, which traces, and what is redacted before. ``models``: overrides of ``model`` by metric key;
     ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
     ``pii``: whether secrets and personal data are redacted; ``custom``: functions of the user's that redact more, each
-    ``module:function``; ``votes``: verdicts on each question, of which the median counts; ``language``: that of
+    ``module:function``; ``votes``: verdicts on each question, of which the median counts; ``turn_calls``: whether the
+    questions about one turn are put in one call; ``language``: that of
     reasons; ``parameters``: of the calls of single models; ``defaults``: of all others."""
 
     model: str
@@ -25,9 +27,15 @@ class JudgeSettings:
     pii: bool = False
     custom: tuple[str, ...] = ()
     votes: int = 1
+    turn_calls: Literal["shared", "separate"] = "shared"
     language: str = "en"
     defaults: CallParameters = field(default_factory=CallParameters)
     parameters: Mapping[str, CallParameters] = field(default_factory=dict)
+
+    @property
+    def shares_turns(self) -> bool:
+        """Whether the questions about one turn are put in one call; several votes are given on each by itself."""
+        return self.turn_calls == "shared" and self.votes == 1
 
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)

@@ -6,6 +6,7 @@ import hashlib
 import time
 
 from pandaeval_collector.result import Unit
+from pandaeval_collector.turns import TurnView
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace
 
@@ -30,6 +31,15 @@ def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
         end_ns=root.end_ns if root is not None else trace.end_ns,
         sampled=trace.sampled,
     )
+
+
+def turn_unit(view: TurnView) -> Unit:
+    """The unit of a turn: its evaluated span is the one that answers."""
+    unit = trace_unit(view.trace)
+    span_id = view.span_id
+    unit.level, unit.id, unit.span_id = "turn", f"{unit.trace_id}:{span_id}", span_id
+    unit.end_ns = next((span.end_ns for span in view.trace.spans if span.span_id == span_id), unit.end_ns)
+    return unit
 
 
 def unread(due: DueTrace) -> Unit:

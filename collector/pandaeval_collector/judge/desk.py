@@ -19,6 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from pandaeval_collector.judge.answers import Answers, NoVerdictError, Spent
 from pandaeval_collector.judge.call import Call, Caller, CallFailedError, Failure
 from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION, echo_code, messages, repair, response_format
 from pandaeval_collector.judge.redact import redact_value
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
@@ -175,7 +176,9 @@ def _stands(error: NoVerdictError | CallFailedError) -> bool:
 
 class Judge:
     """What a metric asks about one trace. ``shorter``: makes a shorter pack of it, for a model whose window turns out
-    to be too short for ``pack``."""
+    to be too short for ``pack``. ``together``: the questions about it that are put in one call."""
+
+    together: tuple[QuestionPart[Any], ...] = ()
 
     def __init__(
         self,
@@ -185,7 +188,9 @@ class Judge:
         secrets: bool = True,
         asker: str = "",
         shorter: Callable[[], Awaitable[Pack]] | None = None,
+        together: tuple[QuestionPart[Any], ...] = (),
     ) -> None:
+        self.together = together
         self._desk, self._pack, self._model, self._secrets, self._asker = desk, pack, model, secrets, asker
         self._shorter = shorter
         self.spent = Spent()

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pandaeval_collector.judge.desk import Judge, Memory, Spent
 from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.parts import TOGETHER, QuestionPart
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 from pandaeval_collector.judging.desks import Desks
 
@@ -40,7 +41,7 @@ class Apart:
 
 
 class Again(Judge):
-    """Asks the rubric ``name`` anew, and what leads to it as before."""
+    """Asks the rubric ``name`` anew, also where it is one of several in a call, and what leads to it as before."""
 
     def __init__(self, before: Judge, anew: Judge, name: str) -> None:
         self._before, self._anew, self._name = before, anew, name
@@ -54,8 +55,13 @@ class Again(Judge):
     def last_said(self) -> str:
         return self._before.last_said
 
+    @property
+    def together(self) -> tuple[QuestionPart[Any], ...]:  # type: ignore[override]
+        return self._before.together
+
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
-        return await (self._anew if rubric.name == self._name else self._before).ask(rubric, given)
+        own = rubric.name == self._name or rubric.name == TOGETHER
+        return await (self._anew if own else self._before).ask(rubric, given)
 
 
 def anew(desks: Desks, memory: Memory, pack: Pack, model: str, name: str) -> Judge:

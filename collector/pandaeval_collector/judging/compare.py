@@ -14,25 +14,24 @@ from pandaeval_collector.judging.agreement import Compared
 from pandaeval_collector.judging.anew import Again, pay
 from pandaeval_collector.judging.known import said
 from pandaeval_collector.score import Finding, Score
-from pandaeval_otel.model import Trace
 
 
 class Check(Protocol):
     """Looks at a verdict once more. It changes no score."""
 
-    async def beside(self, question: Question, trace: Trace, pack: Pack, first: Judge, finding: Finding) -> Finding:
+    async def beside(self, question: Question, subject: Any, pack: Pack, first: Judge, finding: Finding) -> Finding:
         """The finding with what was found in its metadata. ``first``: the judge who gave it, on whose account further
         calls are."""
         ...
 
 
-async def asked_again(question: Question, trace: Trace, first: Judge, other: Judge) -> tuple[Score | None, str]:
+async def asked_again(question: Question, subject: Any, first: Judge, other: Judge) -> tuple[Score | None, str]:
     """The score that ``other`` gives, or ``None`` where there is nothing to compare: that a provider is away says
     nothing about a judge. And ``compared``, ``no_verdict`` or ``not_asked``."""
     asked = question.metric.ask
     assert asked is not None
     try:
-        found = await asked(trace, Again(first, other, question.metric.name))
+        found = await asked(subject, Again(first, other, question.metric.name))
     except NoVerdictError:
         found = None
     except (CallFailedError, OverBudgetError):
@@ -56,7 +55,7 @@ def with_comparison(
     about: dict[str, Any] = {}
     if second is not None:
         one, other = said(finding), said(second)
-        flipped = (one >= question.threshold) != (other >= question.threshold)
+        flipped = (one >= question.passes_from) != (other >= question.passes_from)
         about[name] = {**more, "score": other, "difference": abs(other - one), "flipped": flipped}
     if figures is not None:
         about[so_far] = figures.to_dict()

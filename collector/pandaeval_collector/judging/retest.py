@@ -7,6 +7,8 @@ from the run before (its task, its plan) is. Costs one call per retest, within t
 
 from __future__ import annotations
 
+from typing import Any
+
 from pandaeval_collector.evaluator import Question
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.pack import Pack
@@ -18,7 +20,6 @@ from pandaeval_collector.judging.desks import Desks
 from pandaeval_collector.judging.known import said
 from pandaeval_collector.score import Finding, Score
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_otel.model import Trace
 
 CHECK = "retest"
 
@@ -30,7 +31,7 @@ class Retest:
     def __init__(self, desks: Desks, agreement: Agreement, telemetry: Telemetry, share: float) -> None:
         self._desks, self._agreement, self._telemetry, self._share = desks, agreement, telemetry, share
 
-    async def beside(self, question: Question, trace: Trace, pack: Pack, first: Judge, finding: Finding) -> Finding:
+    async def beside(self, question: Question, subject: Any, pack: Pack, first: Judge, finding: Finding) -> Finding:
         """The finding, with what a second verdict says in its metadata if this is one of those that get one
         (``retest``), and with how far the judge agreed with itself so far (``judge_agreement``). The score is the first
         verdict's, always; its costs are those of both."""
@@ -39,10 +40,10 @@ class Retest:
         key, model, second = question.metric.key, question.model, None
         if included(f"retest {question.id}", self._share):
             other = anew(self._desks, Forgetful(), pack, model, "again")
-            second, outcome = await asked_again(question, trace, first, other)
+            second, outcome = await asked_again(question, subject, first, other)
             self._telemetry.add("pandaeval.judge.retests", outcome)
         if second is not None:
-            await self._agreement.add(CHECK, key, model, (said(finding), said(second)), question.threshold)
+            await self._agreement.add(CHECK, key, model, (said(finding), said(second)), question.passes_from)
         return with_comparison(
             finding, question, second, "retest", "judge_agreement", self._agreement.of(CHECK, key, model)
         )

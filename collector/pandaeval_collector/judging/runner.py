@@ -12,6 +12,7 @@ from typing import Any, Literal
 import orjson
 
 from pandaeval_collector.evaluator import Evaluator, Question
+from pandaeval_collector.evaluator.judged import standing
 from pandaeval_collector.failures import failure_of
 from pandaeval_collector.failures.asking import RUBRIC as SAME_CAUSE
 from pandaeval_collector.failures.asking import SameCause, judged_group
@@ -33,11 +34,14 @@ from pandaeval_collector.judging.pauses import Pauses
 from pandaeval_collector.judging.setup import StoredMemory
 from pandaeval_collector.judging.votes import Votes
 from pandaeval_collector.line.line import Decision, Judgement, Line
+from pandaeval_collector.line.understanding import SESSION
 from pandaeval_collector.result import Result
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_collector.store import Job, JobEnd, Store, WriteSet
 from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.turns import Conversation, TurnView
 from pandaeval_collector.untrusted.foreign import explained
+from pandaeval_otel.model import Trace, Trigger
 
 _log = logging.getLogger(__name__)
 
@@ -194,7 +198,10 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - what one trace holds must not stop the judge
             _log.exception("trace %s could not be packed for a judge", job.trace_id.hex())
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "unreadable", explained(error))))
-        question = self._question(job, loaded)
+        questions = await asyncio.get_running_loop().run_in_executor(
+            self._traces.thread, self._questions, job, loaded.subject
+        )
+        question = next((each for each in questions if each.metric.key == job.metric), None)
         if question is None:
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "not_wanted")))
         self._kinship.meets(question.model, loaded.trace.models)
@@ -203,20 +210,25 @@ class Runner:
             smaller = self._budgets.was_too_long(question.model, loaded.pack.tokens)
             return (await self._loaded(job, smaller)).pack
 
-        judge = Judge(self._desk, loaded.pack, question.model, self._hide, job.metric, shorter)
+        together = self._evaluator.together(questions, question)
+        judge = Judge(self._desk, loaded.pack, question.model, self._hide, job.metric, shorter, together)
         finding = await self._finding(job, question, loaded, judge)
         match finding:
             case Later():
                 await self._put_back(job, finding)
             case GivenUp():
-                result = self._evaluator.answered(question, finding.finding, judge.spent)
+                found = standing(question, loaded.subject, finding.finding)
+                result = self._evaluator.answered(question, found, judge.spent)
                 end = JobEnd(job.id, "dead", finding.finding.why.value, finding.error)
                 await self._end(Judgement(end, result))
             case None:
                 await self._end(Judgement(JobEnd(job.id, "done", "not_applicable")))
+            case Unscored():
+                result = self._evaluator.answered(question, standing(question, loaded.subject, finding), judge.spent)
+                await self._end(Judgement(JobEnd(job.id, "done", finding.why.value), result))
             case _:
                 for check in self._checks.beside:
-                    finding = await check.beside(question, loaded.trace, judge.pack, judge, finding)
+                    finding = await check.beside(question, loaded.subject, judge.pack, judge, finding)
                 result = self._evaluator.answered(question, finding, judge.spent)
                 await self._group(result, question.model)
                 await self._end(Judgement(JobEnd(job.id, "done", result.why or ""), result))
@@ -241,11 +253,18 @@ class Runner:
     async def _loaded(self, job: Job, budget: int) -> JobTrace:
         return await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._traces, job, budget)
 
-    def _question(self, job: Job, loaded: JobTrace) -> Question | None:
-        """The job's question as the current settings ask it; ``None`` when they do not ask it any more."""
-        suspicious = bool(orjson.loads(job.body).get("suspicious"))
-        _, questions = self._evaluator.judged(loaded.trace, suspicious)
-        return next((each for each in questions if each.metric.key == job.metric), None)
+    def _questions(self, job: Job, subject: Trace | TurnView | Conversation) -> list[Question]:
+        """All questions about the same, as the current settings ask them."""
+        about = orjson.loads(job.body)
+        suspicious = bool(about.get("suspicious"))
+        match subject:
+            case TurnView():
+                return self._evaluator.turns.about(subject, suspicious)
+            case Conversation():
+                known = self._line.conversation(about[SESSION], Trigger(about["trigger"]))
+                return [] if known is None else self._evaluator.judged_session(*known, suspicious)[1]
+            case _:
+                return self._evaluator.judged(subject, suspicious)[1]
 
     async def _finding(
         self, job: Job, question: Question, loaded: JobTrace, judge: Judge
@@ -253,7 +272,7 @@ class Runner:
         if given_up := self._pauses.given_up:
             return GivenUp(Unscored(Why.JUDGE_FAILED, given_up), "not asked")
         try:
-            finding = await self._checks.votes.verdict(question, loaded.trace, judge)
+            finding = await self._checks.votes.verdict(question, loaded.subject, judge)
             self._pauses.answered()
             return finding
         except NoVerdictError as error:

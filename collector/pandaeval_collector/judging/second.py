@@ -6,6 +6,8 @@ Costs one call per verdict that is compared, of the second judge's model, within
 
 from __future__ import annotations
 
+from typing import Any
+
 from pandaeval_collector.evaluator import Question
 from pandaeval_collector.judge.desk import Judge, Memory
 from pandaeval_collector.judge.pack import Pack
@@ -17,7 +19,6 @@ from pandaeval_collector.judging.desks import Desks
 from pandaeval_collector.judging.known import said
 from pandaeval_collector.score import Finding, Score
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_otel.model import Trace
 
 CHECK = "second"
 
@@ -38,7 +39,7 @@ class SecondJudge:
         self._desks, self._memory, self._agreement, self._telemetry = desks, memory, agreement, telemetry
         self._model, self._share = model, share
 
-    async def beside(self, question: Question, trace: Trace, pack: Pack, first: Judge, finding: Finding) -> Finding:
+    async def beside(self, question: Question, subject: Any, pack: Pack, first: Judge, finding: Finding) -> Finding:
         """The finding, with what the second judge says in its metadata if this is one of those that it sees
         (``second``), and with how far the two agreed so far (``second_agreement``). The score is the first judge's."""
         if not isinstance(finding, Score) or question.model == self._model:
@@ -46,9 +47,9 @@ class SecondJudge:
         key, both, second = question.metric.key, f"{question.model} / {self._model}", None
         if included(f"second {question.id}", self._share):
             other = anew(self._desks, self._memory, pack, self._model, "second")
-            second, outcome = await asked_again(question, trace, first, other)
+            second, outcome = await asked_again(question, subject, first, other)
             self._telemetry.add("pandaeval.judge.seconds", outcome)
         if second is not None:
-            await self._agreement.add(CHECK, key, both, (said(finding), said(second)), question.threshold)
+            await self._agreement.add(CHECK, key, both, (said(finding), said(second)), question.passes_from)
         figures = self._agreement.of(CHECK, key, both)
         return with_comparison(finding, question, second, CHECK, "second_agreement", figures, model=self._model)

@@ -10,6 +10,7 @@ import asyncio
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from pandaeval_collector.evaluator import Question
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
@@ -18,7 +19,6 @@ from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judging.anew import Again, Apart, anew, pay
 from pandaeval_collector.judging.desks import Desks
 from pandaeval_collector.score import Finding, Score, Why
-from pandaeval_otel.model import Trace
 
 _NotGiven = CallFailedError | OverBudgetError
 _Ballot = Finding | None | NoVerdictError | _NotGiven
@@ -30,34 +30,34 @@ class Votes:
     def __init__(self, desks: Desks, memory: Memory, number: int) -> None:
         self._desks, self._memory, self._number = desks, memory, number
 
-    async def verdict(self, question: Question, trace: Trace, judge: Judge) -> Finding | None:
+    async def verdict(self, question: Question, subject: Any, judge: Judge) -> Finding | None:
         """What the metric says by all votes, with the costs of all on ``judge``'s account. See :func:`counted` for what
         is raised."""
         asked = question.metric.ask
         if asked is None:
             return None
         if self._number == 1:
-            return await asked(trace, judge)
-        first = await self._cast(question, trace, judge)
+            return await asked(subject, judge)
+        first = await self._cast(question, subject, judge)
         if isinstance(first, _NotGiven):
             raise first
         if not isinstance(first, Score | NoVerdictError):
             return first  # code said it; more votes would say the same
         others = [self._another(judge.pack, question.model, number) for number in range(2, self._number + 1)]
         name = question.metric.name
-        given = await asyncio.gather(*(self._cast(question, trace, Again(judge, each, name)) for each in others))
+        given = await asyncio.gather(*(self._cast(question, subject, Again(judge, each, name)) for each in others))
         for each in others:
             pay(judge.spent, each.spent)
-        return counted([first, *given], question.threshold)
+        return counted([first, *given], question.passes_from)
 
     def _another(self, pack: Pack, model: str, number: int) -> Judge:
         name = f"vote {number}"
         return anew(self._desks, Apart(self._memory, name), pack, model, name)
 
-    async def _cast(self, question: Question, trace: Trace, judge: Judge) -> _Ballot:
+    async def _cast(self, question: Question, subject: Any, judge: Judge) -> _Ballot:
         assert question.metric.ask is not None
         try:
-            return await question.metric.ask(trace, judge)
+            return await question.metric.ask(subject, judge)
         except (NoVerdictError, CallFailedError, OverBudgetError) as error:
             return error
 
@@ -89,7 +89,8 @@ def counted(ballots: Sequence[_Ballot], threshold: float) -> Score:
         "spread": max(scores) - min(scores),
         "passed": sum(value >= threshold for value in scores),
     }
-    return replace(speaker, value=middle, metadata={**speaker.metadata, "votes": votes})
+    raw = speaker.raw if speaker.raw is None else statistics.median([each.raw or 0.0 for each in valid])
+    return replace(speaker, value=middle, raw=raw, metadata={**speaker.metadata, "votes": votes})
 
 
 def _suspects(ballot: _Ballot) -> bool:

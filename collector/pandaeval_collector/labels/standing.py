@@ -63,6 +63,8 @@ def _result(text: str, path: Path, line: int) -> dict[str, Any]:
 def _add(found: dict[Key, tuple[int, JudgedRow | None]], result: dict[str, Any]) -> None:
     """A newer revision without a score leaves none."""
     unit = str(result.get("session_id" if result["level"] == "session" else "trace_id") or "")
+    if result["level"] == "turn":
+        unit = f"{unit}:{result.get('span_id', '')}"
     key = unit, f"{result['level']}.{result['metric']}"
     revision = result.get("revision") or 0
     if key not in found or found[key][0] <= revision:

@@ -26,7 +26,8 @@ class Facts:
     ``embedder``: by which one the answer can be compared, ``None`` where there is nothing to compare.
     ``loop_evidence``: what it was compared with last. ``responses`` and ``continues``: as in
     :class:`pandaeval_otel.model.Trace`. ``chained``: no span names its session, which follows from responses.
-    ``pending``: the trace ended in a tool call. ``done``: the tools that change something, and did in this trace."""
+    ``pending``: the trace ended in a tool call. ``done``: the tools that change something, and did in this trace.
+    ``turns``: how many turns of the conversation it holds; ``judged``: whether traces like it are judged at all."""
 
     agent: str
     service: str
@@ -48,6 +49,8 @@ class Facts:
     chained: bool = False
     pending: bool = False
     done: tuple[str, ...] = ()
+    turns: int = 1
+    judged: bool = False
 
     @property
     def linked(self) -> bool:
@@ -83,6 +86,10 @@ class Facts:
             body["pending"] = True
         if self.done:
             body["done"] = self.done
+        if self.turns != 1:
+            body["turns"] = self.turns
+        if self.judged:
+            body["judged"] = True
         return orjson.dumps(body)
 
 
@@ -123,6 +130,8 @@ def unpack(packed: bytes) -> tuple[Facts, Older | None]:
         get("chained", False),
         get("pending", False),
         tuple(get("done", ())),
+        get("turns", 1),
+        get("judged", False),
     ), older
 
 

@@ -18,7 +18,8 @@ from pandaeval_collector.line.implied_sessions import Chains
 from pandaeval_collector.line.members import speak
 from pandaeval_collector.line.sessions import Sessions
 from pandaeval_collector.line.understanding import Run, Understanding, Understood
-from pandaeval_collector.result import Result
+from pandaeval_collector.metric import SessionView
+from pandaeval_collector.result import Result, Unit
 from pandaeval_collector.score import Score, Why
 from pandaeval_collector.store import JobEnd, JudgedRow, ResultRow, Store, TraceRow, WriteSet
 from pandaeval_otel.assembly import DueTrace
@@ -118,6 +119,9 @@ class Line:
         with self._store.snapshot():
             for session_id in session_ids:
                 results.extend(self._sessions.score(session_id, trigger(session_id)))
+                said, jobs = self._sessions.ask(session_id, trigger(session_id))
+                results.extend(said)
+                decision.changes.jobs.extend(jobs)
                 decision.changes.closed.add(session_id)
             self._add_results(results, decision)
         return decision
@@ -133,8 +137,7 @@ class Line:
         results: list[Result] = []
         for judgement in judgements:
             result = judgement.result
-            held = None if result is None else self._store.held(bytes.fromhex(result.unit.trace_id))
-            if result is None or held is None or held[0] != result.unit.evidence:
+            if result is None or self._now(result.unit) != result.unit.evidence:
                 end = judgement.end if result is None else JobEnd(judgement.end.id, "cancelled", "superseded")
                 decision.changes.ended.append(end)
                 continue
@@ -143,6 +146,18 @@ class Line:
         self._sessions.tell(results, decision.changes)
         self._add_results(results, decision)
         return decision
+
+    def conversation(self, session_id: str, trigger: Trigger) -> tuple[SessionView, Unit] | None:
+        """See :meth:`Sessions.conversation`."""
+        return self._sessions.conversation(session_id, trigger)
+
+    def _now(self, unit: Unit) -> str | None:
+        """The digest of what a result is about, as it is now; ``None`` where it is not there any more."""
+        if unit.level != "session":
+            held = self._store.held(bytes.fromhex(unit.trace_id))
+            return None if held is None else held[0]
+        found = self._sessions.conversation(unit.id, Trigger(unit.trigger))
+        return None if found is None else found[1].evidence
 
     def _aside(self, due: DueTrace, kind: str, why: str, decision: Decision) -> list[Result]:
         decision.failed[due.trace_id] = kind
@@ -159,7 +174,9 @@ class Line:
         silent = self._evaluator.silent
         if silent:
             results = [result for result in results if f"{result.unit.level}.{result.metric}" not in silent]
-        newest = self._store.newest_results({result.unit.id for result in results} - set(first_time))
+        known_units = {unit.id for result in results if (unit := result.unit).level != "turn"} - set(first_time)
+        known_units |= {unit.id for each in results if _is_turn_of_known(unit := each.unit, first_time)}
+        newest = self._store.newest_results(known_units)
         counted: set[str] = set()
         self._emitter.count([result for result in results if result.why == _NOT_SAMPLED], decision.changes)
         for result in results:
@@ -192,6 +209,10 @@ class Line:
             if result.evaluator.kind == "llm" and isinstance(result.finding, Score):
                 decision.changes.judged.append(_judged(numbered, key, result.finding))
         self._emitter.add(decision.results, counted, decision.changes)
+
+
+def _is_turn_of_known(unit: Unit, first_time: Collection[str]) -> bool:
+    return unit.level == "turn" and unit.trace_id not in first_time
 
 
 def _judged(result: Result, key: str, finding: Score) -> JudgedRow:

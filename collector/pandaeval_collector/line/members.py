@@ -114,8 +114,8 @@ class Lost:
         return made
 
 
-def new_member(trace: Trace, texts: Texts) -> Member:
-    """A trace that has not met its session yet; without signals."""
+def new_member(trace: Trace, texts: Texts, is_judged: bool = False) -> Member:
+    """A trace that has not met its session yet; without signals. ``is_judged``: whether traces like it are at all."""
     root = next((span for span in trace.spans if span.span_id == trace.root_span_id), trace.spans[0])
     text = plain(trace.output) if trace.output else ""
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
@@ -140,6 +140,8 @@ def new_member(trace: Trace, texts: Texts) -> Member:
         continues=trace.continues,
         pending=trace.ends_in_tool_call,
         done=changed_by(trace) if trace.tool_calls else (),
+        turns=0 if trace.is_step else max(1, len(trace.turns)),
+        judged=is_judged,
     )
     spoken = (texts.direction(text), words) if points else None
     return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack(), _spoken=spoken)

@@ -7,6 +7,8 @@ import hashlib
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import orjson
+
 from pandaeval_collector.evaluator import PASSING, Evaluator
 from pandaeval_collector.line.comparisons import Comparison, Stretch, comparisons, speak_together, suffices
 from pandaeval_collector.line.facts import SignalFacts
@@ -22,11 +24,11 @@ from pandaeval_collector.line.members import (
     with_its_signals,
     with_signals,
 )
-from pandaeval_collector.line.understanding import Run, by_itself, in_session
+from pandaeval_collector.line.understanding import SESSION, Run, by_itself, in_session
 from pandaeval_collector.metric import SessionView
 from pandaeval_collector.result import Result, Unit, cut
 from pandaeval_collector.score import Why
-from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
+from pandaeval_collector.store import JobRow, SessionTraceRow, Store, WriteSet
 from pandaeval_otel.model import Trigger
 from pandaeval_otel.names import bounded
 
@@ -105,31 +107,43 @@ class Sessions:
 
     def score(self, session_id: str, trigger: Trigger) -> list[Result]:
         """Results of the session metrics over the traces decided so far; none for a session without traces."""
-        members = [member for member in self._all(session_id) if member.trace_id not in self._left_out]
+        members = self._scored(session_id)
         if not members:
             return []
-        last = members[-1]
-        unit = Unit(
-            level="session",
-            id=session_id,
-            trace_id=last.trace_id,
-            span_id=last.facts.span_id,
-            session_id=session_id,
-            agent=bounded(last.facts.agent),
-            service=bounded(last.facts.service),
-            environment=bounded(last.facts.environment or "") or None,
-            evidence=_evidence(members),
-            trigger=trigger.value,
-            end_ns=last.end_ns,
-            sampled=any(member.facts.sampled for member in members),
-            trace_ids=tuple(f"{member.trace_id}:{member.facts.span_id}" for member in members[-_LINKED:]),
-        )
-        return self._evaluator.session(SessionView(session_id, tuple(map(summary, members))), unit)
+        unit, view = _unit(session_id, members, trigger), SessionView(session_id, tuple(map(summary, members)))
+        return self._evaluator.session(view, unit)
+
+    def ask(self, session_id: str, trigger: Trigger) -> tuple[list[Result], list[JobRow]]:
+        """What the judged metrics of a session that closes say without a judge, and jobs for the others; nothing of a
+        session whose traces are not judged."""
+        members = self._scored(session_id)
+        if not any(member.facts.judged for member in members):
+            return [], []
+        unit = _unit(session_id, members, trigger).with_evidence(_contents(members))
+        suspicious = any(m.facts.crashed or any("said" in each for each in m.facts.signals.values()) for m in members)
+        view = SessionView(session_id, tuple(map(summary, members)))
+        results, questions = self._evaluator.judged_session(view, unit, suspicious)
+        body = orjson.dumps({SESSION: session_id, "trigger": trigger.value, "suspicious": suspicious})
+        last = bytes.fromhex(members[-1].trace_id)
+        return results, [JobRow(each.id, last, each.metric.key, 0.0, body) for each in questions]
+
+    def conversation(self, session_id: str, trigger: Trigger) -> tuple[SessionView, Unit] | None:
+        """A session as it is now, and the unit that judged metrics are about; ``None`` where nothing is left of it."""
+        members = self._scored(session_id)
+        if not members:
+            return None
+        unit = _unit(session_id, members, trigger).with_evidence(_contents(members))
+        return SessionView(session_id, tuple(map(summary, members))), unit
+
+    def _scored(self, session_id: str) -> list[Member]:
+        return [member for member in self._all(session_id) if member.trace_id not in self._left_out]
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
         """Stores judged results among the signals of their traces."""
         rows: dict[str, SessionTraceRow] = {}
         for result in results:
+            if result.unit.level != "trace":
+                continue
             trace_id = result.unit.trace_id
             row = rows.get(trace_id) or self._store.session_trace(bytes.fromhex(trace_id))
             if row is not None:
@@ -230,7 +244,7 @@ class Sessions:
         return []
 
     def _signals(self, results: Iterable[Result]) -> dict[str, SignalFacts]:
-        return {result.metric: self._signal(result) for result in results}
+        return {result.metric: self._signal(result) for result in results if result.unit.level == "trace"}
 
     def _signal(self, result: Result) -> SignalFacts:
         if not result.finding.metadata.get("in_sample", True):  # judged for itself: the session is judged whole or not
@@ -242,6 +256,33 @@ class Sessions:
         if lost := result.finding.metadata.get("lost_tool"):
             signal["lost"] = lost
         return signal
+
+
+def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
+    last = members[-1]
+    return Unit(
+        level="session",
+        id=session_id,
+        trace_id=last.trace_id,
+        span_id=last.facts.span_id,
+        session_id=session_id,
+        agent=bounded(last.facts.agent),
+        service=bounded(last.facts.service),
+        environment=bounded(last.facts.environment or "") or None,
+        evidence=_evidence(members),
+        trigger=trigger.value,
+        end_ns=last.end_ns,
+        sampled=any(member.facts.sampled for member in members),
+        trace_ids=tuple(f"{member.trace_id}:{member.facts.span_id}" for member in members[-_LINKED:]),
+    )
+
+
+def _contents(members: Iterable[Member]) -> str:
+    """Digest of the traces of a session alone."""
+    found = hashlib.blake2b(digest_size=16)
+    for member in members:
+        found.update(f"{member.trace_id}:{member.facts.digest};".encode())
+    return found.hexdigest()
 
 
 def _waiting(names: Iterable[str], older: dict[str, SignalFacts]) -> dict[str, SignalFacts]:

@@ -7,13 +7,13 @@ Nothing here depends on other traces or on earlier decisions, so it may run in a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import orjson
 
-from pandaeval_collector.evaluator import Evaluator, trace_unit
+from pandaeval_collector.evaluator import Evaluator, Question, trace_unit
 from pandaeval_collector.line.hints import Lacking, lacking
 from pandaeval_collector.line.listing import listed
 from pandaeval_collector.line.members import Lost, Member, new_member
@@ -29,6 +29,8 @@ from pandaeval_otel.normal.trace import is_genai
 
 _log = logging.getLogger(__name__)
 
+TURN, SESSION = "turn", "session"
+"""Keys in the body of a job that is about a turn (the span that answers), or about a session that closed (its id)."""
 _CHAINED = "session told from the responses that its traces go on from: no span names one"
 _TOLD = "session told from the conversation that its traces hold as their history: no span names one"
 
@@ -80,13 +82,18 @@ def by_itself(run: Run, evaluator: Evaluator) -> Run:
 
 
 def _drawn(run: Run, unit: Unit, evaluator: Evaluator) -> Run:
-    results = [replace(result, unit=unit) for result in run.results]
+    results = [replace(result, unit=_in(result.unit, unit)) for result in run.results]
     jobs, awaited = run.jobs, run.awaited
     if run.is_judged:
         results, choices = evaluator.drawn(results, unit, run.suspicious)
         jobs = [job for job in jobs if choices[job.metric].included]
         awaited = [name for name in awaited if choices[f"{unit.level}.{name}"].in_sample]
     return replace(run, results=results, jobs=jobs, awaited=awaited)
+
+
+def _in(unit: Unit, placed: Unit) -> Unit:
+    """What a result is about, the trace itself or a turn of it, where the trace was ``placed`` in a session."""
+    return placed if unit.level == placed.level else replace(unit, session_id=placed.session_id)
 
 
 def with_session(trace: Trace, session_id: str) -> Trace:
@@ -188,9 +195,10 @@ class Understanding:
 
     def _run(self, trace: Trace, is_judged: bool, texts: Texts) -> Run:
         results = self._evaluator.trace(trace, texts)
+        results += self._evaluator.turns.inline(trace, is_judged)
         run = Run(
             trace_unit(trace),
-            new_member(trace, texts),
+            new_member(trace, texts, is_judged),
             results,
             lacking(trace),
             lost=Lost.of(texts.lost),
@@ -210,13 +218,20 @@ class Understanding:
         run.is_judged = True
         run.suspicious = suspicious = trace.error is not None or any(result.success is False for result in run.results)
         found, questions = self._evaluator.judged(trace, suspicious)
-        run.results.extend(found)
-        if questions:
-            body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
-            body["suspicious"] = suspicious
-            packed, trace_id = orjson.dumps(body), bytes.fromhex(trace.trace_id)
-            run.jobs.extend(JobRow(each.id, trace_id, each.metric.key, judge.delay, packed) for each in questions)
+        of_turns, about_turns = self._evaluator.turns.questions(trace, suspicious)
+        run.results.extend((*found, *of_turns))
+        body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
+        body["suspicious"] = suspicious
+        run.jobs.extend(self._jobs(trace, questions, body, judge.delay))
+        for each in about_turns:
+            run.jobs.extend(self._jobs(trace, [each], {**body, TURN: each.unit.span_id}, judge.delay))
         run.awaited.extend(question.metric.name for question in questions if question.choice.in_sample)
+
+    def _jobs(
+        self, trace: Trace, questions: Sequence[Question], body: Mapping[str, Any], delay: float
+    ) -> Iterator[JobRow]:
+        packed, trace_id = orjson.dumps(body), bytes.fromhex(trace.trace_id)
+        return (JobRow(each.id, trace_id, each.metric.key, delay, packed) for each in questions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,12 @@ def detail(trace: Trace, room: int) -> dict[str, Any]:
 
     ``spans``: rows with ``id``, ``up`` (row of the parent, -1 for none), ``depth``, ``kind``, ``name``, ``at`` and
     ``us`` (start since the trace's, and duration, in microseconds) and what else is known; texts are positions in
-    ``texts``. ``calls``: span id of each tool call, in order.
+    ``texts``. ``turns``: what was asked and answered, as such positions, and the span that answers. ``calls``: span id
+    of each tool call, in order.
     """
     texts = TextPool(room)
     turns = [
-        [None if side is None else texts.add(side) for side in (turn.user, turn.assistant)]
+        [*(None if side is None else texts.add(side) for side in (turn.user, turn.assistant)), turn.span_id]
         for turn in trace.turns[:_MAX_TURNS]
     ]
     ordered = in_order(trace)

@@ -107,6 +107,8 @@ class _OneBatch:
         if self._setup.sessions:
             short = {each.session for each in placed if each.no in gone}
             self._close(line, sorted({each.session for each in placed if each.session} - short))
+            if self._setup.judge is not None and self._store.jobs.waiting():
+                await self._judge(line, self._setup.judge.limits.concurrency)
         return self._scored(batch, placed, gone)
 
     def _decide(self, line: Line, placed: Sequence[Placed]) -> Iterator[Placed]:
@@ -165,19 +167,21 @@ class _OneBatch:
         about_session = {name: -group for group, name in names.items()}
         for trace_id, why in self._unanswered():
             self._failed.setdefault(trace_id, why)
-        rows, sent = [], []
+        rows: dict[tuple[int, str], RunResult] = {}
+        sent = []
         for (unit, key), result in self._results.items():
-            no = (about_session if result.unit.level == "session" else about).get(unit)
+            of_session = result.unit.level == "session"
+            no = about_session.get(unit) if of_session else about.get(result.unit.trace_id)
             if no is None:
                 continue
             result.run_id = self._setup.run_id
             if result.why in _FAILED:
-                self._failed.setdefault(unit, str(result.why))
-            rows.append(_row(no, key, result))
+                self._failed.setdefault(unit if of_session else result.unit.trace_id, str(result.why))
+            rows[no, key] = _worse(rows.get((no, key)), _row(no, key, result))
             sent.append(result)
         failed = {about[id_]: why for id_, why in self._failed.items() if id_ in about} | dict.fromkeys(gone, "gone")
         items = [(no, failed.get(no, "")) for no, _ in batch.items]
-        return Scored(items, rows, sent if self._setup.emit else [])
+        return Scored(items, [*rows.values()], sent if self._setup.emit else [])
 
     def _unanswered(self) -> list[tuple[str, str]]:
         """(trace id, why) of questions that nobody answered."""
@@ -188,6 +192,14 @@ class _OneBatch:
 def _row(about: int, key: str, result: Result) -> RunResult:
     by = f"{result.evaluator.version} {result.evaluator.model or ''}"
     return RunResult(about, key, result.outcome, result.score, result.success, result.cost_usd, by, result.to_json())
+
+
+def _worse(one: RunResult | None, other: RunResult) -> RunResult:
+    """Of the turns of a trace, the one that is worst stands for the trace; any score outweighs none."""
+    if one is None:
+        return other
+    first, second = (2.0 if each.score is None else each.score for each in (one, other))
+    return one if first <= second else other
 
 
 def _sessions(placed: Sequence[Placed]) -> dict[str, str]:

@@ -123,8 +123,8 @@ def _insert_results(
     """Inserts the results that are new and returns them, numbered, with the numbers of what they are about. ``traces``:
     numbers of the traces that the decision is about; the store has no results of ``first_time``."""
     about = _about(connection, results, traces, now)
-    fresh_units = {trace_id.hex() for trace_id in first_time}
-    known = _known_results(connection, {no for row, no in about if row.unit not in fresh_units})
+    fresh_units = {trace_id.hex() for trace_id in first_time}  # a turn's unit begins with that of its trace
+    known = _known_results(connection, {no for row, no in about if row.unit[:32] not in fresh_units})
     fresh: dict[str, tuple[ResultRow, int]] = {}
     for row, no in about:
         if row.id not in fresh and (row.id not in known or _was_replaced(connection, row, no, known[row.id])):
@@ -161,8 +161,9 @@ def _about_others(
 ) -> dict[tuple[str, str], int]:
     """What each (unit, metric) is filed under: sessions, and traces that the decision is not about."""
     of_trace = [row for row in results if numbers.is_trace(row.unit, row.metric)]
-    by_id = _numbers(connection, [bytes.fromhex(row.unit) for row in of_trace], {}, now)
-    found = {(row.unit, row.metric): by_id[bytes.fromhex(row.unit)] for row in of_trace}
+    ids = {row.unit: bytes.fromhex(numbers.trace_of(row.unit)) for row in of_trace}
+    by_id = _numbers(connection, [*ids.values()], {}, now)
+    found = {(row.unit, row.metric): by_id[ids[row.unit]] for row in of_trace}
     others = {(row.unit, row.metric) for row in results} - found.keys()
     sessions = numbers.of_sessions(connection, {unit for unit, _ in others})
     return found | {(unit, metric): -sessions.get(unit, 0) for unit, metric in others}
@@ -197,7 +198,7 @@ def _known_results(connection: sqlite3.Connection, about: Collection[int]) -> di
 def _was_replaced(connection: sqlite3.Connection, row: ResultRow, about: int, seq: int) -> bool:
     """Whether another result has stood in for the one of number ``seq`` since; then it makes room for itself."""
     (newest,) = connection.execute(
-        "SELECT max(seq) FROM results WHERE about = ? AND metric = ?", (about, row.metric)
+        "SELECT max(seq) FROM results WHERE about = ? AND metric = ? AND unit = ?", (about, row.metric, row.unit)
     ).fetchone()
     if seq != newest:
         connection.execute("DELETE FROM results WHERE seq = ?", (seq,))

@@ -152,11 +152,12 @@ def results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int,
     found: dict[int, dict[str, Mapping[str, Any]]] = {}
     for marks, group in numbers.batched(about):
         rows = reader.execute(
-            f"SELECT about, metric, body FROM results WHERE about IN ({marks}) ORDER BY seq",  # noqa: S608
+            f"SELECT about, metric, unit, body FROM results WHERE about IN ({marks}) ORDER BY seq",  # noqa: S608
             group,
         )
-        for number, metric, body in rows:
-            found.setdefault(number, {})[metric] = orjson.loads(body)
+        for number, metric, unit, body in rows:
+            key = f"{metric} {unit}" if metric.startswith("turn.") else metric  # a trace may have several turns
+            found.setdefault(number, {})[key] = orjson.loads(body)
     return found
 
 

@@ -19,7 +19,7 @@ BY_ID = "no >> 13 IN (SELECT value FROM json_each(?)) AND trace_id IN ({marks})"
 """Finds traces by id: with :func:`blocks` and so many ids."""
 _BLOCK_BITS = 13
 _MANY = 500
-_TRACE_ID = re.compile(r"[0-9a-f]{32}")
+_TRACE_OR_TURN = re.compile(r"([0-9a-f]{32})(?::[0-9a-f]{16})?")
 
 
 def batched(values: Iterable[object]) -> Iterator[tuple[str, Sequence[object]]]:
@@ -57,11 +57,17 @@ def of_sessions(connection: sqlite3.Connection, session_ids: Iterable[str]) -> d
 
 
 def of_units(connection: sqlite3.Connection, units: Collection[str]) -> list[int]:
-    """What results of these traces and sessions are filed under: a trace's number, or a session's below zero."""
-    traces = of_traces(connection, [bytes.fromhex(unit) for unit in units if _TRACE_ID.fullmatch(unit)])
+    """What results of these traces, turns and sessions are filed under: a trace's number, or a session's below zero."""
+    traces = of_traces(connection, {bytes.fromhex(id_) for unit in units if (id_ := trace_of(unit))})
     return [*traces.values(), *(-number for number in of_sessions(connection, units).values())]
 
 
+def trace_of(unit: str) -> str:
+    """The id of the trace that a unit is or, as one of its turns, belongs to; ``""``: neither."""
+    found = _TRACE_OR_TURN.fullmatch(unit)
+    return "" if found is None else found[1]
+
+
 def is_trace(unit: str, metric: str) -> bool:
-    """Whether a result is about a trace."""
-    return metric.startswith("trace.") and _TRACE_ID.fullmatch(unit) is not None
+    """Whether a result is about a trace or one of its turns."""
+    return metric.startswith(("trace.", "turn.")) and bool(trace_of(unit))

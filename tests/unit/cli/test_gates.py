@@ -84,7 +84,7 @@ def test_both_failings_are_told() -> None:
 def test_the_value_is_in_the_scale_of_the_threshold() -> None:
     summary = Summary()
     fields = {"level": "turn", "metric": "helpfulness", "outcome": "scored", "why": None, "success": True}
-    fields |= {"reason": "", "agent": "", "metadata": {}, "session_id": None, "trace_id": "1"}
+    fields |= {"reason": "", "agent": "", "metadata": {}, "session_id": None, "trace_id": "1", "span_id": "2"}
     for raw in (4, 5):
         summary.add({**fields, "raw": raw, "score": (raw - 1) / 4})
     assert summary.values() == {"turn.helpfulness": 4.5}
@@ -96,7 +96,7 @@ def test_the_worked_example_of_the_source_holds(threshold: float, passes: bool) 
     """Agentest, evaluation metrics, *Thresholds*: 4.2, 3.1, 4.5, 3.8, 4.0, 3.2 have the mean 3.8."""
     summary = Summary()
     fields = {"level": "turn", "metric": "helpfulness", "outcome": "scored", "why": None, "success": True}
-    fields |= {"reason": "", "agent": "", "metadata": {}, "session_id": None, "trace_id": "1"}
+    fields |= {"reason": "", "agent": "", "metadata": {}, "session_id": None, "trace_id": "1", "span_id": "2"}
     for raw in (4.2, 3.1, 4.5, 3.8, 4.0, 3.2):
         summary.add({**fields, "raw": raw, "score": (raw - 1) / 4})
     key = "turn.helpfulness"
@@ -159,11 +159,13 @@ def test_a_session_metric_without_session_ids_says_so(tmp_path: Path) -> None:
 
 
 def test_a_threshold_without_values_fails_and_says_how_to_get_some(tmp_path: Path) -> None:
-    done = _evaluate(tmp_path, [_span(1), _span(2)], "metrics: {thresholds: {coherence: 0.5}}")
+    done = _evaluate(tmp_path, [_span(1), _span(2)], "metrics: {thresholds: {trace.coherence: 0.5}}")
     assert done.exit_code == 1, done.output
     assert "failed: trace.coherence (threshold 0.5): none of 2 results has a score (no_content 2)" in done.stderr
     assert "switch content capture on in the instrumentation" in done.stderr
-    also_missed = _evaluate(tmp_path, [_span(1), _span(2, **ON_TOPIC)], "metrics: {thresholds: {coherence: 0.99}}")
+    also_missed = _evaluate(
+        tmp_path, [_span(1), _span(2, **ON_TOPIC)], "metrics: {thresholds: {trace.coherence: 0.99}}"
+    )
     assert also_missed.exit_code == 1
     assert "failed: trace.coherence (threshold 0.99): the mean of 1 score is" in also_missed.stderr
 
@@ -175,7 +177,7 @@ def test_a_judged_metric_without_a_judge_cannot_be_checked(tmp_path: Path) -> No
 
 
 def test_a_metric_that_was_not_asked_gates_nothing(tmp_path: Path) -> None:
-    config = "metrics: {thresholds: {task_completion: 0.5, coherence: 0.99}}"
+    config = "metrics: {thresholds: {task_completion: 0.5, trace.coherence: 0.99}}"
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], config, "--metrics", "response")
     assert done.exit_code == 0, done.output
     assert done.stderr.count("not checked: it was not asked") == 2

@@ -75,5 +75,5 @@ def test_reasons_are_asked_for_in_the_language_of_the_configuration(tmp_path: Pa
 
 
 def test_what_has_no_prompt_says_so() -> None:
-    assert "asks no model" in run("coherence", code=2)
+    assert "asks no model" in run("trace.coherence", code=2)
     assert "unknown metric" in run("nonsense", code=2)

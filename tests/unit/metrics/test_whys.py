@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from pandaeval_collector.metric import Metric, registry
 from pandaeval_collector.score import Why
 
 METRICS = list(registry().values())
+_HELPER = re.compile(r"pandaeval_collector\.metrics\.\w+\._")
 
 
 def _said_in(module: str) -> set[Why]:
@@ -35,16 +37,16 @@ def _said_in(module: str) -> set[Why]:
 
 
 def _modules(metric: Metric[Any, Any]) -> set[str]:
-    """That of the metric, and the helpers of its folder that it takes names from, of which one may say a why."""
+    """That of the metric, and the helpers beside metrics that it takes names from, of which one may say a why."""
     own = metric.evaluate.__module__
-    folder = own.rpartition(".")[0]
-    found, waiting = set(), [own]
+    found: set[str] = set()
+    waiting = [own]
     while waiting:
         module = waiting.pop()
         found.add(module)
         tree = ast.parse(inspect.getsource(importlib.import_module(module)))
         named = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
-        waiting += [each for each in named if each.startswith(f"{folder}._") and each not in found]
+        waiting += [each for each in named if _HELPER.match(each) and each not in found]
     return found
 
 
@@ -58,7 +60,7 @@ def test_a_metric_declares_the_whys_that_its_code_names(metric: Metric[Any, Any]
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
 def test_what_is_said_around_a_metric_is_added(metric: Metric[Any, Any]) -> None:
     assert {*metric.unscored, Why.METRIC_ERROR} <= {*metric.whys}
-    assert (Why.INCOMPLETE_TRACE in metric.whys) == (metric.level == "trace")
+    assert (Why.INCOMPLETE_TRACE in metric.whys) == (metric.level in ("trace", "turn"))
     assert ({Why.JUDGE_FAILED, Why.NOT_SAMPLED} <= {*metric.whys}) == (metric.kind == "llm")
     assert [*metric.whys] == sorted(metric.whys, key=list(Why).index)
 
@@ -66,11 +68,14 @@ def test_what_is_said_around_a_metric_is_added(metric: Metric[Any, Any]) -> None
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"level": "turn"}, "level 'turn' is not scored in this version; write trace or session"),
+        ({"level": "day"}, "level 'day' is not scored in this version; write trace or session"),
         ({"name": "My Metric"}, "write small letters"),
         ({"kind": "ai"}, "kind 'ai' is not one of embedding, llm, code, math"),
         ({"version": 1}, "version: write a text"),
         ({"threshold": 3.5}, "threshold 3.5 does not lie in 0..1"),
+        ({"threshold": 0.5, "scale": "1-5"}, "threshold 0.5 does not lie in 1..5"),
+        ({"scale": "1-10"}, "scale '1-10' is not one of 1-5"),
+        ({"level": "turn", "texts": lambda view: []}, "nothing is embedded for a metric of level turn"),
         ({"threshold": lambda bands: None}, "threshold None does not lie in 0..1"),
         ({"evaluate": None}, "evaluate is no function"),
         ({"kind": "llm"}, "ask and kind llm go together"),
@@ -82,8 +87,6 @@ def test_what_could_not_be_run_is_refused(changed: dict[str, Any], said: str) ->
         replace(registry()["trace.tool_loop"], **changed)
 
 
-def test_a_judge_sees_one_trace() -> None:
-    judged = registry()["trace.confidence"]
-    for changed in ({"level": "session"}, {"needs_session": True}):
-        with pytest.raises(ValueError, match="a judge sees one trace"):
-            replace(judged, **changed)  # type: ignore[arg-type]
+def test_a_judge_compares_no_answers() -> None:
+    with pytest.raises(ValueError, match="needs_session"):
+        replace(registry()["trace.confidence"], needs_session=True)

@@ -7,6 +7,8 @@ async function tracePage(trace, spans = []) {
   const place = session ? session.members.indexOf(trace.id) : -1;
   const full = found ? found.results : trace.full || [];
   const results = trace.results.map((result, at) => [result, { ...result, ...full[at] }]).sort(([a], [b]) => byUrgency(a, b));
+  const atTurns = new Set((found ? found.turns : []).map(([, , span]) => span).filter(Boolean));
+  const [ofTurns, ofTrace] = [true, false].map((wanted) => results.filter(([result, full]) => wanted === (isOfTurn(result) && atTurns.has(full.span))));
   const fall = found ? waterfall(trace, found, results) : null;
   if (fall && spans.length) onArrival(() => fall.point(spans));
   return [
@@ -19,10 +21,10 @@ async function tracePage(trace, spans = []) {
       trace.user && `user ${trace.user}`, trace.incomplete && "root span missing"].filter(Boolean).join(" · "),
       el("br", {}), el("span", { class: "id muted" }, trace.id), beyond(trace)),
     el("div", { class: "cards two wide" },
-      el("section", { class: "card" }, el("h2", {}, "Asked and answered"), found ? conversation(trace, found, looseAnswers(looseOf(results))) : excerpts(trace)),
-      el("section", { class: "card" }, el("h2", {}, "Scores"), results.length
-        ? results.map(([result, full]) => resultOrLine(result, full, fall && fall.point))
-        : el("p", { class: "muted" }, "No metric applies to this trace."))),
+      el("section", { class: "card" }, el("h2", {}, "Asked and answered"), found ? conversation(trace, found, looseAnswers(looseOf(results)), ofTurns, fall && fall.point) : excerpts(trace)),
+      el("section", { class: "card" }, el("h2", {}, "Scores"), ofTrace.length
+        ? ofTrace.map(([result, full]) => resultOrLine(result, full, fall && fall.point))
+        : el("p", { class: "muted" }, ofTurns.length ? "Those of its turns stand beside them." : "No metric applies to this trace."))),
     fall ? fall.nodes : el("p", { class: "notice" }, missingSpans(trace)),
   ];
 }
@@ -32,11 +34,17 @@ function neighbours(session, place) {
   return el("span", { class: "neighbours" }, link(place - 1, "← earlier", "p"), " ", link(place + 1, "later →", "n"));
 }
 
-function conversation(trace, found, loose) {
+function isOfTurn(result) {
+  return result.metric.startsWith("turn.");
+}
+
+// `ofTurns`: the results of turns, which stand at theirs.
+function conversation(trace, found, loose, ofTurns, onSpans) {
   const texts = found.texts;
-  const turns = found.turns.map(([user, assistant]) => [
+  const turns = found.turns.map(([user, assistant, span]) => [
     user === null ? notCaptured("user") : block(texts[user], "user", "user"),
-    assistant === null ? notCaptured("answer", unanswered(trace, found)) : block(texts[assistant] === "" ? "(empty)" : texts[assistant], "answer", "assistant", loose)]);
+    assistant === null ? notCaptured("answer", unanswered(trace, found)) : block(texts[assistant] === "" ? "(empty)" : texts[assistant], "answer", "assistant", loose),
+    ofTurns.filter(([, full]) => full.span === span).map(([result, full]) => resultOrLine(result, full, onSpans))]);
   return [turns.length ? turns : excerpts(trace), found.more_turns ? el("p", { class: "muted" }, `${many(found.more_turns, "more turn")} left out`) : null,
     loose.length ? el("p", { class: "muted" }, el("mark", { class: "loose" }, "Marked"), ": stands in nothing that the agent had been told or found") : null,
     found.error === null ? null : block(texts[found.error], "error", "error"),
