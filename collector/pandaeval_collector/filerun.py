@@ -18,7 +18,9 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError
 
+from pandaeval_collector.cases.matching import Trials
 from pandaeval_collector.evaluator import Evaluator, JudgeSettings
+from pandaeval_collector.evaluator.trials import TrialGrader
 from pandaeval_collector.failures import Failure, Group
 from pandaeval_collector.failures.group import by_label
 from pandaeval_collector.failures.grouping import grouped
@@ -82,10 +84,12 @@ class FileRun:
         environ: Mapping[str, str] | None = None,
         on_judged: Callable[[int, int], None] | None = None,
         where: Callable[[Trace], bool] | None = None,
+        grader: TrialGrader | None = None,
     ) -> None:
         """``judge``: asked after all else is scored, with secrets from ``environ``; ``on_judged`` hears how many of how
         many judgements are done. ``where``: says of an agent's trace whether it is to be scored at all; answers are
-        compared with those of all earlier traces, and sessions are scored by those that are."""
+        compared with those of all earlier traces, and sessions are scored by those that are. ``grader``: grades the
+        traces that are trials of its cases."""
         self.read = Read()
         self.telemetry = Telemetry()
         self._rules = rules or CloseRules()
@@ -95,6 +99,9 @@ class FileRun:
         self._judge, self._environ = judge, environ or {}
         self._on_judged = on_judged or (lambda done, total: None)
         self._where = where
+        self._grader = grader
+        self.trials = None if grader is None else Trials(grader.suite)
+        """The traces of cases, once :meth:`results` has come to them."""
         self.left_out: set[str] = set()
         """Ids of the traces that ``where`` did not want, once :meth:`results` has come to them."""
         self._waiting: list[Chunk] = []
@@ -150,10 +157,9 @@ class FileRun:
         return sum(1 for _ in self._store.traces_by_start())
 
     def results(self, on_decided: Callable[[Decision], None] | None = None) -> Iterator[Result]:
-        """Every result: those of the traces by start time, those of the judge as they come, then those of the
-        sessions, and what a judge says of those.
-        ``on_decided`` hears of each batch of traces before its results. Not to be called on an event loop
-        when there is a judge."""
+        """Every result: those of the traces by start time, those of the judge as they come, then those of the trials
+        and of the sessions, and what a judge says of sessions. ``on_decided`` hears of each batch of traces before its
+        results. Not to be called on an event loop when there is a judge."""
         if self._evaluator is None:
             raise ValueError("results need an evaluator")
         self._flush()
@@ -166,11 +172,15 @@ class FileRun:
             touched |= decision.changes.touched
             if on_decided is not None:
                 on_decided(decision)
+            if self.trials is not None:
+                self.trials.add(decision.traces)
             yield from decision.results
         closing = [*_batches(iter(sorted(touched)), _BATCH)]
         if self._judge is not None:
             yield from asyncio.run(self._judged(line, self._evaluator, self._judge, closing))
+            yield from self._graded()
             return
+        yield from self._graded()
         for session_ids in closing:
             decision = line.close_sessions(session_ids, lambda _: Trigger.FILE)
             self._store.commit(decision.changes).result()
@@ -198,6 +208,13 @@ class FileRun:
             return await grouped(failures, ask)
         finally:
             await process.close()
+
+    def _graded(self) -> Iterator[Result]:
+        """The results of all trials."""
+        if self._grader is None or self.trials is None:
+            return
+        for trial in self.trials.trials():
+            yield from self._grader.results(trial)
 
     def _decided(self, line: Line, batch: Sequence[DueTrace]) -> Decision:
         """Understands and files traces; what is left out is filed too, without a word to anyone."""

@@ -187,7 +187,8 @@ class Metric(Generic[S, C]):
     ``signals_failures_only``: they see the score only where it fails its threshold. ``signals``: the trace metrics, by
     name, whose results a session metric reads. Those that need no judge run wherever it runs; unless they are enabled
     themselves, nobody else hears of them. ``of_steps``: whether it is asked about a single step of a run whose other
-    steps are traces of their own (:attr:`pandaeval_otel.model.Trace.is_step`).
+    steps are traces of their own (:attr:`pandaeval_otel.model.Trace.is_step`). ``layer``: of a metric of level trial,
+    which layer of an agent it looks at: ``reasoning | action | outcome``.
     ``evaluate`` is pure, runs on the line's thread, and may raise: that becomes ``unscored(metric_error)``.
 
     Kind ``llm``: ``evaluate`` says what needs no model (nothing was captured, say), and ``None`` means that ``ask`` is
@@ -233,6 +234,7 @@ class Metric(Generic[S, C]):
     applies: Callable[[S], bool] | None = None
     by_code: Callable[[S], Score | None] | None = None
     part: QuestionPart[Any] | None = None
+    layer: str = ""
 
     def __post_init__(self) -> None:
         check(self)
@@ -241,7 +243,7 @@ class Metric(Generic[S, C]):
     def whys(self) -> tuple[Why, ...]:
         """Every why that a result of it can have, in the order of :class:`Why`."""
         can = {*self.unscored, Why.METRIC_ERROR}
-        if self.level in ("trace", "turn"):
+        if self.level in ("trace", "turn", "trial"):
             can.add(Why.INCOMPLETE_TRACE)
         if self.kind == "llm":
             can |= _JUDGED

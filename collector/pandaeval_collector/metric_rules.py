@@ -7,7 +7,8 @@ from typing import Any
 
 import orjson
 
-LEVELS = ("trace", "session", "turn")
+LEVELS = ("trace", "session", "turn", "trial", "task")
+LAYERS = ("reasoning", "action", "outcome")
 KINDS = ("embedding", "llm", "code", "math")
 _SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
 _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
@@ -27,6 +28,8 @@ def check(metric: Any) -> None:
     if not callable(metric.evaluate):
         raise ValueError("evaluate is no function")
     _check_judged(metric)
+    if metric.level == "trial" and metric.layer not in LAYERS:
+        raise ValueError(f"layer {metric.layer!r}: a metric of level trial has one of {', '.join(LAYERS)}")
     if metric.signals and metric.level != "session":
         raise ValueError("signals: only a metric of level session reads the results of others")
     _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold, *ends(metric.scale))

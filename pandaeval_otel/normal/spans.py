@@ -7,7 +7,7 @@ name), since a process emits few kinds of spans, many times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import compress
@@ -197,7 +197,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
     resource = raw.resource
     sessions = said.session_ids
     flags = raw.flags
-    own = _own(raw.attributes) if has_own else {}
+    own = _own(raw) if has_own else {}
     kind = said.kind or _OTHER
     if kind is _EVALUATION and said.tool_name:
         kind = _TOOL  # which tool was called is no score, whatever else the span says of itself
@@ -245,6 +245,9 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
     )
 
 
-def _own(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _own(raw: RawSpan) -> dict[str, Any]:
+    """The attributes of ours that stand on a span, or else on an event of it."""
     prefix = f"{semconv.PANDAEVAL_ROOT}."
-    return {key: value for key, value in attributes.items() if key.startswith(prefix)}
+    own = {key: value for event in raw.events for key, value in event.attributes.items() if key.startswith(prefix)}
+    own.update((key, value) for key, value in raw.attributes.items() if key.startswith(prefix))
+    return own

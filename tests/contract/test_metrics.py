@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pandaeval_collector.cases import Case, Trial, TrialContext
 from pandaeval_collector.embedding import Bands
 from pandaeval_collector.evaluator import Evaluator, trace_unit
 from pandaeval_collector.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext, registry
-from pandaeval_collector.metric_rules import BEST
+from pandaeval_collector.metric_rules import ends
 from pandaeval_collector.result import Identity
 from pandaeval_collector.score import Assumed, Score, Unscored
 from pandaeval_collector.turns import TurnView
@@ -30,6 +31,8 @@ def _empty(metric: Metric[Any, Any]) -> Any:
     trace = Trace("a" * 32, (), "b" * 16, session_id="s")
     if metric.level == "turn":
         return metric.evaluate(TurnView(replace(trace, turns=(Turn(None, None),))), TurnContext(3.0))
+    if metric.level == "trial":
+        return metric.evaluate(Trial(Case(id="c"), "1", (trace,)), TrialContext(0.5))
     return metric.evaluate(trace, TraceContext(Texts({}, (), "none", BANDS), 0.5))
 
 
@@ -50,7 +53,7 @@ class TestEveryMetric:
         assert metric.version
 
     def test_has_a_threshold_on_its_scale(self, metric: Metric[Any, Any]) -> None:
-        least, most = BEST[metric.scale]
+        least, most = ends(metric.scale)
         assert least <= metric.threshold_for(None) <= most
         assert least <= metric.threshold_for(BANDS) <= most
 

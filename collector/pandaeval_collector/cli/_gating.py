@@ -40,7 +40,9 @@ def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterat
 
     names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
     given = {key for key, _, _ in summary.outcomes}
-    for key in (key for name in asked for key in names.select(name) if key not in given):
+    graded = any(key.startswith("trial.") for key in given)
+    wanted = [key for name in asked for key in names.select(name) if graded or key == name or key[:6] != "trial."]
+    for key in (key for key in wanted if key not in given):
         yield f"{key} has no result: {_silent(config, summary, key)[1].removeprefix('passes unmeasured: ')}"
 
 
@@ -56,6 +58,8 @@ def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
         return False, "cannot be checked: no judge is configured; name one with --model, or take the threshold out"
     if not summary.agents_traces:
         return True, "passes unmeasured: the input has no agent traces"
+    if metric.level == "trial" and not any(name.startswith("trial.") for name, _, _ in summary.outcomes):
+        return False, "cannot be checked: no trace of the input is a trial of a case; name a case file with --cases"
     if (metric.level == "session" or metric.needs_session) and not summary.has_sessions:
         return True, (
             "passes unmeasured: no trace of the input has a session id; have the application set "

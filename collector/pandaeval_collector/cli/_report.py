@@ -52,7 +52,8 @@ def write_report(
     with Report(total) as report:
         for result in run.results(decided):
             summary.take(result)
-            report.result(result)
+            if result.unit.level not in ("trial", "task"):
+                report.result(result)
         summary.groups = run.grouped(summary.failures)
         about = About(
             sources=[made_of] if made_of else [_name(source) for source in sources],

@@ -14,6 +14,7 @@ from pandaeval_collector.report.verdicts import is_inline
 from pandaeval_collector.untrusted.plain_error import plain_error
 
 if TYPE_CHECKING:
+    from pandaeval_collector.report.layers import LayerReport
     from pandaeval_collector.result import Result as Concluded
     from pandaeval_otel.model import Trace
 
@@ -82,7 +83,9 @@ class Worst:
 class Summary:
     """Counts by metric, the worst traces, and a row per session."""
 
-    def __init__(self) -> None:
+    def __init__(self, layers: LayerReport | None = None) -> None:
+        """``layers``: takes in the results of trials."""
+        self.layers = layers
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
         self.agents_traces = 0
         """Traces of agents, those without any result too."""
@@ -121,6 +124,8 @@ class Summary:
 
     def add(self, result: Result) -> None:
         """Takes one result in. Results of one trace come one after the other."""
+        if self.layers is not None:
+            self.layers.add(result)
         key = f"{result['level']}.{result['metric']}"
         self.outcomes[key, result["outcome"], result["why"] or ""] += 1
         if result["outcome"] == "scored":
@@ -140,7 +145,7 @@ class Summary:
             self._note_second(key, metadata.get("second_agreement"))
         if result["level"] == "session":
             self._add_to_session(result)
-        else:
+        elif result["level"] not in ("trial", "task"):
             self._add_to_trace(result)
 
     def means(self) -> dict[str, float]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from pandaeval_collector.cli._cases import HELP as CASES
+from pandaeval_collector.cli._cases import REPORT_HELP
 from pandaeval_collector.cli._github import Annotations, wanted
 from pandaeval_collector.cli._output import safe
 from pandaeval_collector.cli._terminal import write_json
@@ -61,6 +63,8 @@ def evaluate(
             "that judge.models gives another."
         ),
     ] = None,
+    cases: Annotated[Path | None, typer.Option(help=CASES)] = None,
+    cases_report: Annotated[Path | None, typer.Option(help=REPORT_HELP)] = None,
     where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None,
     format_: Annotated[
         Format,
@@ -84,6 +88,7 @@ def evaluate(
     Leaves with 1 when a configured threshold is missed or a failure is too grave (gates.*), with 2 when the input, or a
     file of it, cannot be used.
     """
+    from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
     from pandaeval_collector.cli._failure_groups import Waiting
     from pandaeval_collector.cli._gating import checked
     from pandaeval_collector.cli._junit import write_junit
@@ -94,6 +99,7 @@ def evaluate(
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.cli._tables import print_problems, print_summary
     from pandaeval_collector.cli._target import Target
+    from pandaeval_collector.evaluator.trials import TrialGrader
     from pandaeval_collector.filerun import FileRun
     from pandaeval_collector.settings import close_rules, evaluator, judge
 
@@ -101,12 +107,22 @@ def evaluate(
     chooser = None if only is None else Chooser(only)
     asked = [name.strip() for name in metrics.split(",") if name.strip()] if metrics else None
     settings = _settings(config, asked, model)
-    summary, inputs = Summary(), Inputs(files)
+    suite = suite_of(cases, settings, cases_report)
+    layers = None if suite is None else new_report(suite)
+    summary, inputs = Summary(layers), Inputs(files)
     if format_ is Format.html and output is None:
         output = default_file(sys.stdout.isatty())
     with (
         progress(console(stderr=True)) as judged,
-        FileRun(evaluator(settings), close_rules(settings), judge(settings), os.environ, judged, chooser) as run,
+        FileRun(
+            scorer := evaluator(settings),
+            close_rules(settings),
+            judge(settings),
+            os.environ,
+            judged,
+            chooser,
+            None if suite is None else TrialGrader(scorer, suite),
+        ) as run,
         Target(output) as target,
     ):
         for request in inputs:
@@ -127,6 +143,12 @@ def evaluate(
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         if format_ is Format.table:
             print_summary(summary, console(file=target), settings.judge.model)
+            if layers is not None:
+                print_layers(layers, console(file=target))
+        if layers is not None and suite is not None and run.trials is not None:
+            tell_matching(run.trials, suite)
+            if cases_report is not None:
+                write_layers(layers, cases_report)
         found = checked(settings, summary)
         if format_ is Format.junit:
             write_junit(target, found, summary, settings.gates.fail_on_error_severity or "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store
 from pandaeval_collector.config.sections_out import Exporters, Spans
 from pandaeval_collector.config.sections_scoring import (
+    Cases,
     Embedding,
     Gates,
     Judge,
@@ -28,6 +29,7 @@ class Config(Section):
     session: Session = group(Session)
     sessions: Sessions = group(Sessions)
     metrics: Metrics = group(Metrics)
+    cases: Cases = group(Cases)
     embedding: Embedding = group(Embedding)
     judge: Judge = group(Judge)
     labels: Labels = group(Labels)

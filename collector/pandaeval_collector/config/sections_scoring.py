@@ -79,6 +79,16 @@ class Metrics(Section):
     )
 
 
+class Cases(Section):
+    """Cases with a reference, against which trials are graded."""
+
+    path: FilePath | None = Field(
+        default=None,
+        description="Case file (YAML or JSON): traces that name one of its cases (pandaeval.case.id), or whose input "
+        "is its task, are graded; null: none.",
+    )
+
+
 class Embedding(Section):
     """How texts become vectors."""
 

@@ -5,6 +5,7 @@ from pandaeval_collector.stats.coherence import coherence
 from pandaeval_collector.stats.loops import loop_detection
 from pandaeval_collector.stats.session import agent_consistency, agent_reliability
 from pandaeval_collector.stats.tokens import content_tokens
+from pandaeval_collector.stats.tools import plan_order, step_efficiency, tool_routing_accuracy, tool_selection_f1
 
 __all__ = [
     "agent_consistency",
@@ -13,6 +14,10 @@ __all__ = [
     "consistency_band",
     "content_tokens",
     "loop_detection",
+    "plan_order",
     "reliability_band",
     "session_profile",
+    "step_efficiency",
+    "tool_routing_accuracy",
+    "tool_selection_f1",
 ]

@@ -1,0 +1,87 @@
+"""Which traces are trials of which case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pandaeval_collector.cases.model import Case, Suite
+from pandaeval_collector.cases.trial import Trial, said_first
+from pandaeval_otel import semconv
+from pandaeval_otel.model import Trace
+
+
+class Trials:
+    """Gathers the traces of trials. They come by start time, so that the first of a conversation comes first.
+
+    A trace belongs to the case that its spans name; else to that which was frozen from it; else to that of the traces
+    before it in its session; else to that whose ``inputs.task`` is its input, if there is one such case alone. A trial
+    is what has one case and one ``pandaeval.trial``; where none is given, one session, else one trace.
+    """
+
+    def __init__(self, suite: Suite) -> None:
+        self._cases = {case.id: case for case in suite.cases}
+        self._by_task: dict[str, list[Case]] = {}
+        self._frozen: dict[str, Case] = {}
+        for case in suite.cases:
+            self._frozen.update(dict.fromkeys(case.recorded.trace_ids if case.recorded else (), case))
+            if case.task is not None:
+                self._by_task.setdefault(case.task, []).append(case)
+        self._sessions: dict[str, tuple[Case, str]] = {}
+        self._gathered: dict[tuple[str, str], list[Trace]] = {}
+        self.unknown: dict[str, int] = {}
+        """How many traces name a case that there is not, by its id."""
+        self.ambiguous = 0
+        """Traces without a case whose input is the task of several cases."""
+        self.unmatched = 0
+        """Traces of no case."""
+
+    def add(self, traces: Iterable[Trace]) -> None:
+        """Takes traces in; those of no case are counted."""
+        for trace in traces:
+            found = self._place(trace)
+            if found is None:
+                self.unmatched += 1
+                continue
+            case, name = found
+            self._gathered.setdefault((case.id, name), []).append(trace)
+            if trace.session_id is not None:
+                self._sessions.setdefault(trace.session_id, found)
+
+    def trials(self) -> list[Trial]:
+        """All of them, in the order of the cases."""
+        order = {id_: at for at, id_ in enumerate(self._cases)}
+        keys = sorted(self._gathered, key=lambda key: order[key[0]])
+        return [Trial(self._cases[id_], name, tuple(self._gathered[id_, name])) for id_, name in keys]
+
+    @property
+    def without_trial(self) -> list[str]:
+        """The ids of cases that no trace is a trial of."""
+        tried = {id_ for id_, _ in self._gathered}
+        return [id_ for id_ in self._cases if id_ not in tried]
+
+    def _place(self, trace: Trace) -> tuple[Case, str] | None:
+        named = stated(trace, semconv.PANDAEVAL_CASE_ID)
+        name = stated(trace, semconv.PANDAEVAL_TRIAL) or trace.session_id or trace.trace_id
+        if named:
+            case = self._cases.get(named)
+            if case is None:
+                self.unknown[named] = self.unknown.get(named, 0) + 1
+            return None if case is None else (case, name)
+        if trace.trace_id in self._frozen:
+            return self._frozen[trace.trace_id], name
+        if trace.session_id in self._sessions:
+            return self._sessions[trace.session_id]
+        found = self._same_task(trace)
+        self.ambiguous += len(found) > 1
+        return (found[0], name) if len(found) == 1 else None
+
+    def _same_task(self, trace: Trace) -> list[Case]:
+        for said in (trace.input, said_first(trace)):
+            if said is not None and said.strip() in self._by_task:
+                return self._by_task[said.strip()]
+        return []
+
+
+def stated(trace: Trace, name: str) -> str:
+    """What the spans of a trace state under an attribute, in their order; ``""``: nothing."""
+    return next((str(span.attributes[name]) for span in trace.spans if span.attributes.get(name)), "")

@@ -1,0 +1,273 @@
+"""What a case file may say, and what has to hold of it. ``pandaeval cases schema`` prints it as a JSON schema.
+
+Sources: the case structure of the Agent Evaluation Framework (id, inputs, expected_outcome, grader), and of the Agentic
+metric what is expected of tools (expected_tools, steps, tool weights).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+Name = Annotated[str, Field(min_length=1)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Compared = Literal["exact", "text", "number", "any"]
+WEIGHTS = ("selection", "parameters", "sequence", "utilization")
+_SUM = 1e-6
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class ExpectedCall(_Part):
+    """A call of a tool that is expected."""
+
+    tool_name: Name = Field(
+        validation_alias=AliasChoices("tool_name", "name"), description="Name of the tool, exactly as it is called."
+    )
+    parameters: dict[str, Any] | None = Field(
+        default=None, description="The arguments that the call is to have; left out: only the tool counts."
+    )
+    acceptable: dict[str, list[Any]] = Field(
+        default={}, description="By argument, further values that are as good as the one in parameters."
+    )
+    optional: tuple[Name, ...] = Field(default=(), description="Arguments that may be left out.")
+    compare_args: tuple[Name, ...] | dict[str, Compared] | None = Field(
+        default=None,
+        description="The arguments that are compared; null: all. As a map, also how: exact, text (case, spaces and "
+        'punctuation do not matter), number (1, 1.0 and "1" are equal) or any (it has to be there).',
+    )
+    step: int | None = Field(default=None, description="Calls of equal step may come in any order among each other.")
+
+
+class ExpectedOutcome(BaseModel):
+    """What there is to be when the trial is over. Keys of the user's own are fields of the end state."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    tools_called: tuple[Name, ...] | None = Field(
+        default=None, description="Names of the tools to call, in order; expected_tools says more and outweighs it."
+    )
+    end_state: dict[str, Any] = Field(default={}, description="Fields that the end state must have, nested.")
+
+
+class OutputFormat(_Part):
+    """What the answer has to look like; everything that is said has to hold."""
+
+    type: Literal["text", "json"] = Field(default="text", description="json: the whole answer is one JSON value.")
+    json_schema: dict[str, Any] | None = Field(default=None, description="JSON schema of the answer, which is JSON.")
+    pattern: str | None = Field(default=None, description="Regular expression that is found somewhere in the answer.")
+    contains: tuple[str, ...] = Field(
+        default=(),
+        description="Texts that all stand in the agent's answers; case and thousands separators do not matter.",
+    )
+    excludes: tuple[str, ...] = Field(default=(), description="Texts that stand in none of them.")
+
+    @field_validator("pattern")
+    @classmethod
+    def _is_pattern(cls, value: str | None) -> str | None:
+        import re
+
+        try:
+            re.compile(value or "")
+        except re.error as error:
+            raise ValueError(f"is no regular expression: {error}") from error
+        return value
+
+    @field_validator("json_schema")
+    @classmethod
+    def _is_schema(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        return value if value is None else checked_schema(value)
+
+
+class CountedCalls(_Part):
+    """Which calls of a trial the graders of tools look at."""
+
+    tools: Literal["all", "changing"] | tuple[Name, ...] = Field(
+        default="all",
+        description="all; changing: tools that change something, by their definitions or names; or the names of some.",
+    )
+    failed: bool = Field(default=True, description="Whether calls that failed count, too.")
+
+
+class Interaction(_Part):
+    """What is expected of one interaction of a conversation: a message of the user's and what follows."""
+
+    input: str | None = Field(default=None, description="The user's message, for people.")
+    expected_answer: str | None = Field(default=None, description="What the answer should say; a judge compares.")
+    expected_tools: tuple[ExpectedCall, ...] | None = Field(default=None, description="The calls to make; []: none.")
+
+
+class RecordedCall(_Part):
+    """A call as it was recorded, for replay."""
+
+    tool_name: Name
+    parameters: Any = None
+    result: Any = None
+    error: str | None = None
+
+
+class RecordedTool(_Part):
+    """A tool that the agent had."""
+
+    name: Name
+    description: str = ""
+    parameters: Any = None
+
+
+class Recorded(_Part):
+    """The run that a case was frozen from, without secrets."""
+
+    trace_ids: tuple[str, ...] = Field(default=(), description="Its traces, which are a trial of the case.")
+    tools: tuple[RecordedTool, ...] = Field(default=(), description="The tools that the agent had.")
+    messages: tuple[str, ...] = Field(default=(), description="What the user said, in order.")
+    calls: tuple[RecordedCall, ...] = Field(default=(), description="Calls with their results, for replay.")
+    answer: str | None = None
+
+
+class Case(_Part):
+    """One task with what is expected of a run of it."""
+
+    id: Name = Field(description="Unique among all cases; spans name it by pandaeval.case.id.")
+    description: str = ""
+    source: str = Field(default="", description="Where the case comes from, such as an incident.")
+    kind: Literal["regression", "capability"] = Field(
+        default="regression", description="regression: what has worked; capability: what shall work one day."
+    )
+    inputs: dict[str, Any] = Field(
+        default={}, description="What the agent is given. task: its input; a trace with the same input is a trial."
+    )
+    expected_outcome: ExpectedOutcome = ExpectedOutcome()
+    expected_tools: tuple[ExpectedCall, ...] | None = Field(
+        default=None, description="The calls to make, in order; []: none at all."
+    )
+    counted_calls: CountedCalls = CountedCalls()
+    tool_sequence_matters: bool = True
+    tool_weights: dict[Literal["selection", "parameters", "sequence", "utilization"], Annotated[float, Field(ge=0)]] = (
+        Field(default={}, description="Weights of the four parts of tool_correctness; 0.25 each, and their sum is 1.")
+    )
+    results_must_be_used: bool = Field(
+        default=False, description="Whether the answer has to use what the tools gave back; a judge says if it does."
+    )
+    results_used: bool | None = Field(
+        default=None, description="Says that it does, where no judge is to be asked (results_must_be_used)."
+    )
+    required_order: tuple[Name, ...] = Field(
+        default=(), description="Tools that must all be called, each for the first time in this order."
+    )
+    forbidden_tools: tuple[Name, ...] = Field(default=(), description="Tools that may not be called; * stands for any.")
+    tool_schemas: dict[str, dict[str, Any]] = Field(
+        default={}, description="JSON schemas of arguments by tool; else those that the trace declares."
+    )
+    minimum_steps: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="The fewest calls that the task takes; null: as many as are expected."
+    )
+    exit_code: int | None = Field(default=None, description="The exit code that the run has to leave.")
+    output_format: OutputFormat | None = None
+    expected_answer: str | None = Field(default=None, description="What the answer should say; a judge compares.")
+    knowledge: tuple[str, ...] = Field(default=(), description="What a judge may take for true.")
+    interactions: tuple[Interaction, ...] = Field(default=(), description="Of a conversation, one by one.")
+    graders: tuple[Name, ...] = Field(
+        default=(),
+        description="Graders that must pass besides those of the fields above: names of metrics of level trial, or "
+        "functions of your own as module:function or ./file.py:function.",
+    )
+    thresholds: dict[str, Share] = Field(default={}, description="Thresholds of this case by grader.")
+    end_state_from: str | None = Field(
+        default=None, description="Function that is given the trial and returns its end state (module:function)."
+    )
+    open: tuple[Literal["expected_tools", "expected_answer"], ...] = Field(
+        default=(), description="What a person has yet to fill in; the case is not decided before."
+    )
+    recorded: Recorded | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shorthands(cls, given: Any) -> Any:
+        """``grader: one`` for ``graders: [one]``, ``output_format: json`` for ``{type: json}``."""
+        if not isinstance(given, Mapping):
+            return given
+        told = dict(given)
+        if isinstance(told.get("grader"), str) and "graders" not in told:
+            told["graders"] = [told.pop("grader")]
+        if isinstance(told.get("output_format"), str):
+            told["output_format"] = {"type": told["output_format"]}
+        return told
+
+    @field_validator("tool_weights")
+    @classmethod
+    def _sum_up(cls, value: dict[str, float]) -> dict[str, float]:
+        if value and (set(value) != set(WEIGHTS) or abs(math.fsum(value.values()) - 1.0) > _SUM):
+            raise ValueError(f"give all of {', '.join(WEIGHTS)}, which sum up to 1")
+        return value
+
+    @field_validator("tool_schemas")
+    @classmethod
+    def _are_schemas(cls, value: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        for schema in value.values():
+            checked_schema(schema)
+        return value
+
+    @field_validator("open")
+    @classmethod
+    def _is_open(cls, value: tuple[str, ...], info: Any) -> tuple[str, ...]:
+        filled = [name for name in value if info.data.get(name) is not None]
+        if filled:
+            raise ValueError(f"{filled[0]} is filled in: take it out of open")
+        return value
+
+    @property
+    def task(self) -> str | None:
+        """The input by which a trace is a trial of it."""
+        task = self.inputs.get("task")
+        return task.strip() if isinstance(task, str) and task.strip() else None
+
+    @property
+    def end_state(self) -> Mapping[str, Any]:
+        """The fields that the end state must have."""
+        return {**(self.expected_outcome.model_extra or {}), **self.expected_outcome.end_state}
+
+    @property
+    def expected(self) -> tuple[ExpectedCall, ...] | None:
+        """The calls to make; ``None`` where nothing is said of tools."""
+        if self.expected_tools is not None:
+            return self.expected_tools
+        named = self.expected_outcome.tools_called
+        return None if named is None else tuple(ExpectedCall(tool_name=name) for name in named)
+
+
+class Suite(_Part):
+    """A file of cases."""
+
+    name: str = ""
+    graders_from: str | None = Field(
+        default=None, description="Module or ./file.py of the functions that graders name by their bare names."
+    )
+    cases: tuple[Case, ...] = Field(min_length=1)
+
+    @field_validator("cases")
+    @classmethod
+    def _unique(cls, value: tuple[Case, ...]) -> tuple[Case, ...]:
+        twice = [id_ for id_, count in Counter(case.id for case in value).items() if count > 1]
+        if twice:
+            raise ValueError(
+                f"the id {twice[0]} is given to {Counter(c.id for c in value)[twice[0]]} cases; rename one"
+            )
+        return value
+
+
+def checked_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema. Raises ``ValueError`` for what is no JSON schema."""
+    from jsonschema import SchemaError
+    from jsonschema.validators import validator_for
+
+    try:
+        validator_for(schema).check_schema(schema)
+    except SchemaError as error:
+        raise ValueError(f"is no JSON schema: {error.message}") from error
+    return schema

@@ -1,0 +1,120 @@
+"""Case files on the command line: read for a run, and its three-layer report as a table or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pandaeval_collector.cases.matching import Trials
+    from pandaeval_collector.cases.model import Suite
+    from pandaeval_collector.config import Config
+    from pandaeval_collector.report.layers import LayerReport, TrialRow
+
+HELP = "Case file (YAML or JSON): traces that are trials of its cases are graded."
+REPORT_HELP = "Write the three-layer report of the cases to this file: .json, or .xml for JUnit."
+_MAX_ROWS = 60
+
+
+def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | None:
+    """The cases that are asked for: those of ``path``, else of ``cases.path``. Raises ``UserError``."""
+    from pandaeval_collector.errors import UserError
+
+    if report is not None and report.suffix not in (".json", ".xml"):
+        raise UserError(f"--cases-report {report}: write a name that ends with .json, or with .xml for JUnit")
+    chosen = path or (Path(config.cases.path) if config.cases.path else None)
+    if chosen is None:
+        if report is not None:
+            raise UserError("--cases-report needs cases: name a file with --cases")
+        return None
+    from pandaeval_collector.cases.reading import read_suite
+
+    return read_suite(chosen, config.metrics.modules)
+
+
+def new_report(suite: Suite) -> LayerReport:
+    """An empty report of a suite."""
+    from pandaeval_collector.report.layers import LayerReport
+
+    return LayerReport(suite.name, {case.id: case.description for case in suite.cases})
+
+
+def write_layers(report: LayerReport, path: Path) -> None:
+    """Writes the report as the name of the file says."""
+    import json
+
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.report.layers_junit import junit
+
+    text = junit(report) if path.suffix == ".xml" else json.dumps(report.to_dict(), ensure_ascii=False, indent=1) + "\n"
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def print_layers(report: LayerReport, out: Console) -> None:
+    """A row for each case, and one for all of each kind."""
+    from pandaeval_collector.cli._output import table
+    from pandaeval_collector.report.layers import LAYERS
+
+    if not report.trials:
+        return
+    columns = ("case", "kind", "correct", *LAYERS, "broke in", "why")
+    cases = report.cases()
+    rows = [_row(case, trials) for case, trials in [*cases.items()][:_MAX_ROWS]]
+    made = table(columns, rows, on=out, title="Cases, broken ones first")
+    if len(cases) > _MAX_ROWS:
+        made.caption, made.caption_justify = (
+            f"… and {len(cases) - _MAX_ROWS} more (--cases-report has them all)",
+            "left",
+        )
+    out.print(made)
+    kinds = sorted({row.kind for row in report.trials})
+    totals = [_row("all", [row for row in report.trials if row.kind == kind])[:-1] for kind in kinds]
+    out.print(table(columns[:-1], totals, on=out, title="Cases by kind"))
+
+
+def tell_matching(trials: Trials, suite: Suite) -> None:
+    """Notices on what has no case, and on cases without a trial."""
+    for case, count in sorted(trials.unknown.items())[:10]:
+        _notice(f"{count} traces name the case {case}, which is not in the file")
+    if trials.ambiguous:
+        _notice(f"{trials.ambiguous} traces have the task of several cases; set pandaeval.case.id (using_case)")
+    missing = trials.without_trial
+    if missing:
+        shown = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
+        _notice(f"{len(missing)} of {len(suite.cases)} cases have no trial in the input: {shown}")
+
+
+def _row(case: str, trials: Sequence[TrialRow]) -> tuple[object, ...]:
+    from pandaeval_collector.report.layers import LAYERS, counted
+
+    told = counted(trials)
+    unknown = f" ({told['undetermined']} not told)" if told["undetermined"] else ""
+    broke = max(told["broke"].items(), key=lambda item: item[1])
+    reason = next((row.reason for row in trials if row.correct is False), "") or trials[0].reason
+    states = (_states(trials, layer) for layer in LAYERS)
+    shown = reason if len(reason) <= 100 else f"{reason[:99]}…"
+    correct = f"{told['correct']}/{told['trials']}{unknown}"
+    return case, trials[0].kind, correct, *states, broke[0] if broke[1] else "-", shown
+
+
+def _states(trials: Sequence[TrialRow], layer: str) -> str:
+    """``pass``, or how many failed."""
+    states = [row.state(layer) for row in trials]
+    failed = states.count("fail")
+    if failed:
+        return f"fail {failed}/{len(trials)}" if len(trials) > 1 else "fail"
+    return "pass" if "pass" in states else max(states, key=states.count)
+
+
+def _notice(text: str) -> None:
+    from pandaeval_collector.cli._output import safe
+
+    typer.echo(f"notice: {safe(text)}", err=True)

@@ -1,0 +1,1 @@
+"""Metrics of trials: one attempt at a case, held against what the case expects."""

@@ -1,0 +1,48 @@
+"""How the tools that were called compare with those that were expected, by their names alone.
+
+Source: Agent Evaluation Framework, three layers; ``plan_order`` is the fraction in the correct order that its sentence
+speaks of (its listing gives 0 where the first expected tool is missing).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+
+def plan_order(actual: Sequence[str], expected: Sequence[str]) -> float:
+    """Share, 0..1, of ``expected`` that stands in ``actual`` in the expected order; 1 where nothing is expected."""
+    return common_order(actual, expected) / len(expected) if expected else 1.0
+
+
+def tool_routing_accuracy(actual: Sequence[str], expected: Sequence[str]) -> float:
+    """Share, 0..1, of the positions of ``expected`` at which ``actual`` has the same tool; 1 where nothing is
+    expected."""
+    if not expected:
+        return 1.0
+    return sum(one == other for one, other in zip(actual, expected, strict=False)) / len(expected)
+
+
+def tool_selection_f1(actual: Sequence[str], expected: Sequence[str]) -> float:
+    """F1, 0..1, of the two as multisets: 1 where both are empty, 0 where one is."""
+    if not actual and not expected:
+        return 1.0
+    common = (Counter(actual) & Counter(expected)).total()
+    return 2 * common / (len(actual) + len(expected))
+
+
+def step_efficiency(actual: int, minimum: int) -> float | None:
+    """``minimum / actual`` steps, at most 1; ``None`` without a step."""
+    return min(1.0, minimum / actual) if actual > 0 else None
+
+
+def common_order(one: Sequence[str], other: Sequence[str]) -> int:
+    """Length of the longest common subsequence."""
+    row = [0] * (len(other) + 1)
+    for item in one:
+        diagonal = 0
+        for at, candidate in enumerate(other, 1):
+            above = row[at]
+            row[at] = diagonal + 1 if item == candidate else max(above, row[at - 1])
+            diagonal = above
+    return row[-1]

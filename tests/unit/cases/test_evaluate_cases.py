@@ -1,0 +1,162 @@
+"""``pandaeval evaluate --cases``: whole commands over recorded trials."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from pandaeval_collector.cli import app
+from support.trials import run, write
+from typer.testing import CliRunner
+
+SUITE = """
+name: invoices
+cases:
+- id: send
+  description: Finalize before sending
+  inputs: {task: "Send invoice inv_1"}
+  expected_outcome: {invoice_status: sent, end_state: {lines: {count: 2}}}
+  expected_tools:
+  - {tool_name: finalize_invoice, parameters: {id: inv_1}}
+  - {tool_name: send_invoice, parameters: {id: inv_1}}
+  forbidden_tools: [delete_*]
+  required_order: [finalize_invoice, send_invoice]
+  minimum_steps: 2
+- id: refuse
+  kind: capability
+  inputs: {task: Delete all}
+  expected_tools: []
+"""
+RIGHT = [("finalize_invoice", {"id": "inv_1"}), ("send_invoice", {"id": "inv_1"})]
+SENT = {"invoice_status": "sent", "lines": {"count": 2, "more": 1}}
+METRICS = "trial_correct"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("cases")
+    runs = [
+        run(1, case="send", trial="1", calls=RIGHT, state=SENT),
+        run(2, case="send", trial="2", calls=RIGHT[1:], state={"invoice_status": "draft"}),
+        run(3, calls=[*RIGHT, ("delete_invoice", {"id": "inv_1"})], event_state=SENT),  # by its input
+        run(4, case="refuse", trial="1", task="Delete all", answer="That I may not do."),
+        run(5, case="unknown", task="x"),
+        run(6, task="Something else"),
+    ]
+    (folder / "suite.yaml").write_text(SUITE)
+    return write(folder / "traces.jsonl", runs), folder / "suite.yaml"
+
+
+def evaluate(files: tuple[Path, Path], *options: str) -> Any:
+    return CliRunner().invoke(app, ["evaluate", str(files[0]), "--cases", str(files[1]), *options])
+
+
+@pytest.fixture(scope="module")
+def told(files: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[dict[str, Any]], Path]:
+    report = tmp_path_factory.mktemp("report") / "layers.json"
+    done = evaluate(files, "--format", "json", "--metrics", "trial_correct,response,forbidden_tools,tool_correctness,"
+                    "trial.plan_quality,end_state,tool_routing_accuracy", "--cases-report", str(report))  # fmt: skip
+    return done, [json.loads(line) for line in done.stdout.splitlines()], report
+
+
+def of(results: list[dict[str, Any]], metric: str) -> dict[tuple[str, str], dict[str, Any]]:
+    found = [each for each in results if each["metric"] == metric and each["level"] == "trial"]
+    return {(each["metadata"]["case"], each["metadata"]["trial"]): each for each in found}
+
+
+BY_INPUT = f"{3:032x}"
+
+
+def test_trials_come_out_beside_other_results(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
+    _, results, _ = told
+    assert {each["level"] for each in results} == {"trace", "trial"}
+    correct = of(results, "trial_correct")
+    assert {key: each["score"] for key, each in correct.items()} == {
+        ("send", "1"): 1.0,
+        ("send", "2"): 0.0,
+        ("send", BY_INPUT): 0.0,
+        ("refuse", "1"): 1.0,
+    }
+    right = correct["send", "1"]
+    assert right["metadata"]["layer"] == "outcome"
+    assert right["metadata"]["case_kind"] == "regression"
+    assert right["metadata"]["suite"] == "invoices"
+    graders = {"end_state", "forbidden_tools", "tool_correctness", "required_order"}
+    assert {*right["metadata"]["graders"]} == graders
+    assert right["evaluator"]["kind"] == "code"
+    assert correct["refuse", "1"]["metadata"]["case_kind"] == "capability"
+
+
+def test_each_grader_says_what_is_wrong(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
+    _, results, _ = told
+    assert of(results, "end_state")["send", "2"]["reason"] == (
+        "invoice_status: expected 'sent', is 'draft'; lines: expected {'count': 2}, is None"
+    )
+    assert of(results, "end_state")["send", BY_INPUT]["success"] is True
+    assert of(results, "forbidden_tools")["send", BY_INPUT]["reason"] == "called: delete_invoice"
+    tools = of(results, "tool_correctness")["send", "2"]
+    assert tools["score"] == pytest.approx(0.25 * (2 / 3 + 0.5 + 0.5 + 1.0))
+    assert tools["metadata"]["gates"] is True
+    plan = of(results, "plan_quality")
+    assert plan["send", "2"]["score"] == 0.5
+    assert plan["send", BY_INPUT]["metadata"]["extra_steps"] == 1
+    assert plan["refuse", "1"]["outcome"] == "assumed"
+
+
+def test_the_report_tells_which_layer_broke(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
+    done, _, path = told
+    report = json.loads(path.read_text())
+    assert (report["trials"], report["correct"], report["incorrect"], report["undetermined"]) == (4, 2, 2, 0)
+    assert report["kinds"]["capability"]["correct"] == 1
+    send = next(each for each in report["by_case"] if each["case"] == "send")
+    assert {each["trial"]: each["broke"] for each in send["trials"]} == {"1": None, "2": "action", BY_INPUT: "action"}
+    assert "1 traces name the case unknown, which is not in the file" in done.stderr
+
+
+def test_the_table_has_a_row_for_each_case_and_junit_a_test_for_each_trial(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    done = evaluate(files, "--metrics", "trial_correct", "--cases-report", str(tmp_path / "out.xml"))
+    assert done.exit_code == 0, done.output
+    rows = {
+        line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.startswith(("send", "refuse"))
+    }
+    assert rows["send"][:2] == ["regression", "1/3"]
+    assert rows["refuse"][:2] == ["capability", "1/1"]
+    root = ElementTree.parse(tmp_path / "out.xml").getroot()
+    assert root.attrib == {"name": "invoices", "tests": "4", "failures": "2", "errors": "0", "skipped": "0"}
+    assert {each.get("name") for each in root if each.tag == "testsuite"} == {"regression", "capability"}
+
+
+def test_a_configured_threshold_gates_the_trials(files: tuple[Path, Path], tmp_path: Path) -> None:
+    config = tmp_path / "pandaeval.yaml"
+    config.write_text("metrics: {thresholds: {trial_correct: 0.9}, enabled: [trial_correct]}\n")
+    done = evaluate(files, "--config", str(config))
+    assert done.exit_code == 1
+    assert "trial.trial_correct (threshold 0.9): the mean of 4 scores is 0.5000" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("cases: [{id: a}, {id: a}]", "suite.yaml:1: cases: the id a is given to 2 cases; rename one"),
+        ("- id: a\n  forbiden_tools: [x]\n", "suite.yaml:2: cases[0].forbiden_tools: is no field of a case; did you "
+         "mean forbidden_tools?"),
+        ("- id: a\n  graders:\n  - end_stat\n", "suite.yaml:3: cases[0].graders[0]: there is no grader end_stat; did "
+         "you mean end_state?"),
+        ("- id: a\n  - b", "suite.yaml:2: is not valid YAML"),
+        ("- {description: x}", "suite.yaml:1: cases[0].id: is missing"),
+        ("- id: a\n  tool_schemas: {x: {type: 5}}\n", "suite.yaml:2: cases[0].tool_schemas: is no JSON schema"),
+        ("- id: a\n  tool_weights: {selection: 1}\n", "give all of selection, parameters, sequence, utilization"),
+        ("- id: a\n  minimum_steps: 0\n", "suite.yaml:2: cases[0].minimum_steps: input should be greater than"),
+    ],
+)  # fmt: skip
+def test_a_mistake_names_its_place_and_the_cure(files: tuple[Path, Path], tmp_path: Path, text: str, said: str) -> None:
+    wrong = tmp_path / "suite.yaml"
+    wrong.write_text(text)
+    done = CliRunner().invoke(app, ["evaluate", str(files[0]), "--cases", str(wrong)])
+    assert done.exit_code == 2
+    assert said in done.stderr
