@@ -20,10 +20,13 @@ from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.delivery.outlets import Outlets, instance_id
 from pandaeval_collector.doors import Doors
+from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
+from pandaeval_collector.failures.gauges import GroupGauges
+from pandaeval_collector.failures.live import LiveGroups
 from pandaeval_collector.judging import (
     SLOTS,
     Canaries,
@@ -129,14 +132,15 @@ class Collector:
         store = await self._open_store(health_server)
         outlets = await self._open_outlets(store)
         emitter = await self._emitter(store, outlets.signals)
-        line = Line(store, scorer, emitter)
+        failures = await asyncio.to_thread(self._failure_groups, store, scorer)
+        line = Line(store, scorer, emitter, failures=failures)
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         self._start_monitor(store, pipeline)
         await self._start_pipeline(pipeline, store)
-        live = await self._start_judge(store, line, scorer, pipeline, emitter)
+        live = await self._start_judge(store, line, scorer, pipeline, emitter, failures)
         pass_rates = PassRates(store, self.telemetry, config.labels.interval)
         pass_rates.start()
         self._parts.push_async_callback(pass_rates.stop)
@@ -157,6 +161,12 @@ class Collector:
         pipeline.listen(monitor.take)
         monitor.start()
         self._parts.push_async_callback(monitor.stop)
+
+    def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
+        """Those that the store knows. A hosted embedder is not asked about single failures: the line would wait."""
+        embedder = load("embedded") if self._config.embedding.model.startswith("litellm:") else scorer.embedder
+        self.telemetry.family(GroupGauges(store).values)
+        return LiveGroups(embedder, store.failure_groups.all())
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
         metrics = self._metrics if self._config.exporters.prometheus.enabled else None
@@ -236,7 +246,13 @@ class Collector:
         return Workers(number, setup, self._environ, self.telemetry)
 
     async def _start_judge(
-        self, store: Store, line: Line, scorer: Evaluator, pipeline: Pipeline, emitter: Emitter
+        self,
+        store: Store,
+        line: Line,
+        scorer: Evaluator,
+        pipeline: Pipeline,
+        emitter: Emitter,
+        failures: LiveGroups,
     ) -> LiveJudge | None:
         configured = judge(self._config, live=True)
         if configured is None:
@@ -265,6 +281,7 @@ class Collector:
             checks=open_checks(configured, store, desks, self.telemetry),
             budgets=RecordBudgets(process.record_budget),
             shadow=shadow,
+            failures=failures,
         )
         await runner.start()
         self._parts.push_async_callback(runner.stop)

@@ -107,6 +107,9 @@ class Result:
     tokens: int = 0
     run_id: str | None = None
     """Of the evaluation run that it was made in."""
+    failure_group: str | None = None
+    """Id of the group of failures that it belongs to; from a judge ``""`` for none that there is."""
+    failure_severity: str | None = None
 
     outcome: str = field(init=False)
     score: float | None = field(init=False)
@@ -156,6 +159,9 @@ class Result:
         of_run = {} if self.run_id is None else {"run_id": self.run_id}
         of_case = {"case": unit.case, "trial": unit.trial} if unit.case else {}
         scored = finding if isinstance(finding, Score) else None
+        metadata = {**finding.metadata, "threshold": self.threshold, "success": self.success}
+        if self.failure_group:
+            metadata["failure_group"] = {"id": self.failure_group, "severity": self.failure_severity}
         return {
             "id": self.id,
             "metric": self.metric,
@@ -175,7 +181,7 @@ class Result:
             "agent": unit.agent,
             "service": unit.service,
             "environment": unit.environment,
-            "metadata": {**of_case, **finding.metadata, "threshold": self.threshold, "success": self.success},
+            "metadata": {**of_case, **metadata},
             "span_ids": list(scored.span_ids[:_MAX_SPANS]) if scored else [],
             "coverage": 1.0 if isinstance(finding, Assumed) else finding.coverage,
             "evaluator": {

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from pandaeval_collector.failures import failure_of
 from pandaeval_collector.instrument import Attributes, Instrument
 from pandaeval_collector.result import Result
 from pandaeval_otel.names import bounded
@@ -51,6 +52,9 @@ JUDGE_COST = Instrument("pandaeval.judge.cost", "counter", "{USD}", "US dollars 
 JUDGE_CACHED = Instrument(
     "pandaeval.judge.cached_tokens", "counter", "{token}", "Those of them that came from the provider's prompt cache"
 )
+FAILURES = Instrument(
+    "pandaeval.failures", "counter", "{failure}", "Results whose label says what went wrong, each unit once per metric"
+)
 SHADOW_SCORE = Instrument(
     "pandaeval.shadow.score",
     "histogram",
@@ -67,7 +71,7 @@ SHADOW_EVALUATIONS = Instrument(
 INSTRUMENTS: Mapping[str, Instrument] = {
     each.name: each
     for each in (
-        *(SCORE, EVALUATIONS, REVISIONS, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED),
+        *(SCORE, EVALUATIONS, REVISIONS, FAILURES, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED),
         *(SHADOW_SCORE, SHADOW_EVALUATIONS),
     )
 }
@@ -218,6 +222,8 @@ def increments(
         evaluations.observe(1.0, result)
         if scores is not None and result.score is not None and result.id not in counted:
             scores.observe(result.score, result)
+        if result.success is False and result.run_id is None and result.id not in counted:
+            _observe_failure(result, labels, at)
         if result.revision > 1 and result.id not in first:
             at(REVISIONS, labels.named(result.metric, unit.level, "", unit.service, "")).observe(1.0, result)
         if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
@@ -245,6 +251,19 @@ def shadow_increments(results: Iterable[Result], labels: Labels) -> list[Increme
         if result.tokens or result.duration_ms:
             _observe_judge(result, labels, at)
     return list(found.values())
+
+
+def _observe_failure(result: Result, labels: Labels, at: Callable[[Instrument, Attributes], Increment]) -> None:
+    failure = failure_of(result)
+    if failure is None:
+        return
+    attributes = _filled(
+        ("pandaeval.failure.label", labels.admit("label", failure.label)),
+        ("pandaeval.failure.severity", result.failure_severity or failure.weight),
+        ("gen_ai.agent.name", labels.admit("agent", failure.agent)),
+        ("pandaeval.service", labels.admit("service", failure.service)),
+    )
+    at(FAILURES, attributes).observe(1.0, result)
 
 
 def _observe_judge(result: Result, labels: Labels, at: Callable[[Instrument, Attributes], Increment]) -> None:

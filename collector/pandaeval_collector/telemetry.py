@@ -55,6 +55,12 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         ),
         Instrument("pandaeval.stream.alarm", "gauge", "{alarm}", "1 while that is an alarm, else 0"),
         Instrument("pandaeval.stream.results", "gauge", "{result}", "Results that it rests on"),
+        Instrument(
+            "pandaeval.failure_groups",
+            "gauge",
+            "{failure}",
+            "Failures by the group of their root cause; the 200 with the newest ones, the others together",
+        ),
         Instrument("pandaeval.items", "counter", "{item}", "Spans and log records taken up again or decided"),
         Instrument("pandaeval.traces", "counter", "{trace}", "Traces decided, by why they were closed"),
         Instrument("pandaeval.sessions", "counter", "{session}", "Sessions that could not be scored"),

@@ -15,6 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector.embedding import Embedder
 from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_collector.failures.live import LiveGroups
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.pipeline.pipeline import Pipeline
@@ -84,7 +85,8 @@ class RunningLine:
 
     def _open(self) -> Store:
         store = Store(self.folder, "off")
-        line = Line(store, Evaluator(self.embedder, self.settings))
+        groups = LiveGroups(self.embedder, store.failure_groups.all())
+        line = Line(store, Evaluator(self.embedder, self.settings), failures=groups)
         setup = WorkerSetup(self.folder, "embedded", self.settings, logging.WARNING)
         self.workers = Workers(self._number, setup, self._environ, self.telemetry) if self._number else None
         self.pipeline = Pipeline(

@@ -34,6 +34,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.stream.e_value": _RATED,
     "pandaeval.stream.alarm": _RATED,
     "pandaeval.stream.results": _RATED,
+    "pandaeval.failure_groups": "`failure.group`: the 200 with the newest failures, `__other__`; `failure.severity`",
+    "pandaeval.failures": "`failure.label`, `failure.severity`, `gen_ai.agent.name`, `service`",
     "pandaeval.items": "`outcome`: resumed, decided",
     "pandaeval.traces": "`outcome`: decided, failed; `reason`: root_ended, explicit, idle, max_age, span_limit …",
     "pandaeval.sessions": "`outcome`: failed; `reason`",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
+from pandaeval_collector.api.failures import failure_routes
 from pandaeval_collector.api.labelling import labelling
 from pandaeval_collector.api.lists import lists
 from pandaeval_collector.api.overview import overview
@@ -30,6 +31,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) ->
     app.include_router(lists(reads, work))
     app.include_router(overview(reads, work, lambda: _changing(app)))
     app.include_router(labelling(reads, work))
+    app.include_router(failure_routes(reads))
     if runs is not None:
         app.include_router(runs_routes(reads, runs))
         app.include_router(schedule_routes(reads, runs))

@@ -37,20 +37,20 @@ def sent(metric: TraceMetric, trace: Trace | None, language: str) -> Iterator[tu
         yield rubric, _written(packed, rubric, given.get(rubric.name), language)
 
 
-def grouping_name() -> str:
-    """The name of the question by which failures are grouped."""
-    from pandaeval_collector.failures.question import RUBRIC
-
-    return RUBRIC.name
-
-
-def grouping(language: str) -> str:
-    """That question, word for word, under its heading."""
-    from pandaeval_collector.failures.question import RUBRIC
+def of_failures(language: str) -> Mapping[str, str]:
+    """The questions by which failures are grouped, word for word under their headings, by name."""
+    from pandaeval_collector.failures import asking, question
 
     packed = Pack(_FAILURES, "CODE", "", 0, (), outset=len(_FAILURES))
-    heading = f"=== failures: {RUBRIC.name}, version {RUBRIC.version} ===\n\n"
-    return heading + _written(packed, RUBRIC, {"number of failures": "(how many there are)"}, language)
+    asked: tuple[tuple[Rubric[Any], str], ...] = (
+        (question.RUBRIC, "number of failures"),
+        (asking.RUBRIC, "number of groups"),
+    )
+    return {
+        rubric.name: f"=== failures: {rubric.name}, version {rubric.version} ===\n\n"
+        + _written(packed, rubric, {given: "(how many there are)"}, language)
+        for rubric, given in asked
+    }
 
 
 def _written(packed: Pack, rubric: Rubric[Any], given: Mapping[str, Any] | None, language: str) -> str:

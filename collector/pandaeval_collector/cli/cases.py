@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
     cases.command("schema")(schema)
     cases.command("check")(check)
     cases.command("from-trace")(from_trace)
+    cases.command("from-failure")(from_failure)
     app.add_typer(cases, name="cases")
 
 
@@ -72,6 +73,40 @@ def from_trace(
         made = freeze(traces, case or f"frozen-{id_[:32]}", description=description, hide=_hide(config))
     except ValueError as error:
         raise UserError(f"{id_}: {error}") from error
+    with Target(output) as target:
+        target.write(to_yaml([made]))
+
+
+def from_failure(
+    group: Annotated[str, typer.Argument(help="Id of a group of failures, as GET /api/v1/failures lists them.")],
+    file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="With --file: what evaluate --format json said of these files.")
+    ] = None,
+    case: Annotated[str | None, typer.Option(help="Id of the case; else made of the id of the group.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the case to this file instead of standard output.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file (redact).")] = None,
+    url: Url = URL,
+    token_env: TokenEnv = TOKEN_ENV,
+) -> None:
+    """Make a regression case of a group of failures: of the newest run of it that is kept, up to where it failed."""
+    from pandaeval_collector.cases.freezing import freeze, to_yaml
+    from pandaeval_collector.cli._failed_runs import from_collector, from_results
+    from pandaeval_collector.cli._target import Target
+    from pandaeval_collector.errors import UserError
+
+    if (file is None) != (results is None):
+        raise UserError("--file and --results go together: a group is known by the results of a file")
+    if file is not None and results is not None:
+        title, traces = from_results(group, results, file)
+    else:
+        with Api(url, token_env) as api:
+            title, traces = from_collector(api, group)
+    hide = _hide(config)
+    try:
+        made = freeze(traces, case or f"failure-{group[:32]}", description=hide(title), hide=hide)
+    except ValueError as error:
+        raise UserError(f"{group}: {error}") from error
     with Target(output) as target:
         target.write(to_yaml([made]))
 

@@ -19,7 +19,9 @@ def register(app: typer.Typer) -> None:
 def prompts(
     name: Annotated[
         str | None,
-        typer.Argument(help="One judged metric, or error_deduplication, which groups failures; without it all."),
+        typer.Argument(
+            help="One judged metric, or error_deduplication or same_cause, which group failures; without it all."
+        ),
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
     trace: Annotated[str | None, typer.Option(help="Fill the prompts with the first agent trace of this file.")] = None,
@@ -31,7 +33,7 @@ def prompts(
     """
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._prompts import grouping, grouping_name, sent
+    from pandaeval_collector.cli._prompts import of_failures, sent
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.errors import UserError
     from pandaeval_collector.metric import registry
@@ -41,10 +43,12 @@ def prompts(
     known = registry(settings.metrics.modules)
     judged = {key: metric for key, metric in known.items() if metric.kind == "llm"}
     out = console()
-    if name in (None, grouping_name()):
-        out.print(printable(grouping(settings.judge.language)), soft_wrap=True)
-        if name is not None:
-            return
+    grouping = of_failures(settings.judge.language)
+    for each, text in grouping.items():
+        if name in (None, each):
+            out.print(printable(text), soft_wrap=True)
+    if name in grouping:
+        return
     if name is not None:
         names = MetricNames((metric.level, metric.name) for metric in known.values())
         keys = names.select(name)

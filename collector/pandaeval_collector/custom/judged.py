@@ -17,6 +17,11 @@ from pandaeval_collector.untrusted.silence import says_something
 from pandaeval_otel.model import Trace
 
 _UNKNOWN = "not determinable"
+_ABOUT = {
+    "turn": "Judge one turn of a conversation: the user's last words, what the agent did then, and what it answered. "
+    "All that was said before is context, and not judged again.",
+    "session": "Judge a whole conversation, from its first words to its last.",
+}
 
 
 def judged(**definition: Any) -> Metric[Any, Any]:
@@ -39,7 +44,7 @@ def build(definition: Definition) -> Metric[Any, Any]:
     )
 
     async def ask(subject: Any, judge: Judge) -> Finding | None:
-        return _finding(definition, await judge.ask(rubric))
+        return _finding(definition, await judge.ask(rubric, _given(subject)))
 
     return Metric(
         level=definition.level,
@@ -60,16 +65,26 @@ def build(definition: Definition) -> Metric[Any, Any]:
 
 
 def _before_asking(subject: Any, context: object) -> Finding | None:
-    """Of a trace that shows neither an answer nor a step there is nothing to ask."""
-    if not isinstance(subject, Trace):
+    """Of a trace or a turn that shows neither an answer nor a step there is nothing to ask."""
+    trace = subject if isinstance(subject, Trace) else getattr(subject, "trace", None)
+    if not isinstance(trace, Trace):
         return None
-    said = (subject.output, *(turn.assistant for turn in subject.turns), *subject.reasoning)
-    if subject.tool_calls or any(text and says_something(text) for text in said):
+    said = (trace.output, *(turn.assistant for turn in trace.turns), *trace.reasoning)
+    if trace.tool_calls or any(text and says_something(text) for text in said):
         return None
     return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a step of the agent was captured")
 
 
+def _given(subject: Any) -> dict[str, str]:
+    """What is stated about the user, of subjects that know it: turns and conversations."""
+    held = {name: getattr(subject, name, "") for name in ("goal", "profile")}
+    held["knowledge"] = "\n".join(f"- {each}" for each in getattr(subject, "knowledge", ()))
+    return {name: text for name, text in held.items() if text}
+
+
 def _text(definition: Definition) -> Iterator[str]:
+    if definition.level in _ABOUT:
+        yield _ABOUT[definition.level]
     yield definition.asks
     if definition.criteria:
         yield definition.criteria.strip()

@@ -44,6 +44,8 @@ def turn_unit(view: TurnView) -> Unit:
     unit.level, unit.id, unit.span_id = "turn", f"{unit.trace_id}:{span_id}", span_id
     unit.end_ns = next((span.end_ns for span in view.trace.spans if span.span_id == span_id), unit.end_ns)
     return unit
+
+
 def _stated(trace: Trace, name: str) -> str:
     """What the first span that has this attribute says."""
     for span in trace.spans:

@@ -204,6 +204,9 @@ def _own(result: Result) -> list[bytes]:
     own.append(before_text("pandaeval.result.id", len(id_)) + id_)
     if result.evaluator.kind == "llm":
         own.extend(pairs(_judge(result)))
+    if result.failure_group:
+        of_group = result.failure_group.encode()
+        own.append(before_text("pandaeval.failure.group", len(of_group)) + of_group)
     if result.run_id is not None:
         of_run = result.run_id.encode()
         own.append(before_text("pandaeval.run.id", len(of_run)) + of_run)

@@ -6,13 +6,17 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
-from typing import Literal
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal
 
 import orjson
 
 from pandaeval_collector.evaluator import Evaluator, Question
 from pandaeval_collector.evaluator.judged import standing
+from pandaeval_collector.failures import failure_of
+from pandaeval_collector.failures.asking import RUBRIC as SAME_CAUSE
+from pandaeval_collector.failures.asking import SameCause, judged_group
+from pandaeval_collector.failures.live import LiveGroups
 from pandaeval_collector.judge.call import Caller, CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Judge, NoVerdictError
 from pandaeval_collector.judge.known import MOST_RECORD
@@ -32,6 +36,7 @@ from pandaeval_collector.judging.shadow import Shadow
 from pandaeval_collector.judging.votes import Votes
 from pandaeval_collector.line.line import Decision, Judgement, Line
 from pandaeval_collector.line.understanding import SESSION
+from pandaeval_collector.result import Result
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_collector.store import Job, JobEnd, Store, WriteSet
 from pandaeval_collector.telemetry import Telemetry
@@ -66,7 +71,9 @@ class Runner:
         checks: Checks | None = None,
         budgets: RecordBudgets | None = None,
         shadow: Shadow | None = None,
+        failures: LiveGroups | None = None,
     ) -> None:
+        """``failures``: the groups that judged failures are filed under, if they are."""
         self._store, self._line, self._evaluator, self._commit = store, line, evaluator, commit
         self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
         memory = StoredMemory(store, telemetry)
@@ -77,6 +84,7 @@ class Runner:
         self._traces = JobTraceLoader(store, hider(judge) if judge is not None else redact)
         self._slots, self._budgets = slots, budgets or RecordBudgets()
         self._shadow = shadow
+        self._failures = failures
         self._checks = checks or Checks(Votes(desks, memory, 1))
         self._running: set[asyncio.Task[None]] = set()
         self._suspects: list[Job] = []
@@ -225,6 +233,7 @@ class Runner:
                 for check in self._checks.beside:
                     finding = await check.beside(question, loaded.subject, judge.pack, judge, finding)
                 result = self._evaluator.answered(question, finding, judge.spent)
+                await self._group(result, question.model)
                 await self._end(Judgement(JobEnd(job.id, "done", result.why or ""), result))
                 await self._in_shadow(job, loaded.trace, judge.pack)
 
@@ -233,6 +242,17 @@ class Runner:
         shadow = self._shadow
         if shadow is not None and (result := await shadow.result(job.metric, trace, pack)) is not None:
             await self._commit(lambda: shadow.filed(result))
+
+    async def _group(self, result: Result, model: str) -> None:
+        """Has the judge say which group a failure belongs to, where its text leaves that open."""
+        failure = failure_of(result) if self._failures is not None else None
+        if failure is None or self._failures is None:
+            return
+
+        async def ask(shown: Pack, given: Mapping[str, Any]) -> SameCause:
+            return await Judge(self._desk, shown, model, self._hide).ask(SAME_CAUSE, given)
+
+        result.failure_group = await judged_group(self._failures, failure, ask)
 
     async def _budget(self, job: Job) -> int:
         judge = self._evaluator.settings.judge

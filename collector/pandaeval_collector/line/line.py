@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.evaluator import Evaluator, unread
+from pandaeval_collector.failures.filing import filed
+from pandaeval_collector.failures.live import LiveGroups
 from pandaeval_collector.line.implied_sessions import Chains
 from pandaeval_collector.line.members import speak
 from pandaeval_collector.line.sessions import Sessions
@@ -69,10 +71,13 @@ class Line:
         emitter: Emitter | None = None,
         chains: Chains | None = None,
         left_out: Container[str] = frozenset(),
+        failures: LiveGroups | None = None,
     ) -> None:
         """``chains``: finds the sessions of traces that name none; if not given, from what the store holds.
-        ``left_out``: ids of traces that no session is scored by; it may grow."""
+        ``left_out``: ids of traces that no session is scored by; it may grow. ``failures``: the groups that failures
+        are filed under, if they are."""
         self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
+        self._failures = failures
         self._sessions = Sessions(self._store, evaluator, chains, left_out)
         self.understanding = Understanding(store, evaluator)
         """What is to be done with traces before they are filed, in this process."""
@@ -199,9 +204,11 @@ class Line:
                 continue
             revision = max(result.revision, known.revision + 1 if known is not None else 1)
             numbered = result if revision == result.revision else replace(result, revision=revision)
-            decision.results.append(numbered)
             if known is not None and known.counted:
                 counted.add(result.id)
+            if self._failures is not None and for_good and result.success is False:
+                numbered = filed(self._failures, numbered, result.id not in counted, decision.changes)
+            decision.results.append(numbered)
             has_counted = result.id in counted or (for_good and result.outcome == "scored")
             if known is not None and not known.settled:
                 first.add(result.id)

@@ -3,6 +3,7 @@
 from pandaeval_collector.store.chunk_reader import ChunkReader
 from pandaeval_collector.store.chunks import StoreFullError
 from pandaeval_collector.store.directory import StoreBusyError
+from pandaeval_collector.store.failure_groups import FailureGroupRow
 from pandaeval_collector.store.outbox_batches import OutboxBatch, outbox_batches
 from pandaeval_collector.store.outgoing import DamagedError
 from pandaeval_collector.store.place import StoreGoneError
@@ -32,6 +33,7 @@ __all__ = [
     "ChunkReader",
     "DamagedError",
     "DrawnRow",
+    "FailureGroupRow",
     "Job",
     "JobEnd",
     "JobRow",

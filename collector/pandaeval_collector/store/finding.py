@@ -17,6 +17,7 @@ import orjson
 from pandaeval_collector.store import numbers, people, tally
 from pandaeval_collector.store.chunk_reader import Part
 from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_collector.store.failure_groups import MOST_GROUPS, FailureGroupRow, groups
 from pandaeval_collector.store.found import (
     COLUMNS,
     OF_SESSION,
@@ -188,6 +189,11 @@ class Finder:
         with self._reading() as reader:
             rows = people.page(reader, units, metric, before, limit + 1)
         return Page([label for _, label in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)
+
+    def failure_groups(self) -> list[FailureGroupRow]:
+        """The groups of failures, the one in which something failed last first."""
+        with self._reading() as reader:
+            return groups(reader, MOST_GROUPS)
 
     def names(self) -> dict[str, list[str]]:
         """Agents, services and environments that there are, to choose from: at most 200 of each."""

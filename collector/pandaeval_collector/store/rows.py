@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from pandaeval_collector.store.failure_groups import FailureGroupRow
 from pandaeval_collector.store.outbox_batches import OutboxBatch
 from pandaeval_collector.store.run_rows import RunBatch
 from pandaeval_otel.assembly import Decided
@@ -240,6 +241,7 @@ class WriteSet:
     ended: list[JobEnd] = field(default_factory=list)
     listed: list[ListedRow] = field(default_factory=list)
     runs: list[RunBatch] = field(default_factory=list)
+    failures: list[FailureGroupRow] = field(default_factory=list)
 
 
 def pack_ids(ids: frozenset[bytes]) -> bytes:

@@ -18,6 +18,7 @@ from pandaeval_collector.store.clock import KEY, StoreClock
 from pandaeval_collector.store.connection import FILE_NAME, Durability, create
 from pandaeval_collector.store.decisions import DecisionTables
 from pandaeval_collector.store.directory import Directory
+from pandaeval_collector.store.failure_groups import FailureGroups
 from pandaeval_collector.store.forgetting import forget
 from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.kept import KeptTables
@@ -57,6 +58,7 @@ class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables
         self.verdicts = Verdicts(self._writer, self._reader, self.clock)
         self.spending = Spending(self._writer, self._reader)
         self.people = People(self._writer, self._reader)
+        self.failure_groups = FailureGroups(self._reader)
         self.runs = Runs(self._writer, self._reader, self.clock)
         self.schedules = Schedules(self._writer, self._reader, self.clock)
 

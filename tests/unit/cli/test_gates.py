@@ -96,7 +96,7 @@ def test_the_worked_example_of_the_source_holds(threshold: float, passes: bool) 
     """Agentest, evaluation metrics, *Thresholds*: 4.2, 3.1, 4.5, 3.8, 4.0, 3.2 have the mean 3.8."""
     summary = Summary()
     fields = {"level": "turn", "metric": "helpfulness", "outcome": "scored", "why": None, "success": True}
-    fields |= {"reason": "", "agent": "", "metadata": {}, "session_id": None, "trace_id": "1"}
+    fields |= {"reason": "", "agent": "", "metadata": {}, "session_id": None, "trace_id": "1", "span_id": "2"}
     for raw in (4.2, 3.1, 4.5, 3.8, 4.0, 3.2):
         summary.add({**fields, "raw": raw, "score": (raw - 1) / 4})
     key = "turn.helpfulness"

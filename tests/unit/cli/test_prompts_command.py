@@ -37,6 +37,7 @@ def test_the_question_that_groups_failures_is_a_prompt_too() -> None:
     alone = run("error_deduplication")
     assert "Which of them have the same root\ncause?" in alone
     assert "confidence, version" not in alone
+    assert "Which\ngroup has the same root cause" in run("same_cause")
     assert alone.strip() in run()
 
 

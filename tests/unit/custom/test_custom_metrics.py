@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,15 @@ from pandaeval_collector import metric as metric_module
 from pandaeval_collector.cli import app
 from pandaeval_collector.config import load
 from pandaeval_collector.custom import judged, metric
+from pandaeval_collector.judge.desk import Desk, Judge
+from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, Texts, TraceContext, of_packages, registry
 from pandaeval_collector.runtime.modules import ModuleLoadError
-from pandaeval_collector.score import Score, Unscored
+from pandaeval_collector.score import Finding, Score, Unscored
 from pandaeval_collector.settings import scoring
-from support.asked import ScriptedJudge
+from pandaeval_collector.turns import Conversation, TurnView
+from support.asked import Memory, ScriptedCaller, ScriptedJudge
 from support.pages import files_of
 from typer.testing import CliRunner
 
@@ -33,6 +36,10 @@ CONTEXT = TraceContext(Texts({}, (), "none", None), 0.5)
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return files_of("custom-metrics.md", tmp_path_factory.mktemp("shown"))
+
+
+async def _awaited(asked: Awaitable[Finding | None]) -> Finding | None:
+    return await asked
 
 
 def asked(of: Metric[Any, Any], trace: Trace = RUN, **fields: Any) -> Any:
@@ -162,6 +169,23 @@ def test_without_an_answer_or_a_step_no_model_is_asked() -> None:
     found = judged(name="depth", criteria="x").evaluate(replace(RUN, turns=(), output=None), CONTEXT)
     assert isinstance(found, Unscored)
     assert found.why == "no_content"
+
+
+@pytest.mark.parametrize(("level", "subject"), [("turn", TurnView(RUN)), ("session", Conversation(RUN, 1))])
+def test_turns_and_sessions_are_judged_with_what_is_known_of_the_user(level: str, subject: Any) -> None:
+    tone = judged(name="own_tone", level=level, criteria="It is calm.", scale="1-5", threshold=4)
+    caller = ScriptedCaller({f"{level}_own_tone": {"reason": "Calm enough.", "score": 5}})
+    judge = Judge(Desk(caller, Memory()), pack(RUN, b"s" * 32), "m")
+    about = replace(subject, goal="a new card", knowledge=("cards cost 5",))
+    assert tone.evaluate(about, CONTEXT) is None
+    assert tone.ask is not None
+    found = asyncio.run(_awaited(tone.ask(about, judge)))
+    assert found == Score(1.0, "Calm enough.", raw=5.0, scale="1-5")
+    assert (tone.key, tone.threshold_for(None)) == (f"{level}.own_tone", 4)
+    question = caller.messages[0][-1]["content"]
+    assert 'goal: "a new card"' in question
+    assert 'knowledge: "- cards cost 5"' in question
+    assert ("one turn of a conversation" if level == "turn" else "a whole conversation") in question
 
 
 # -- what functions return -------------------------------------------------------------------------------------------

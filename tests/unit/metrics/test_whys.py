@@ -68,13 +68,16 @@ def test_what_is_said_around_a_metric_is_added(metric: Metric[Any, Any]) -> None
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"level": "day"}, "level 'day' is not scored in this version; write trace or turn or session or trial or task"),
+        (
+            {"level": "day"},
+            "level 'day' is not scored in this version; write trace or turn or session or trial or task",
+        ),
         ({"name": "My Metric"}, "write small letters"),
         ({"kind": "ai"}, "kind 'ai' is not one of embedding, llm, code, math"),
         ({"version": 1}, "version: write a text"),
         ({"threshold": 3.5}, "threshold 3.5 does not lie in 0..1"),
         ({"threshold": 0.5, "scale": "1-5"}, "threshold 0.5 does not lie in 1..5"),
-        ({"scale": "1-10"}, "scale '1-10' is not one of 1-5"),
+        ({"scale": "10-1"}, "scale '10-1': write its worst and its best end"),
         ({"level": "turn", "texts": lambda view: []}, "nothing is embedded for a metric of level turn"),
         ({"threshold": lambda bands: None}, "threshold None does not lie in 0..1"),
         ({"evaluate": None}, "evaluate is no function"),

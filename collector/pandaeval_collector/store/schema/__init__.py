@@ -10,6 +10,7 @@ import sqlite3
 
 from pandaeval_collector.store.schema import (
     beginning,
+    failures,
     intake,
     interim,
     jobs,
@@ -20,7 +21,7 @@ from pandaeval_collector.store.schema import (
     runs,
 )
 
-_IN_ORDER = (beginning, judging, numbers, intake, jobs, people, listed, runs, interim)
+_IN_ORDER = (beginning, judging, numbers, intake, jobs, people, listed, runs, interim, failures)
 MIGRATIONS: tuple[str, ...] = tuple(step for module in _IN_ORDER for step in module.STEPS)
 """The step at index *n* brings a file from version *n* to *n* + 1."""
 

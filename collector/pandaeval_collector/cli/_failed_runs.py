@@ -1,0 +1,81 @@
+"""The runs of a group of failures, as a case is made of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pandaeval_collector.errors import UserError
+
+if TYPE_CHECKING:
+    from pandaeval_collector.cli._api import Api
+
+Runs = list[dict[str, Any]]
+"""Traces as ``pandaeval inspect --format json`` tells of each, in order."""
+
+
+def from_collector(api: Api, group_id: str) -> tuple[str, Runs]:
+    """The title of a group of a running collector, and the newest of its failures whose spans are kept: the
+    conversation up to the trace that failed. Raises ``UserError``."""
+    from urllib.parse import quote
+
+    group = api.get(f"/failures/{quote(group_id, safe='')}")
+    for example in group["examples"]:
+        ids = [example["trace_id"]]
+        if example["session_id"] is not None:
+            members = [
+                each["trace_id"] for each in api.get(f"/sessions/{quote(example['session_id'], safe='')}")["members"]
+            ]
+            ids = _up_to(members, example["trace_id"])
+        found = [api.get(f"/traces/{each}")["understood"] for each in ids]
+        if all(each is not None for each in found):
+            return group["title"], found
+    raise UserError(
+        f"{group_id}: of none of its {len(group['examples'])} newest failures the spans are kept any more "
+        "(store.keep_content, store.retention)"
+    )
+
+
+def from_results(group_id: str, results: Path, files: Sequence[str]) -> tuple[str, Runs]:
+    """The same of a group of ``pandaeval evaluate --format json`` over ``files``: its first failure."""
+    from pandaeval_collector.cli._reading import requests
+    from pandaeval_collector.filerun import FileRun
+    from pandaeval_collector.report.inspection import describe
+
+    title, trace_id, session_id = _first(group_id, results)
+    with FileRun(None) as run:
+        for request in requests(files):
+            run.add(request)
+        wanted = [t for t in run.traces() if t.trace_id == trace_id or (session_id and t.session_id == session_id)]
+    ids = _up_to([trace.trace_id for trace in wanted], trace_id)
+    found = [describe(trace) for trace in wanted if trace.trace_id in ids]
+    if not found:
+        raise UserError(f"{group_id}: trace {trace_id} is not in these files; give those that were evaluated")
+    return title, found
+
+
+def _first(group_id: str, results: Path) -> tuple[str, str, str | None]:
+    for result in _lines(results):
+        group = result.get("metadata", {}).get("failure_group") or {}
+        if group.get("id") == group_id:
+            return group.get("title", ""), result["trace_id"], result.get("session_id")
+    raise UserError(f"{results}: no result is of the group {group_id} (metadata.failure_group.id)")
+
+
+def _lines(results: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with results.open(encoding="utf-8") as file:
+            for line in file:
+                held = json.loads(line) if line.strip() else None
+                if isinstance(held, dict):
+                    yield held
+    except (OSError, ValueError) as error:
+        raise UserError(f"{results}: no results of `pandaeval evaluate --format json` ({error})") from error
+
+
+def _up_to(trace_ids: Sequence[str], last: str) -> list[str]:
+    """A conversation up to the trace that failed; that alone where the conversation does not hold it."""
+    ids = [*trace_ids]
+    return ids[: ids.index(last) + 1] if last in ids else [last]

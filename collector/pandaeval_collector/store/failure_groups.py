@@ -1,0 +1,95 @@
+"""The table of failure groups: failures with one root cause, over restarts, counted in the transaction that stores the
+failures."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+MOST_GROUPS = 2000
+"""Those in which nothing happened for longest make room."""
+_KEPT_EXAMPLES = 20
+_COLUMNS = "id, metric, label, title, description, severity, agent, service, text, count, first_at, last_at, examples"
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroupRow:
+    """A group, or what a failure adds to one. ``text``: of its first failure, which others are compared with;
+    ``count``: failures, or how many are added; times in Unix seconds; ``examples``: the newest last, plain JSON."""
+
+    id: str
+    metric: str
+    label: str
+    title: str
+    description: str
+    severity: str
+    agent: str
+    service: str
+    text: str
+    count: int
+    first_at: float
+    last_at: float
+    examples: tuple[dict[str, Any], ...] = ()
+
+
+def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None:
+    """Adds failures to their groups; a group that is not there begins with its first."""
+    for row in rows:
+        held = connection.execute("SELECT examples FROM failure_groups WHERE id = ?", (row.id,)).fetchone()
+        known = [] if held is None else orjson.loads(held[0])
+        seen = {each["result"] for each in row.examples}
+        examples = [*(each for each in known if each["result"] not in seen), *row.examples][-_KEPT_EXAMPLES:]
+        connection.execute(
+            f"""INSERT INTO failure_groups ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (id) DO UPDATE SET count = count + excluded.count, examples = excluded.examples,
+                    last_at = max(last_at, excluded.last_at)""",  # noqa: S608
+            (
+                *(row.id, row.metric, row.label, row.title, row.description, row.severity, row.agent, row.service),
+                *(row.text, row.count, row.first_at, row.last_at, orjson.dumps(examples)),
+            ),
+        )
+    if rows:
+        connection.execute(
+            "DELETE FROM failure_groups WHERE id IN (SELECT id FROM failure_groups ORDER BY last_at DESC, id LIMIT -1 "
+            "OFFSET ?)",
+            (MOST_GROUPS,),
+        )
+
+
+class FailureGroups:
+    """The table of one store, for reading. Any thread."""
+
+    def __init__(self, reader: Callable[[], sqlite3.Connection]) -> None:
+        self._reader = reader
+
+    def all(self, limit: int = MOST_GROUPS) -> list[FailureGroupRow]:
+        """The groups, the one in which something happened last first."""
+        return groups(self._reader(), limit)
+
+    def counts(self) -> list[tuple[str, str, int]]:
+        """Id, severity and number of failures of each, in the same order."""
+        found = self._reader().execute("SELECT id, severity, count FROM failure_groups ORDER BY last_at DESC, id")
+        return [(str(id_), str(severity), int(count)) for id_, severity, count in found]
+
+    def find(self, id_: str) -> FailureGroupRow | None:
+        """The group with this id."""
+        row = self._reader().execute(f"SELECT {_COLUMNS} FROM failure_groups WHERE id = ?", (id_,)).fetchone()  # noqa: S608
+        return None if row is None else _row(row)
+
+
+def groups(connection: sqlite3.Connection, limit: int) -> list[FailureGroupRow]:
+    """See :meth:`FailureGroups.all`."""
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM failure_groups ORDER BY last_at DESC, id LIMIT ?",  # noqa: S608
+        (limit,),
+    )
+    return [_row(row) for row in found]
+
+
+def _row(row: tuple[Any, ...]) -> FailureGroupRow:
+    *facts, examples = row
+    return replace(FailureGroupRow(*facts), examples=tuple(orjson.loads(examples)))
