@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import orjson
 
-from pandaeval_collector.store import failure_groups, jobs, listed, numbers, people, runs, tally
+from pandaeval_collector.store import failure_groups, jobs, listed, numbers, people, run_writes, tally
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.clock import Times
 from pandaeval_collector.store.outbox_batches import OutboxBatch
@@ -34,7 +34,7 @@ def apply(
     _put_out(connection, changes.outbox, times.running)
     tally.add(connection, changes.series, times.wall)
     people.add_judged(connection, changes.judged, now)
-    runs.add(connection, changes.runs)
+    run_writes.add(connection, changes.runs)
     failure_groups.add(connection, changes.failures)
     first_time = traces.keys() - known.keys()
     results = _insert_results(connection, changes.results, traces, first_time, now)

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.run_rows import RUN, RunRow, ScheduleRow
-from pandaeval_collector.store.runs import insert
+from pandaeval_collector.store.run_writes import insert
 from pandaeval_collector.store.writer import Writer
 
 _COLUMNS = "id, cron, paused, created_at, fired_at, seen, body"
