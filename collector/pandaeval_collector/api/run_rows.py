@@ -127,7 +127,7 @@ def _asked(spec: RunSpec) -> dict[str, Any]:
     return {
         "name": spec.name,
         "metrics": list(spec.metrics),
-        "filters": {key: value for key, value in asdict(spec.wanted).items() if value is not None},
+        "filters": {key: value for key, value in asdict(spec.wanted).items() if value not in (None, ())},
         "model": spec.model,
         "sample": spec.sample,
         "signal_weights": dict(spec.weights),

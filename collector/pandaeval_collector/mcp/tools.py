@@ -10,14 +10,22 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.api.asking import Asker, AskError
+from pandaeval_collector.filters import MOST_PAIRS, MOST_TEXT, meaning
 from pandaeval_collector.mcp.comparing import Tally, compared
 from pandaeval_collector.mcp.fencing import fenced, fenced_json, said
 from pandaeval_collector.mcp.told import session_line, trace_line, trace_lines
 
 _TRACE = re.compile(r"[0-9a-f]{32}")
 _PAGE, _PAGES = 500, 20
-Agent = Annotated[str | None, Field(description="Only of this agent.")]
-Service = Annotated[str | None, Field(description="Only of this service.")]
+Agent = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("agent"))]
+Service = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("service"))]
+Environment = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("environment"))]
+Session = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("session"))]
+Metric = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("metric"))]
+Text = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("text"))]
+Attribute = Annotated[list[str] | None, Field(max_length=MOST_PAIRS, description=meaning("attribute"))]
+Since = Annotated[datetime | None, Field(description=meaning("since"))]
+Until = Annotated[datetime | None, Field(description=meaning("until"))]
 Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Only of the last so many hours; null: all.")]
 Limit = Annotated[int, Field(ge=1, le=50, description="At most so many.")]
 TraceId = Annotated[str, Field(description="32 hex digits.")]
@@ -29,11 +37,12 @@ class Group(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    since: Annotated[datetime | None, Field(description="Traces that started then or later (RFC 3339).")] = None
-    until: Annotated[datetime | None, Field(description="Traces that started before then (RFC 3339).")] = None
-    service: str | None = None
-    environment: str | None = None
-    agent: str | None = None
+    since: Since = None
+    until: Until = None
+    service: Service = None
+    environment: Environment = None
+    agent: Agent = None
+    attribute: Attribute = None
     metric_version: Annotated[str | None, Field(description="Version of the metric, not of the agent.")] = None
 
 
@@ -44,25 +53,41 @@ class Tools:
         self._asker = asker
 
     async def worst_sessions(
-        self, limit: Limit = 10, hours: Hours = None, agent: Agent = None, service: Service = None
+        self,
+        limit: Limit = 10,
+        hours: Hours = None,
+        agent: Agent = None,
+        service: Service = None,
+        environment: Environment = None,
+        attribute: Attribute = None,
     ) -> str:
         """The sessions of agents that went worst, worst first, each with its worst trace and why. Start here; then ask
         why_failed with a trace id."""
-        page = await self._asker.get("/sessions", limit=limit, since=_since(hours), agent=agent, service=service)
+        page = await self._asker.get(
+            "/sessions",
+            limit=limit,
+            since=_since(hours),
+            agent=agent,
+            service=service,
+            environment=environment,
+            attribute=attribute,
+        )
         if not page["items"]:
             return "No scored session fits."
         return fenced([session_line(row) for row in page["items"]], "Ask with a smaller limit, or by agent.")
 
     async def find_traces(
         self,
-        text: Annotated[str | None, Field(max_length=500, description="Stands in the question or the answer.")] = None,
-        metric: Annotated[str | None, Field(description="With a result of it, such as trace.tool_loop.")] = None,
+        text: Text = None,
+        metric: Metric = None,
         failed: Annotated[bool | None, Field(description="Of that metric, or at all.")] = None,
-        session: Annotated[str | None, Field(description="Of this session.")] = None,
+        session: Session = None,
         limit: Limit = 10,
         hours: Hours = None,
         agent: Agent = None,
         service: Service = None,
+        environment: Environment = None,
+        attribute: Attribute = None,
     ) -> str:
         """Traces (runs of an agent), worst first, that fit all that is given."""
         success = None if metric is None or failed is None else not failed
@@ -72,7 +97,9 @@ class Tools:
             since=_since(hours),
             agent=agent,
             service=service,
+            environment=environment,
             session=session,
+            attribute=attribute,
             text=text,
             metric=metric,
             success=success,
@@ -92,7 +119,7 @@ class Tools:
     async def pass_rates(
         self,
         agent: Agent = None,
-        metric: Annotated[str | None, Field(description="Such as trace.tool_loop.")] = None,
+        metric: Metric = None,
     ) -> str:
         """How many results passed and failed of each metric and agent, since the store began; most failures first."""
         whole = await self._asker.get("/overview")
@@ -109,7 +136,7 @@ class Tools:
         self,
         a: Group,
         b: Group,
-        metric: Annotated[str | None, Field(description="Only this one, such as trace.tool_loop.")] = None,
+        metric: Metric = None,
     ) -> str:
         """Pass rates of two groups of results, by metric: two versions of an agent by the times at which they ran (or
         by service or environment), or two versions of a metric. With 95 % intervals of the difference."""

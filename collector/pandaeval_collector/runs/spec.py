@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import orjson
 
@@ -42,10 +43,14 @@ class RunSpec:
     @classmethod
     def from_json(cls, body: bytes) -> RunSpec:
         held = orjson.loads(body)
-        held["metrics"], held["wanted"] = tuple(held["metrics"]), Wanted(**held["wanted"])
+        held["metrics"], held["wanted"] = tuple(held["metrics"]), _wanted(held["wanted"])
         held["decided"] = None if held["decided"] is None else tuple(held["decided"])
         return cls(**held)
 
     def decided_in(self, after: float, until: float) -> RunSpec:
         """The same, of what was decided in a time."""
         return replace(self, decided=(after, until))
+
+
+def _wanted(held: dict[str, Any]) -> Wanted:
+    return Wanted(**held | {"attribute": tuple(held.get("attribute") or ())})

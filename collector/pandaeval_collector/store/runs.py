@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from pandaeval_collector.store import numbers
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.run_rows import ENDED, RUN, KeyTakenError, RunBatch, RunResult, RunRow
 from pandaeval_collector.store.wanted import Wanted, conditions
@@ -83,11 +84,9 @@ class Runs:
 
     def placed(self, trace_id: bytes) -> tuple[int, int] | None:
         """The number of a listed trace, and that of its session (0: none)."""
-        row = (
-            self._reader()
-            .execute("SELECT no, session FROM listed JOIN traces USING (no) WHERE trace_id = ?", (trace_id,))
-            .fetchone()
-        )
+        reader = self._reader()
+        no = numbers.of_traces(reader, [trace_id]).get(trace_id)
+        row = reader.execute("SELECT no, session FROM listed WHERE no = ?", (no,)).fetchone()
         return None if row is None else (row[0], row[1])
 
     def cancel(self, id_: str) -> Future[bool]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from pandaeval_collector.store import attributes
+
 MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -402,6 +404,7 @@ MIGRATIONS: tuple[str, ...] = (
         body BLOB NOT NULL
     ) WITHOUT ROWID;
     """,
+    attributes.SCHEMA,
 )
 
 
