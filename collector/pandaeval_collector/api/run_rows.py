@@ -40,6 +40,7 @@ def spec_of(config: Config, body: RunBody) -> RunSpec:
         weights=body.signal_weights,
         emit=body.emit,
         name=body.name,
+        budget_usd=body.budget_usd,
     )
 
 
@@ -132,6 +133,7 @@ def _asked(spec: RunSpec) -> dict[str, Any]:
         "sample": spec.sample,
         "signal_weights": dict(spec.weights),
         "emit": spec.emit,
+        "budget_usd": spec.budget_usd,
     }
 
 

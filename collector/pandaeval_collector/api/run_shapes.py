@@ -34,6 +34,11 @@ class RunBody(BaseModel):
         default=False, description="Results leave as log events, spans and metrics, like live ones, with the run's id."
     )
     name: Text = Field(default="", description="For people.")
+    budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = Field(
+        default=None,
+        description="US dollars of judges after which no further batch (8 traces, or a session) is begun; calls of a "
+        "model without a list price count as nothing.",
+    )
     dry_run: bool = Field(default=False, description="Nothing is run: the answer says what it would take.")
 
 
@@ -71,6 +76,7 @@ class RunShape(BaseModel):
     sample: float
     signal_weights: dict[str, float]
     emit: bool
+    budget_usd: float | None
 
 
 class FailedItem(BaseModel):

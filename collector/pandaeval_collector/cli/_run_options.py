@@ -23,6 +23,10 @@ Sample = Annotated[
 ]
 Weights = Annotated[str | None, typer.Option(metavar="NAME=W,..", help="Weights of signals in session metrics.")]
 Emit = Annotated[bool, typer.Option("--emit", help="Results leave like live ones, with the run's id.")]
+Budget = Annotated[
+    float | None,
+    typer.Option(min=0.0, metavar="USD", help="What judges may cost; then no further batch of traces is begun."),
+]
 Name = Annotated[str, typer.Option(help="A name, for people.")]
 
 
@@ -33,7 +37,7 @@ class Format(StrEnum):
     json = "json"
 
 
-_OUTCOME: Any = StrEnum("Outcome", {name: name for name in OUTCOMES})
+_OUTCOME: Any = StrEnum("Outcome", list(OUTCOMES))  # type: ignore[misc]
 _ANNOTATED: Any = Annotated
 """For types that are put together at run time."""
 _TYPES: dict[str, Any] = {
@@ -87,12 +91,19 @@ def request(
     emit: bool,
     name: str,
     filters: dict[str, Any],
+    budget: float | None = None,
 ) -> dict[str, Any]:
     """The body of a run. Raises ``UserError`` for what is not written as it should be."""
     named = [each.strip() for each in metrics.split(",") if each.strip()]
     times = {key: _time(filters[key], f"--{key}") for key in ("since", "until") if key in filters}
-    body = {"metrics": named, "filters": {**filters, **times}, "model": model, "sample": sample, "emit": emit}
-    return {**body, "name": name, "signal_weights": _weights(signal_weights)}
+    body: dict[str, Any] = {
+        "metrics": named,
+        "filters": {**filters, **times},
+        "model": model,
+        "sample": sample,
+        "emit": emit,
+    }
+    return {**body, "name": name, "budget_usd": budget, "signal_weights": _weights(signal_weights)}
 
 
 def _time(text: str, option: str) -> str:

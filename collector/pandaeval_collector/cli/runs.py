@@ -34,6 +34,7 @@ def start(
     model: given.Model = None,
     sample: given.Sample = 1.0,
     signal_weights: given.Weights = None,
+    budget: given.Budget = None,
     emit: given.Emit = False,
     name: given.Name = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would take; nobody is asked.")] = False,
@@ -53,6 +54,7 @@ def start(
         emit=emit,
         name=name,
         filters=filters,
+        budget=budget,
     )
     with Api(url, token_env) as api:
         if dry_run:

@@ -33,6 +33,7 @@ def add(
     model: given.Model = None,
     sample: given.Sample = 1.0,
     signal_weights: given.Weights = None,
+    budget: given.Budget = None,
     emit: given.Emit = False,
     name: given.Name = "",
     format_: _Format = _TABLE,
@@ -50,6 +51,7 @@ def add(
         emit=emit,
         name=name,
         filters=filters,
+        budget=budget,
     )
     with Api(url, token_env) as api:
         found = api.post("/schedules", {"cron": cron, "run": body})

@@ -16,7 +16,7 @@ class RunSpec:
     """``metrics``: keys, sorted; ``wanted``: which traces, and with metrics of sessions the sessions of these;
     ``model``: who judges, ``None``: as configured; ``sample``: share of the sessions and of the traces without one;
     ``weights``: of signals, beside the configured ones; ``emit``: results leave like live ones; ``decided``: in this
-    time of the store's calendar."""
+    time of the store's calendar; ``budget_usd``: of judges, after which no further batch is begun."""
 
     metrics: tuple[str, ...]
     wanted: Wanted = field(default_factory=Wanted)
@@ -26,6 +26,7 @@ class RunSpec:
     emit: bool = False
     name: str = ""
     decided: tuple[float, float] | None = None
+    budget_usd: float | None = None
 
     @property
     def of_sessions(self) -> bool:
