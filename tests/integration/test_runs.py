@@ -145,7 +145,7 @@ async def test_a_coding_agent_starts_no_run_without_a_budget_that_will_do(
     before, known = len(server.requests), start_count(collector)
     asker = Asker.over_http(collector.http)
     tools = mcp_server(asker)
-    asked: dict[str, Any] = {"metrics": ["plan_quality"], "model": "openai/gpt-4o"}
+    asked: dict[str, Any] = {"metrics": ["task_completion"], "model": "openai/gpt-4o"}
     for more, told in (
         ({}, "budget_usd"),
         ({"budget_usd": 0}, "budget_usd"),

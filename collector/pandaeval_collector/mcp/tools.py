@@ -160,6 +160,22 @@ class Tools:
         ]
         return await asyncio.to_thread(fenced_json, {**told, "results": scores})
 
+    async def labels_next(
+        self,
+        metric: Annotated[str | None, Field(description="The judged metric; null where there is one alone.")] = None,
+        agent: Agent = None,
+        limit: Limit = 10,
+    ) -> str:
+        """Judged runs that a person should label next: half at random, half near the judge's threshold. The judge's
+        verdict is not told. Their labels go in by `pandaeval labels import`, the page or the API."""
+        asked = {"metric": metric or "", "agent": agent or "", "n": limit}
+        found = await self._asker.post("/labels/next", asked)
+        if not found["items"]:
+            return "Nothing to label: no judged run without a label fits."
+        lines = [_to_label(each) for each in found["items"]]
+        told = f"For {said(found['metric'], 80)}; {found['waiting']} wait, {found['labelled']} are labelled."
+        return fenced([told, *lines])
+
     async def start_run(
         self,
         metrics: Annotated[list[str], Field(min_length=1, max_length=20, description="Such as trace.task_completion.")],
@@ -178,9 +194,14 @@ class Tools:
         """Scores kept traces again with these metrics, apart from the live results; answers with the id of the run.
         Costs money where a judge is asked: what it would cost is counted first, and nothing is begun if that is more
         than the budget, or unknown."""
-        filters = {"since": _since(hours), "agent": agent, "service": service, "environment": environment}
+        filters: dict[str, Any] = {
+            "since": _since(hours),
+            "agent": agent,
+            "service": service,
+            "environment": environment,
+        }
         filters |= {"session": session, "metric": metric, "failed": failed, "text": text, "attribute": attribute}
-        body = {"metrics": metrics, "model": model, "budget_usd": budget_usd, "name": "mcp"}
+        body: dict[str, Any] = {"metrics": metrics, "model": model, "budget_usd": budget_usd, "name": "mcp"}
         body["filters"] = {name: value for name, value in filters.items() if value is not None}
         dry = await self._asker.post("/runs", body | {"dry_run": True})
         if dry["calls"] and dry["cost_usd"] is None:
@@ -254,3 +275,9 @@ def _difference(found: dict[str, Any]) -> str:
     each = found["difference"]
     interval = "" if each["low"] is None else f" ({each['low']:+.4f} to {each['high']:+.4f})"
     return f"{said(found['metric'], 80)}: live minus run {each['mean']:+.4f}{interval} over {each['n']}"
+
+
+def _to_label(each: dict[str, Any]) -> str:
+    session = f'session "{said(each["session_id"], 120)}"' if each["session_id"] is not None else "no session"
+    unit = f"trace {each['trace_id']}, {session}" if each["trace_id"] is not None else session
+    return f'{unit}, agent "{said(each["agent"], 80)}"'
