@@ -309,6 +309,7 @@ class Collector:
                 spent=lambda: store.spending.spent(store.spending.today(time.time())),
                 session_now=watching.session_now,
                 annotate=lambda labels: store.people.put(labels, time.time()),
+                drawing=store.people.drawing,
                 judge=config.judge.model,
                 daily_usd=config.judge.daily_usd,
                 metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),

@@ -49,6 +49,7 @@ def scoring(config: Config) -> EvaluatorSettings:
         coherence_signal=config.session.coherence_signal,
         score_fragments=config.close.score_fragments,
         modules=config.metrics.modules,
+        listed_attributes=config.store.listed_attributes,
         judge=_judge(config, names),
     )
 

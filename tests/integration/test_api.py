@@ -75,6 +75,20 @@ def test_sessions_come_once_each_by_their_worst(collector: CollectorProcess) -> 
         assert {each["metric"] for each in whole["results"]} >= {"agent_reliability"}
 
 
+def test_traces_are_found_by_attributes_of_their_spans(collector: CollectorProcess) -> None:
+    def found(path: str, *pairs: str) -> set[str]:
+        return {each["trace_id"] for each in get(collector, path, attribute=[*pairs], limit=500)["items"]}
+
+    by_model = {model: found("/traces", f"gen_ai.request.model={model}") for model in ("scripted-model", "nobody")}
+    assert by_model["nobody"] == set()
+    everything = {trace["trace_id"] for trace in pages(collector, "/traces")}
+    assert set() < by_model["scripted-model"] <= everything
+    assert found("/results", "gen_ai.request.model=scripted-model") >= by_model["scripted-model"]
+    assert found("/traces", "gen_ai.request.model=scripted-model", "service.version=none") == set()
+    wrong = httpx.get(f"{collector.http}/api/v1/traces", params={"attribute": "no pair"})
+    assert wrong.status_code == 422
+
+
 def test_filters_choose(collector: CollectorProcess) -> None:
     traces = pages(collector, "/traces")
     agent = traces[0]["agent"]

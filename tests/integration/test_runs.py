@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+from mcp.server.mcpserver.exceptions import ToolError
+from pandaeval_collector.api.asking import Asker
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.sample import included
+from pandaeval_collector.mcp.server import server as mcp_server
 from pandaeval_collector.runs.counting import counter
 from support.asked import GOOD
 from support.collector import CollectorProcess
@@ -120,6 +125,54 @@ def test_a_run_of_metrics_without_a_model_says_what_was_said_live(
     assert all(each["same_series"] and each["agreement"] in (1.0, None) for each in compared["metrics"])
     assert collector.standing() == live, "nothing of a run is among live results"
     assert counted(collector) == series
+
+
+def test_a_run_ends_when_its_budget_is_spent(judged: tuple[JudgeServer, CollectorProcess]) -> None:
+    server, collector = judged
+    before = len(server.requests)
+    asked: dict[str, Any] = {"metrics": ["confidence"], "model": "openai/gpt-4o", "budget_usd": 1e-6}
+    run = ended(collector, start(collector, **asked)["id"])
+    assert 0 < run["done"] < TRACES
+    assert "its budget of $1e-06 is used up" in run["error"]
+    assert run["calls"] == len(server.requests) - before
+    assert run["budget_usd"] == 1e-6
+
+
+async def test_a_coding_agent_starts_no_run_without_a_budget_that_will_do(
+    judged: tuple[JudgeServer, CollectorProcess],
+) -> None:
+    server, collector = judged
+    before, known = len(server.requests), start_count(collector)
+    asker = Asker.over_http(collector.http)
+    tools = mcp_server(asker)
+    asked: dict[str, Any] = {"metrics": ["task_completion"], "model": "openai/gpt-4o"}
+    for more, told in (
+        ({}, "budget_usd"),
+        ({"budget_usd": 0}, "budget_usd"),
+        ({"budget_usd": 1e-6}, "more than \\$1e-06; narrow it down"),
+        ({"budget_usd": 5, "model": "openai/of-my-own"}, "without a list price"),
+    ):
+        with pytest.raises(ToolError, match=told):
+            await tools.call_tool("start_run", asked | more)
+    assert (len(server.requests), start_count(collector)) == (before, known), "nobody is asked, and nothing begun"
+    begun = str(
+        await tools.call_tool("start_run", {"metrics": ["tool_loop"], "budget_usd": 0.01, "attribute": ["a=b"]})
+    )
+    assert "has begun: 0 traces, no judge is asked" in begun
+    begun = str(await tools.call_tool("start_run", {"metrics": ["tool_loop"], "budget_usd": 0.01}))
+    found = re.search(r"Run ([0-9a-f]+) has begun: (\d+) traces, no judge is asked", begun)
+    assert found is not None
+    assert int(found[2]) == TRACES
+    await asyncio.to_thread(ended, collector, found[1])
+    shown = str(await tools.call_tool("show_run", {"run_id": found[1]}))
+    assert f"done: {TRACES} of {TRACES} traces done, 0 failed" in shown
+    assert "trace.tool_loop: live minus run +0.0000" in shown
+    await asker.close()
+
+
+def start_count(collector: CollectorProcess) -> int:
+    with api(collector) as client:
+        return len(client.get("/runs", params={"limit": 500}).json()["items"])
 
 
 def test_a_dry_run_says_what_the_run_then_costs_and_nothing_is_paid_twice(

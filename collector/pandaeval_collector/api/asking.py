@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,32 +11,43 @@ import httpx
 from starlette.types import ASGIApp
 
 from pandaeval_collector.api.place import API
+from pandaeval_collector.errors import UserError
 from pandaeval_collector.untrusted.printable import one_printable_line
 
-_TIMEOUT_S = 20.0
+_TIMEOUT_S, _LONG_S = 20.0, 600.0
+"""The latter for what is worked on before it is answered: a dry run of many traces takes minutes on a busy machine."""
 _MOST_TOLD = 500
+TOKEN_ENV = "PANDAEVAL_TOKEN"  # noqa: S105 - a variable's name
+"""Name of the variable that holds the token, unless another is named."""
 
 
-class AskError(Exception):
+class AskError(UserError):
     """A question that was not answered: why, and what to do, on one line."""
 
 
 class Asker:
     """Asks one collector. Close it at the end. On one event loop."""
 
-    def __init__(self, client: httpx.AsyncClient, where: str) -> None:
-        self._client, self._where = client, where
+    def __init__(self, client: httpx.AsyncClient, where: str, token_env: str = TOKEN_ENV) -> None:
+        self._client, self._where, self._token_env = client, where, token_env
 
     @classmethod
-    def over_http(cls, url: str, token: str | None) -> Asker:
-        """``url``: such as ``http://127.0.0.1:4328``. Raises :class:`AskError` for a text that is none."""
+    def over_http(cls, url: str, token_env: str = TOKEN_ENV) -> Asker:
+        """``url``: such as ``http://127.0.0.1:4328``; the token, where one is demanded, is in the variable
+        ``token_env``. Raises :class:`AskError` for a text that is no address."""
         host = _host(url)
-        headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        # A proxy for the internet knows no collector on this machine.
+        token = os.environ.get(token_env, "").strip()
+        headers = {"authorization": f"Bearer {token}"} if token else {}
         client = httpx.AsyncClient(
-            base_url=url.rstrip("/") + API, headers=headers, timeout=_TIMEOUT_S, trust_env=not _is_here(host)
+            base_url=url.rstrip("/") + API,
+            headers=headers,
+            timeout=_TIMEOUT_S,
+            # A proxy for the internet knows no collector on this machine.
+            trust_env=not _is_here(host),
+            # A self-signed certificate is told by the usual variable (SSL_CERT_FILE), on this machine too.
+            verify=httpx.create_ssl_context() if url.startswith("https:") else True,
         )
-        return cls(client, url)
+        return cls(client, url, token_env)
 
     @classmethod
     def within(cls, api: ASGIApp) -> Asker:
@@ -45,10 +57,30 @@ class Asker:
 
     async def get(self, path: str, **parameters: Any) -> Any:
         """The answer's JSON; what is ``None`` is not said. Raises :class:`AskError`."""
+        return await self._asked("GET", path, params={k: v for k, v in parameters.items() if v is not None})
+
+    async def post(self, path: str, body: Any = None, key: str | None = None) -> Any:
+        """The same for what changes something. ``key``: asking twice with it is asking once."""
+        headers = {"idempotency-key": key} if key else {}
+        return await self._asked("POST", path, json=body or {}, headers=headers, timeout=_LONG_S)
+
+    async def delete(self, path: str) -> None:
+        """Raises :class:`AskError`."""
+        await self._asked("DELETE", path, headers={"content-type": "application/json"})
+
+    async def close(self) -> None:
+        """Ends its connections."""
+        await self._client.aclose()
+
+    async def _asked(self, method: str, path: str, **given: Any) -> Any:
         try:
-            answer = await self._client.get(path, params={k: v for k, v in parameters.items() if v is not None})
-            if answer.status_code == 200:
-                return answer.json()
+            answer = await self._client.request(method, path, **given)
+            if answer.is_success:
+                return answer.json() if answer.content else None
+        except httpx.ReadTimeout as error:
+            raise AskError(
+                f"{one_printable_line(self._where)} did not answer in time: try again, or ask for less"
+            ) from error
         except httpx.TransportError as error:
             raise AskError(
                 f"no collector answers at {one_printable_line(self._where)} ({type(error).__name__}): start one with "
@@ -58,13 +90,9 @@ class Asker:
             raise AskError(f"what answers at {one_printable_line(self._where)} is no collector's API") from error
         raise AskError(self._refused(answer))
 
-    async def close(self) -> None:
-        """Ends its connections."""
-        await self._client.aclose()
-
     def _refused(self, answer: httpx.Response) -> str:
         if answer.status_code == 401:
-            return "the collector wants its token: set PANDAEVAL_TOKEN to the one that server.token_env names there"
+            return f"the collector wants its token: set {self._token_env} to the one that server.token_env names there"
         try:
             told = str(answer.json()["detail"])
         except (ValueError, KeyError, TypeError):

@@ -1,58 +1,73 @@
-"""The filters that lists share, as query parameters."""
+"""The filters that lists share, as query parameters and as a part of what runs are asked for."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from pandaeval_collector.filters import FILTERS, MOST_PAIRS, MOST_TEXT, OUTCOMES, PAIR, Filter, meaning
 from pandaeval_collector.store.wanted import Wanted
 
-_LONGEST = 500
+_ANNOTATED: Any = Annotated
+"""For types that are put together at run time."""
+_Text = Annotated[str, Field(max_length=MOST_TEXT)]
+_Pairs = Annotated[list[Annotated[str, Field(pattern=PAIR, max_length=MOST_TEXT)]], Field(max_length=MOST_PAIRS)]
+_TYPES: Mapping[str, Any] = {
+    "time": datetime | None,
+    "text": _Text | None,
+    "flag": bool | None,
+    "outcome": Literal[*OUTCOMES] | None,
+    "pairs": _Pairs,
+}
 
 
-def _wanted(
-    since: Annotated[datetime | None, Query(description="Traces that started then or later (RFC 3339).")] = None,
-    until: Annotated[datetime | None, Query(description="Traces that started before then (RFC 3339).")] = None,
-    agent: Annotated[str | None, Query(max_length=_LONGEST, description="Name of the root agent.")] = None,
-    service: Annotated[str | None, Query(max_length=_LONGEST, description="service.name of the application.")] = None,
-    environment: Annotated[str | None, Query(max_length=_LONGEST, description="deployment.environment.name.")] = None,
-    user: Annotated[str | None, Query(max_length=_LONGEST, description="Id of the user.")] = None,
-    session: Annotated[str | None, Query(max_length=_LONGEST, description="Id of the session.")] = None,
-    failed: Annotated[bool | None, Query(description="Whether a result, or the run itself, failed.")] = None,
-    metric: Annotated[
-        str | None, Query(max_length=_LONGEST, description="With a result of this metric, such as trace.tool_loop.")
-    ] = None,
-    outcome: Annotated[
-        Literal["scored", "assumed", "unscored"] | None, Query(description="With a result of this outcome.")
-    ] = None,
-    label: Annotated[str | None, Query(max_length=_LONGEST, description="With a result of this label.")] = None,
-    success: Annotated[bool | None, Query(description="With a result that passed (true) or failed (false).")] = None,
-    text: Annotated[
-        str | None, Query(max_length=_LONGEST, description="Stands in the beginning of input or answer.")
-    ] = None,
-) -> Wanted:
-    return Wanted(
-        since_ms=_milliseconds(since),
-        until_ms=_milliseconds(until),
-        agent=agent,
-        service=service,
-        environment=environment,
-        user=user,
-        session=session,
-        failed=failed,
-        metric=metric,
-        outcome=outcome,
-        label=label,
-        success=success,
-        text=text,
-    )
+def wanted_of(**given: Any) -> Wanted:
+    """What is asked for by the names of the filters."""
+    since, until = (_milliseconds(given.pop(name, None)) for name in ("since", "until"))
+    return Wanted(since, until, **given | {"attribute": tuple(given.get("attribute") or ())})
 
+
+def _wanted(**given: Any) -> Wanted:
+    return wanted_of(**given)
+
+
+def _parameter(each: Filter) -> inspect.Parameter:
+    said = _ANNOTATED[_TYPES[each.kind], Query(description=meaning(each.name))]
+    default: list[str] | None = [] if each.kind == "pairs" else None
+    return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=said)
+
+
+_wanted.__signature__ = inspect.Signature([_parameter(each) for each in FILTERS])  # type: ignore[attr-defined]
 
 Filters = Annotated[Wanted, Depends(_wanted)]
 """A parameter of an operation that lists."""
+
+
+class FilterFields(BaseModel):
+    """Which traces, as the lists take it. What is left out excludes nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    def wanted(self) -> Wanted:
+        """The same, for the store."""
+        return wanted_of(**self.model_dump())
+
+
+def _field(each: Filter) -> Any:
+    default: Any = Field(default_factory=list) if each.kind == "pairs" else None
+    return _ANNOTATED[_TYPES[each.kind], Field(description=meaning(each.name))], default
+
+
+RunFilters: type[FilterFields] = create_model(
+    "RunFilters", __base__=FilterFields, __doc__=FilterFields.__doc__, **{each.name: _field(each) for each in FILTERS}
+)
+"""The filters of a run."""
 Window = Annotated[
     Literal["1h", "24h", "7d", "all"], Query(description="How far back traces started that are looked at.")
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -13,9 +15,11 @@ from pandaeval_collector.api.cursors import cursor_of, position_of
 from pandaeval_collector.api.filters import CursorText, Limit
 from pandaeval_collector.api.problems import ProblemBody, ProblemError
 from pandaeval_collector.api.reading import Reads
-from pandaeval_collector.api.shapes import Annotation, Annotations, NewAnnotation
+from pandaeval_collector.api.shapes import Annotation, Annotations, DrawBody, Drawn, NewAnnotation, ToLabel
 from pandaeval_collector.api.work import Work
 from pandaeval_collector.config import MetricNames
+from pandaeval_collector.errors import UserError
+from pandaeval_collector.labels.queue import draw, metric_to_label
 from pandaeval_collector.labels.reading import about
 from pandaeval_otel.labels import MOST_ID, Label, LabelError
 from pandaeval_otel.names import bounded
@@ -54,6 +58,8 @@ def labelling(reads: Reads, work: Work) -> APIRouter:
 
         return await reads.fresh(read)
 
+    if work.drawing is not None:
+        _add_drawing(router, work.drawing, names)
     if annotate is None:
         return router
     keep = annotate
@@ -74,6 +80,33 @@ def labelling(reads: Reads, work: Work) -> APIRouter:
         return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")
 
     return router
+
+
+def _add_drawing(router: APIRouter, drawing: Callable[..., Future[Drawn]], names: MetricNames) -> None:
+    @router.post(
+        "/labels/next", response_model=Drawn, responses=_WRITES, summary="Judged runs for people to label next"
+    )
+    async def draw_next(asked: DrawBody) -> Drawn:
+        try:
+            return await asyncio.wrap_future(drawing(lambda connection: _drawn(connection, asked, names)))
+        except UserError as error:
+            raise ProblemError(422, str(error)) from error
+
+
+def _drawn(connection: sqlite3.Connection, asked: DrawBody, names: MetricNames) -> Drawn:
+    key = metric_to_label(connection, asked.metric, names, "metric")
+    found = draw(connection, key, asked.agent, asked.n, time.time())
+    of_traces = key.startswith("trace.")
+    items = [
+        ToLabel(
+            trace_id=each.run.unit if of_traces else None,
+            session_id=(each.run.session or None) if of_traces else each.run.unit,
+            agent=each.run.agent,
+            probability=each.probability,
+        )
+        for each in found.drawn
+    ]
+    return Drawn(metric=key, items=items, waiting=found.waiting, labelled=found.labelled)
 
 
 def _label(said: NewAnnotation, names: MetricNames) -> Label:

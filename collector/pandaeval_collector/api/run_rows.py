@@ -40,6 +40,7 @@ def spec_of(config: Config, body: RunBody) -> RunSpec:
         weights=body.signal_weights,
         emit=body.emit,
         name=body.name,
+        budget_usd=body.budget_usd,
     )
 
 
@@ -127,11 +128,12 @@ def _asked(spec: RunSpec) -> dict[str, Any]:
     return {
         "name": spec.name,
         "metrics": list(spec.metrics),
-        "filters": {key: value for key, value in asdict(spec.wanted).items() if value is not None},
+        "filters": {key: value for key, value in asdict(spec.wanted).items() if value not in (None, ())},
         "model": spec.model,
         "sample": spec.sample,
         "signal_weights": dict(spec.weights),
         "emit": spec.emit,
+        "budget_usd": spec.budget_usd,
     }
 
 

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.api.filters import FilterFields, RunFilters
+from pandaeval_collector.filters import MOST_TEXT
 
-_LONGEST = 500
-Text = Annotated[str, Field(max_length=_LONGEST)]
+Text = Annotated[str, Field(max_length=MOST_TEXT)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Milliseconds = Annotated[int, Field(description="Unix time in milliseconds.")]
-
-
-class RunFilters(BaseModel):
-    """Which traces, as the lists take it. What is left out excludes nothing."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    since: datetime | None = Field(default=None, description="Traces that started then or later (RFC 3339).")
-    until: datetime | None = Field(default=None, description="Traces that started before then (RFC 3339).")
-    agent: Text | None = None
-    service: Text | None = None
-    environment: Text | None = None
-    user: Text | None = None
-    session: Text | None = None
-    failed: bool | None = Field(default=None, description="Whether a result, or the run itself, failed.")
-    metric: Text | None = Field(default=None, description="With a live result of this metric, such as trace.tool_loop.")
-    outcome: Literal["scored", "assumed", "unscored"] | None = None
-    label: Text | None = None
-    success: bool | None = None
-    text: Text | None = None
-
-    def wanted(self) -> Wanted:
-        """The same, for the store."""
-        given = self.model_dump(exclude={"since", "until"})
-        return Wanted(since_ms=_milliseconds(self.since), until_ms=_milliseconds(self.until), **given)
 
 
 class RunBody(BaseModel):
@@ -47,7 +21,10 @@ class RunBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     metrics: list[Text] = Field(min_length=1, max_length=100, description="Names, such as trace.task_completion.")
-    filters: RunFilters = Field(default_factory=RunFilters)
+    if TYPE_CHECKING:  # the class is made at run time, which no checker can follow
+        filters: FilterFields = Field(default_factory=FilterFields)
+    else:
+        filters: RunFilters = Field(default_factory=RunFilters)
     model: Text | None = Field(default=None, description="Who judges; null: as configured.")
     sample: Share = Field(default=1.0, description="Share of the sessions, 0 to 1, the same ones each time.")
     signal_weights: dict[str, Weight] = Field(
@@ -57,6 +34,11 @@ class RunBody(BaseModel):
         default=False, description="Results leave as log events, spans and metrics, like live ones, with the run's id."
     )
     name: Text = Field(default="", description="For people.")
+    budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = Field(
+        default=None,
+        description="US dollars of judges after which no further batch (8 traces, or a session) is begun; calls of a "
+        "model without a list price count as nothing.",
+    )
     dry_run: bool = Field(default=False, description="Nothing is run: the answer says what it would take.")
 
 
@@ -94,6 +76,7 @@ class RunShape(BaseModel):
     sample: float
     signal_weights: dict[str, float]
     emit: bool
+    budget_usd: float | None
 
 
 class FailedItem(BaseModel):
@@ -198,9 +181,3 @@ class Comparison(BaseModel):
     a: RunShape
     b: RunShape | None
     metrics: list[ComparedMetric]
-
-
-def _milliseconds(time: datetime | None) -> int | None:
-    if time is None:
-        return None
-    return int((time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -206,6 +206,36 @@ class Annotation(NewAnnotation):
     at: Milliseconds
 
 
+class DrawBody(BaseModel):
+    """Which judged runs a person could label next."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    metric: Annotated[str, Field(max_length=200, description="The judged metric; empty where there is one alone.")] = ""
+    agent: Annotated[str, Field(max_length=500, description="Only runs of this agent.")] = ""
+    n: Annotated[int, Field(ge=1, le=100, description="So many runs.")] = 20
+
+
+class ToLabel(BaseModel):
+    """A trace or session to be labelled, and the chance with which it was drawn. The judge's verdict is not told, so
+    that nobody follows it."""
+
+    trace_id: str | None
+    session_id: str | None
+    agent: str
+    probability: float
+
+
+class Drawn(BaseModel):
+    """Runs that were drawn: half at random, half near the judge's threshold. ``waiting``: judged runs without a label;
+    ``labelled``: those with one."""
+
+    metric: str
+    items: list[ToLabel]
+    waiting: int
+    labelled: int
+
+
 class Annotations(BaseModel):
     """A page of verdicts, newest first."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -27,13 +28,14 @@ class Work:
     model that is asked; ``metrics``: all that there are, each with its threshold; ``modules``: the user's own among
     them, as :func:`pandaeval_collector.metric.registry` takes them; ``page``: how the page shows all that, ``None``
     without one; ``session_now``: the JSON objects of the results that an open session would have if it ended now, by
-    its id, ``None`` for one that is not open; ``annotate``: keeps people's verdicts. Both are missing where no
-    collector runs."""
+    its id, ``None`` for one that is not open; ``annotate``: keeps people's verdicts; ``drawing``: has runs to be
+    labelled drawn. These three are missing where no collector runs."""
 
     jobs: Callable[[], dict[str, int]]
     spent: Callable[[], float]
     session_now: Callable[[str], Coroutine[Any, Any, Sequence[bytes] | None]] | None = None
     annotate: Callable[[Sequence[Label]], Future[Fates]] | None = None
+    drawing: Callable[[Callable[[sqlite3.Connection], Any]], Future[Any]] | None = None
     judge: str | None = None
     daily_usd: float | None = None
     metrics: Sequence[tuple[Metric[Any, Any], float]] = ()

@@ -1,8 +1,7 @@
-"""A running collector's API, as commands speak to it: what goes wrong becomes a sentence."""
+"""A running collector's API, as commands speak to it."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -13,45 +12,37 @@ _ADDRESS = "Address of the collector's HTTP listener; else port 4328 of this mac
 Url = Annotated[str, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", show_default=False, help=_ADDRESS)]
 TokenEnv = Annotated[str, typer.Option(help="Name of the variable that holds the token, where one is demanded.")]
 URL, TOKEN_ENV = "http://127.0.0.1:4328", "PANDAEVAL_TOKEN"
-_TIMEOUT_S = 600.0
-"""A dry run of many traces takes minutes on a busy machine."""
 
 
 class Api:
-    """One collector. A context manager."""
+    """One collector, asked by a command that does one thing after the other. A context manager; what goes wrong is a
+    ``UserError``."""
 
     def __init__(self, url: str, token_env: str) -> None:
-        import httpx
+        import asyncio
 
-        from pandaeval_collector.errors import UserError
-        from pandaeval_collector.untrusted.printable import one_printable_line
+        from pandaeval_collector.api.asking import Asker
 
-        token = os.environ.get(token_env)
-        headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._url = url
-        # A self-signed certificate is told by the usual variable (SSL_CERT_FILE).
-        try:
-            self._client = httpx.Client(base_url=f"{url.rstrip('/')}/api/v1", headers=headers, timeout=_TIMEOUT_S)
-        except httpx.InvalidURL as error:
-            raise UserError(f"--url {one_printable_line(url)}: {error}") from error
+        self._asker = Asker.over_http(url, token_env)
+        self._loop = asyncio.Runner()
 
     def __enter__(self) -> Api:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._client.close()
+        self._loop.run(self._asker.close())
+        self._loop.close()
 
     def get(self, path: str, **parameters: Any) -> Any:
-        """The answer's JSON. Raises ``UserError``."""
-        return self._asked("GET", path, params={key: value for key, value in parameters.items() if value is not None})
+        """The answer's JSON."""
+        return self._loop.run(self._asker.get(path, **parameters))
 
     def post(self, path: str, body: Any = None, key: str | None = None) -> Any:
         """The same for what changes something. ``key``: asking twice with it is asking once."""
-        return self._asked("POST", path, json=body or {}, headers={"idempotency-key": key} if key else {})
+        return self._loop.run(self._asker.post(path, body, key))
 
     def delete(self, path: str) -> None:
-        """Raises ``UserError``."""
-        self._asked("DELETE", path, headers={"content-type": "application/json"})
+        self._loop.run(self._asker.delete(path))
 
     def pages(self, path: str, most: int | None = None, **parameters: Any) -> Iterator[dict[str, Any]]:
         """All items of a list, at most so many."""
@@ -66,24 +57,6 @@ class Api:
             cursor = page.get("next")
             if cursor is None:
                 return
-
-    def _asked(self, method: str, path: str, **given: Any) -> Any:
-        import httpx
-
-        from pandaeval_collector.errors import UserError
-        from pandaeval_collector.untrusted.printable import one_printable_line
-
-        try:
-            answer = self._client.request(method, path, **given)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise UserError(f"no collector answers at {self._url} ({error}); --url names another") from error
-        if answer.is_success:
-            return answer.json() if answer.content else None
-        try:
-            told = str(answer.json()["detail"])
-        except (ValueError, KeyError, TypeError):
-            told = answer.text[:500] or f"status {answer.status_code}"
-        raise UserError(one_printable_line(told))
 
 
 def watched(api: Api, run_id: str, every: float = 1.0) -> dict[str, Any]:

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import time
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
+from pandaeval_collector.filters import FILTERS, OUTCOMES, Filter
+
 Metrics = Annotated[
     str, typer.Option(help="Names of metrics, with commas, such as tool_loop, response.", metavar="A,B")
 ]
-Since = Annotated[
-    str | None, typer.Option(help="Traces that started then or later: RFC 3339, or how long ago, such as 7d or 2h.")
-]
-Until = Annotated[str | None, typer.Option(help="Traces that started before then; likewise.")]
-Agent = Annotated[str | None, typer.Option(help="Name of the root agent.")]
-Service = Annotated[str | None, typer.Option(help="service.name of the application.")]
-Environment = Annotated[str | None, typer.Option(help="Deployment environment.")]
-User = Annotated[str | None, typer.Option(help="Id of the user.")]
-SessionId = Annotated[str | None, typer.Option("--session", help="Id of the session.")]
-Failed = Annotated[bool | None, typer.Option("--failed/--not-failed", help="Whether a live result failed.")]
-WithMetric = Annotated[str | None, typer.Option(help="With a live result of this metric.")]
-WithOutcome = Annotated[str | None, typer.Option(help="With a live result that is scored, assumed or unscored.")]
-WithLabel = Annotated[str | None, typer.Option(help="With a live result of this label.")]
-WithText = Annotated[str | None, typer.Option(help="What stands in the beginning of input or answer.")]
 Model = Annotated[str | None, typer.Option(help="Who judges; else as configured.")]
 Sample = Annotated[
     float, typer.Option(min=0.0, max=1.0, metavar="0..1", help="Share of the sessions, the same ones each time.")
 ]
 Weights = Annotated[str | None, typer.Option(metavar="NAME=W,..", help="Weights of signals in session metrics.")]
 Emit = Annotated[bool, typer.Option("--emit", help="Results leave like live ones, with the run's id.")]
+Budget = Annotated[
+    float | None,
+    typer.Option(min=0.0, metavar="USD", help="What judges may cost; then no further batch of traces is begun."),
+]
 Name = Annotated[str, typer.Option(help="A name, for people.")]
 
 
@@ -42,6 +37,51 @@ class Format(StrEnum):
     json = "json"
 
 
+_OUTCOME: Any = StrEnum("Outcome", list(OUTCOMES))  # type: ignore[misc]
+_ANNOTATED: Any = Annotated
+"""For types that are put together at run time."""
+_TYPES: dict[str, Any] = {
+    "time": str | None,
+    "text": str | None,
+    "flag": bool | None,
+    "outcome": _OUTCOME | None,
+    "pairs": list[str] | None,
+}
+
+
+def filtered(filters: Iterable[Filter] = FILTERS) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command an option for each filter, in place of its parameter ``filters``, which holds what was given by
+    the names of the filters."""
+    options = {each.name: _option(each) for each in filters}
+
+    def made(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def called(**given: Any) -> None:
+            said = {name: given.pop(name) for name in options}
+            command(**given, filters={name: value for name, value in said.items() if value not in (None, [])})
+
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        # What has no default comes first, whatever stands where in the command.
+        first = [each for each in own if each.default is each.empty and each.name != "filters"]
+        last = [each for each in own if each.default is not each.empty]
+        called.__signature__ = inspect.Signature([*first, *options.values(), *last])  # type: ignore[attr-defined]
+        called.__annotations__ = {}
+        return called
+
+    return made
+
+
+def _option(each: Filter) -> inspect.Parameter:
+    told, metavar = each.meaning, None
+    if each.kind == "time":
+        told = f"{told}: RFC 3339, or how long ago, such as 7d or 2h."
+    elif each.kind == "pairs":
+        told, metavar = f"{told} May be given several times.", "KEY=VALUE"
+    option = typer.Option(each.option or f"--{each.name}", help=told, metavar=metavar, show_default=False)
+    annotation = _ANNOTATED[_TYPES[each.kind], option]
+    return inspect.Parameter(each.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
+
+
 def request(
     *,
     metrics: str,
@@ -50,24 +90,26 @@ def request(
     signal_weights: str | None,
     emit: bool,
     name: str,
-    since: str | None,
-    until: str | None,
-    **filters: Any,
+    filters: dict[str, Any],
+    budget: float | None = None,
 ) -> dict[str, Any]:
     """The body of a run. Raises ``UserError`` for what is not written as it should be."""
     named = [each.strip() for each in metrics.split(",") if each.strip()]
-    times = {"since": _time(since, "--since"), "until": _time(until, "--until")}
-    given = {key: value for key, value in {**times, **filters}.items() if value is not None}
-    body = {"metrics": named, "filters": given, "model": model, "sample": sample, "emit": emit, "name": name}
-    return {**body, "signal_weights": _weights(signal_weights)}
+    times = {key: _time(filters[key], f"--{key}") for key in ("since", "until") if key in filters}
+    body: dict[str, Any] = {
+        "metrics": named,
+        "filters": {**filters, **times},
+        "model": model,
+        "sample": sample,
+        "emit": emit,
+    }
+    return {**body, "name": name, "budget_usd": budget, "signal_weights": _weights(signal_weights)}
 
 
-def _time(text: str | None, option: str) -> str | None:
+def _time(text: str, option: str) -> str:
     from pandaeval_collector.errors import UserError
     from pandaeval_collector.section import parse_duration
 
-    if text is None:
-        return None
     try:
         return datetime.fromtimestamp(time.time() - parse_duration(text), UTC).isoformat()
     except ValueError:

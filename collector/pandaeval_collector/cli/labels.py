@@ -12,7 +12,6 @@ import typer
 from pandaeval_collector.cli._store import opened_store
 
 if TYPE_CHECKING:
-    from pandaeval_collector.config import MetricNames
     from pandaeval_collector.labels.queue import Queue
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
@@ -66,11 +65,11 @@ def next_(
     """Draw judged runs for people to label: half at random, half near the judge's threshold. The judge's verdict is
     not shown, so that nobody follows it."""
     from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.labels.queue import draw
+    from pandaeval_collector.labels.queue import draw, metric_to_label
     from pandaeval_collector.labels.writing import save, written
 
     with opened_store(config) as connection:
-        key = _metric(connection, metric, metric_names(config))
+        key = metric_to_label(connection, metric, metric_names(config), "--metric")
         connection.execute("BEGIN IMMEDIATE")
         queue = draw(connection, key, agent, number, time.time())
         connection.execute("COMMIT")
@@ -112,26 +111,6 @@ def rates(config: _Config = None) -> None:
     """Show the pass rates as people would give them, by metric and agent."""
     with opened_store(config) as connection:
         _print_rates(connection)
-
-
-def _metric(connection: sqlite3.Connection, name: str, names: MetricNames) -> str:
-    """The key of the metric to label for."""
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.labels.queue import metrics_to_label
-
-    there = metrics_to_label(connection)
-    if not there:
-        raise UserError("there are no judged runs in the store to be labelled (judge.model, docs/judging.md)")
-    wanted = names.select(name) if name else tuple(there)
-    found = [key for key in wanted if key in there]
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(f"{key} ({count})" for key, count in there.most_common())
-    if name and not names.select(name):
-        raise UserError(f"--metric {name}: {names.unknown(name)}")
-    if name and not found:
-        raise UserError(f"--metric {name}: no judged runs; there are those of {known}")
-    raise UserError(f"say with --metric which one to label for: {known}")
 
 
 def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> None:

@@ -32,27 +32,21 @@ def mcp(
     """
     import asyncio
 
-    from pandaeval_collector.api.asking import AskError
-    from pandaeval_collector.errors import UserError
     from pandaeval_collector.mcp.server import server
 
     async def serve() -> None:
         async with _asker(url, data) as asker:
             await server(asker).run_stdio_async()
 
-    try:
-        asyncio.run(serve())
-    except AskError as error:
-        raise UserError(str(error)) from error
+    asyncio.run(serve())
 
 
 @asynccontextmanager
 async def _asker(url: str, data: Path | None) -> AsyncIterator[Asker]:
     from pandaeval_collector.api.asking import Asker
-    from pandaeval_collector.cli._asking import token
 
     if data is None:
-        asker = Asker.over_http(url, token())
+        asker = Asker.over_http(url)
         try:
             yield asker
         finally:

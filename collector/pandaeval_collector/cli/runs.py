@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,23 +27,14 @@ def register(app: typer.Typer) -> None:
     app.add_typer(runs, name="runs")
 
 
+@given.filtered()
 def start(
     metrics: given.Metrics,
-    since: given.Since = None,
-    until: given.Until = None,
-    agent: given.Agent = None,
-    service: given.Service = None,
-    environment: given.Environment = None,
-    user: given.User = None,
-    session: given.SessionId = None,
-    failed: given.Failed = None,
-    with_metric: given.WithMetric = None,
-    with_outcome: given.WithOutcome = None,
-    with_label: given.WithLabel = None,
-    text: given.WithText = None,
+    filters: dict[str, Any],
     model: given.Model = None,
     sample: given.Sample = 1.0,
     signal_weights: given.Weights = None,
+    budget: given.Budget = None,
     emit: given.Emit = False,
     name: given.Name = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would take; nobody is asked.")] = False,
@@ -62,18 +53,8 @@ def start(
         signal_weights=signal_weights,
         emit=emit,
         name=name,
-        since=since,
-        until=until,
-        agent=agent,
-        service=service,
-        environment=environment,
-        user=user,
-        session=session,
-        failed=failed,
-        metric=with_metric,
-        outcome=with_outcome,
-        label=with_label,
-        text=text,
+        filters=filters,
+        budget=budget,
     )
     with Api(url, token_env) as api:
         if dry_run:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._api import TOKEN_ENV, URL, Api, TokenEnv, Url
+from pandaeval_collector.filters import but_times
 
 _Id = Annotated[str, typer.Argument(help="Id of a schedule.")]
 _Format = Annotated[given.Format, typer.Option("--format", help="table, or json: one object a line.")]
@@ -24,19 +25,15 @@ def register(app: typer.Typer) -> None:
     app.add_typer(schedule, name="schedule")
 
 
+@given.filtered(but_times())
 def add(
     cron: Annotated[str, typer.Argument(help="Minute hour day month weekday, in UTC: '0 3 * * *'.")],
     metrics: given.Metrics,
-    agent: given.Agent = None,
-    service: given.Service = None,
-    environment: given.Environment = None,
-    failed: given.Failed = None,
-    with_metric: given.WithMetric = None,
-    with_outcome: given.WithOutcome = None,
-    with_label: given.WithLabel = None,
+    filters: dict[str, Any],
     model: given.Model = None,
     sample: given.Sample = 1.0,
     signal_weights: given.Weights = None,
+    budget: given.Budget = None,
     emit: given.Emit = False,
     name: given.Name = "",
     format_: _Format = _TABLE,
@@ -53,15 +50,8 @@ def add(
         signal_weights=signal_weights,
         emit=emit,
         name=name,
-        since=None,
-        until=None,
-        agent=agent,
-        service=service,
-        environment=environment,
-        failed=failed,
-        metric=with_metric,
-        outcome=with_outcome,
-        label=with_label,
+        filters=filters,
+        budget=budget,
     )
     with Api(url, token_env) as api:
         found = api.post("/schedules", {"cron": cron, "run": body})

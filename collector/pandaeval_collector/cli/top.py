@@ -32,19 +32,14 @@ def top(
     import asyncio
     import contextlib
 
-    from pandaeval_collector.api.asking import AskError
     from pandaeval_collector.cli._output import console
-    from pandaeval_collector.errors import UserError
 
     out = console()
-    try:
-        if once or not out.is_terminal:
-            asyncio.run(_once(url, hours, out))
-        else:
-            with contextlib.suppress(KeyboardInterrupt):
-                asyncio.run(_watch(url, hours, every, out))
-    except AskError as error:
-        raise UserError(str(error)) from error
+    if once or not out.is_terminal:
+        asyncio.run(_once(url, hours, out))
+    else:
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(_watch(url, hours, every, out))
 
 
 async def _once(url: str, hours: float, out: Console) -> None:
@@ -89,9 +84,8 @@ async def _watch(url: str, hours: float, every: float, out: Console) -> None:
 
 def _asker(url: str) -> Asker:
     from pandaeval_collector.api.asking import Asker
-    from pandaeval_collector.cli._asking import token
 
-    return Asker.over_http(url, token())
+    return Asker.over_http(url)
 
 
 async def _asked(asker: Asker, hours: float) -> tuple[dict[str, Any], list[dict[str, Any]]]:

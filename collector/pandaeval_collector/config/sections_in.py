@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from pandaeval_collector.config._types import Address, Processes
-from pandaeval_collector.section import Count, Duration, Endpoint, EnvName, FilePath, Section, Size
+from pandaeval_collector.section import Count, Duration, Endpoint, EnvName, FilePath, Section, Size, Text
 
 
 class Tls(Section):
@@ -121,6 +121,11 @@ class Store(Section):
     keep_bytes: Size = Field(
         default=2 << 30,
         description="Disk space that kept spans may take, at most a quarter of max_bytes; the oldest go first.",
+    )
+    listed_attributes: Annotated[tuple[Text, ...], Field(max_length=16)] = Field(
+        default=("gen_ai.request.model", "service.version"),
+        description="Attributes by which lists, runs and schedules find traces (attribute=KEY=VALUE), of any span of a "
+        "trace or its resource; at most 16. Of traces that came before a key was named here it is not known.",
     )
     on_shutdown: Literal["persist", "forward", "decide"] = Field(
         default="persist",

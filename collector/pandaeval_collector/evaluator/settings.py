@@ -57,5 +57,7 @@ class EvaluatorSettings:
     coherence_signal: str = "sure"
     score_fragments: bool = False
     modules: tuple[str, ...] = ()
+    listed_attributes: tuple[str, ...] = ()
+    """Keys of attributes by which lists find traces."""
     judge: JudgeSettings | None = None
     """``None``: judged metrics are switched off."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pandaeval_collector.config import MetricNames
+from pandaeval_collector.errors import UserError
 from pandaeval_collector.stats.label_drawing import drawn, numbers_of, wanted
 from pandaeval_collector.store import DrawnRow, JudgedRow, numbers, people
 
@@ -36,6 +38,24 @@ def metrics_to_label(connection: sqlite3.Connection) -> Counter[str]:
     """The metrics of which there are judged runs, and how many."""
     rows = connection.execute(f"SELECT metric, count(*) FROM {people.STANDING} GROUP BY metric")  # noqa: S608
     return Counter(dict(rows.fetchall()))
+
+
+def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames, said: str) -> str:
+    """The key of the metric to label for; ``name`` may be empty where there is one alone. ``said``: how people name it,
+    such as ``--metric``. Raises ``UserError``."""
+    there = metrics_to_label(connection)
+    if not there:
+        raise UserError("there are no judged runs in the store to be labelled (judge.model, docs/judging.md)")
+    wanted_ = names.select(name) if name else tuple(there)
+    found = [key for key in wanted_ if key in there]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(f"{key} ({count})" for key, count in there.most_common())
+    if name and not names.select(name):
+        raise UserError(f"{said} {name}: {names.unknown(name)}")
+    if name and not found:
+        raise UserError(f"{said} {name}: no judged runs; there are those of {known}")
+    raise UserError(f"say with {said} which one to label for: {known}")
 
 
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:

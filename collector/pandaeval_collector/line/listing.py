@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import orjson
@@ -10,8 +11,11 @@ from pandaeval_collector.store import ListedRow
 from pandaeval_collector.untrusted.excerpt import excerpt
 from pandaeval_collector.untrusted.plain_error import plain_error
 from pandaeval_otel.model import Trace
+from pandaeval_otel.raw import RawSpan
 
 _EXCERPT, _NAME = 160, 80
+_VALUES, _VALUE = 8, 200
+"""So many values of an attribute are kept of a trace, and so many characters of each."""
 
 
 def shown_facts(trace: Trace) -> dict[str, Any]:
@@ -38,8 +42,26 @@ def shown_facts(trace: Trace) -> dict[str, Any]:
     return {key: held for key, held in facts.items() if held is not None}
 
 
-def listed(trace: Trace) -> ListedRow:
-    """The row of a trace."""
+def pairs_of(spans: Iterable[RawSpan], keys: Collection[str]) -> tuple[str, ...]:
+    """Pairs ``key=value`` of the attributes with these keys, of spans or their resources: of each key the first
+    :data:`_VALUES` values. Lists and objects are no values."""
+    found: dict[str, dict[str, None]] = {}
+    for span in spans:
+        for held in (span.attributes, span.resource.attributes):
+            for key in keys:
+                if key in held:
+                    _add(found.setdefault(key, {}), held[key])
+    return tuple(f"{key}={value}" for key, values in found.items() for value in values)
+
+
+def _add(values: dict[str, None], value: Any) -> None:
+    if len(values) < _VALUES and isinstance(value, str | bool | int | float) and value != "":
+        text = (str(value).lower() if isinstance(value, bool) else str(value))[:_VALUE]
+        values[text if text.isascii() else text.encode(errors="replace").decode()] = None
+
+
+def listed(trace: Trace, attributes: tuple[str, ...] = ()) -> ListedRow:
+    """The row of a trace. ``attributes``: of :func:`pairs_of`."""
     facts = shown_facts(trace)
     return ListedRow(
         trace_id=bytes.fromhex(trace.trace_id),
@@ -50,6 +72,7 @@ def listed(trace: Trace) -> ListedRow:
         user=facts.get("user", ""),
         broken="error" in facts,
         facts=orjson.dumps(_storable(facts)),
+        attributes=attributes,
     )
 
 

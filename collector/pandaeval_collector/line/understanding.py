@@ -15,7 +15,7 @@ import orjson
 
 from pandaeval_collector.evaluator import Evaluator, Question, trace_unit
 from pandaeval_collector.line.hints import Lacking, lacking
-from pandaeval_collector.line.listing import listed
+from pandaeval_collector.line.listing import listed, pairs_of
 from pandaeval_collector.line.members import Lost, Member, new_member
 from pandaeval_collector.line.reading import Chunks, Part, closing_of, parts_of, rebuilt
 from pandaeval_collector.metric import Texts
@@ -160,9 +160,7 @@ class Understanding:
             built = [self._build(each, parts) for each, parts in parts_of(self._chunks, due)]
         texts = self._evaluator.embed([one.trace for one in built if one.trace is not None])
         return [
-            Understood(one.digest, failed=one.failed)
-            if one.trace is None
-            else self._scored(one.trace, one.digest, one.is_judged, texts)
+            Understood(one.digest, failed=one.failed) if one.trace is None else self._scored(one, one.trace, texts)
             for one in built
         ]
 
@@ -183,17 +181,18 @@ class Understanding:
         if trace is None or not is_genai(trace):
             return _Built(evidence.digest)
         attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
-        return _Built(evidence.digest, trace, self._evaluator.judges(trace, attributes))
+        pairs = pairs_of(evidence.spans, self._evaluator.settings.listed_attributes)
+        return _Built(evidence.digest, trace, self._evaluator.judges(trace, attributes), attributes=pairs)
 
-    def _scored(self, trace: Trace, digest: str, is_judged: bool, texts: Texts) -> Understood:
+    def _scored(self, built: _Built, trace: Trace, texts: Texts) -> Understood:
         try:
-            return Understood(digest, self._run(trace, is_judged, texts))
+            return Understood(built.digest, self._run(built, trace, texts))
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
-            return Understood(digest, failed=_failed(trace.trace_id, error))
+            return Understood(built.digest, failed=_failed(trace.trace_id, error))
 
-    def _run(self, trace: Trace, is_judged: bool, texts: Texts) -> Run:
+    def _run(self, built: _Built, trace: Trace, texts: Texts) -> Run:
         results = self._evaluator.trace(trace, texts)
         results += self._evaluator.turns.inline(trace, is_judged)
         run = Run(
@@ -203,9 +202,9 @@ class Understanding:
             lacking(trace),
             lost=Lost.of(texts.lost),
             trace=trace,
-            listed=listed(trace),
+            listed=listed(trace, built.attributes),
         )
-        if is_judged and not trace.is_step:
+        if built.is_judged and not trace.is_step:
             self._ask(trace, run)
         return run
 
@@ -242,6 +241,7 @@ class _Built:
     trace: Trace | None = None
     is_judged: bool = False
     failed: tuple[str, str] | None = None
+    attributes: tuple[str, ...] = ()
 
 
 def _failed(trace_id: str, error: Exception) -> tuple[str, str]:

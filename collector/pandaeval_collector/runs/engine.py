@@ -31,8 +31,8 @@ from pandaeval_collector.telemetry import Telemetry
 _log = logging.getLogger(__name__)
 
 FOLDER = "run-work"
-BATCH, BATCH_UNASKED = 64, 256
-"""So many traces are scored and committed together; more where no judge is asked."""
+BATCH, BATCH_UNASKED, BATCH_IN_BUDGET = 64, 256, 8
+"""So many traces are scored and committed together; more where no judge is asked, few where a budget is to be kept."""
 _PAUSE_S = 2.0
 _ENDED = "worker_ended"
 
@@ -132,10 +132,12 @@ class Engine:
             if judge is not None:
                 await judge.process.start()
             setup = run_setup(self._store, config, run.id, spec, self.folder)
-            alone, most = 0, BATCH_UNASKED if judge is None else BATCH
+            alone, most = 0, BATCH_UNASKED if judge is None else BATCH if spec.budget_usd is None else BATCH_IN_BUDGET
             process: RunProcess | None = None
             try:
                 while batch := await self._next(run, 1 if alone else most):
+                    if await self._is_used_up(run, spec.budget_usd):
+                        return f"its budget of ${spec.budget_usd:g} is used up; a new run pays for no answer again"
                     if process is None:
                         caller = None if judge is None else judge.caller
                         process = RunProcess(setup, self._environ, caller, StoredVerdicts(self._store), at_once)
@@ -161,6 +163,12 @@ class Engine:
         if not await self._is_on(run):
             return ()
         return await asyncio.to_thread(self._store.runs.pending, run.no, most)
+
+    async def _is_used_up(self, run: RunRow, budget_usd: float | None) -> bool:
+        if budget_usd is None:
+            return False
+        now = await asyncio.to_thread(self._store.runs.find, run.id)
+        return now is not None and now.cost_usd >= budget_usd
 
     async def _is_on(self, run: RunRow) -> bool:
         now = await asyncio.to_thread(self._store.runs.find, run.id)

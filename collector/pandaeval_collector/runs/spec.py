@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import orjson
 
@@ -15,7 +16,7 @@ class RunSpec:
     """``metrics``: keys, sorted; ``wanted``: which traces, and with metrics of sessions the sessions of these;
     ``model``: who judges, ``None``: as configured; ``sample``: share of the sessions and of the traces without one;
     ``weights``: of signals, beside the configured ones; ``emit``: results leave like live ones; ``decided``: in this
-    time of the store's calendar."""
+    time of the store's calendar; ``budget_usd``: of judges, after which no further batch is begun."""
 
     metrics: tuple[str, ...]
     wanted: Wanted = field(default_factory=Wanted)
@@ -25,6 +26,7 @@ class RunSpec:
     emit: bool = False
     name: str = ""
     decided: tuple[float, float] | None = None
+    budget_usd: float | None = None
 
     @property
     def of_sessions(self) -> bool:
@@ -42,10 +44,14 @@ class RunSpec:
     @classmethod
     def from_json(cls, body: bytes) -> RunSpec:
         held = orjson.loads(body)
-        held["metrics"], held["wanted"] = tuple(held["metrics"]), Wanted(**held["wanted"])
+        held["metrics"], held["wanted"] = tuple(held["metrics"]), _wanted(held["wanted"])
         held["decided"] = None if held["decided"] is None else tuple(held["decided"])
         return cls(**held)
 
     def decided_in(self, after: float, until: float) -> RunSpec:
         """The same, of what was decided in a time."""
         return replace(self, decided=(after, until))
+
+
+def _wanted(held: dict[str, Any]) -> Wanted:
+    return Wanted(**held | {"attribute": tuple(held.get("attribute") or ())})

@@ -59,7 +59,13 @@ class Asking:
                 headers["authorization"] = f"Bearer {token}"
         # A proxy for the internet knows no store on this machine.
         self._client = httpx.Client(
-            base_url=place.url, headers=headers, auth=auth, timeout=_TIMEOUT, trust_env=not _is_here(place.url)
+            base_url=place.url,
+            headers=headers,
+            auth=auth,
+            timeout=_TIMEOUT,
+            trust_env=not _is_here(place.url),
+            # A self-signed certificate is told by the usual variable (SSL_CERT_FILE), on this machine too.
+            verify=httpx.create_ssl_context() if place.url.startswith("https:") else True,
         )
 
     def __enter__(self) -> Self:

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pandaeval_collector.store import attributes
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.rows import ListedRow, ResultRow
 
@@ -65,6 +66,7 @@ def add(
         new,
         verb="INSERT OR REPLACE",
     )
+    attributes.add(connection, rows, of_trace)
     for about in again:
         _file_again(connection, about)
 
@@ -89,7 +91,7 @@ def forget(connection: sqlite3.Connection, limit: int) -> int:
            WHERE no < 0 AND no > -coalesce((SELECT min(no) FROM sessions), 1 << 60) LIMIT ?)""",
         (limit,),
     ).rowcount
-    return max(traces, sessions)
+    return max(traces, sessions, attributes.forget(connection, limit))
 
 
 def _file_again(connection: sqlite3.Connection, about: int) -> None:

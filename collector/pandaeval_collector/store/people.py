@@ -10,12 +10,14 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.rows import DrawnRow, JudgedRow
 from pandaeval_collector.store.writer import Writer
 from pandaeval_otel.labels import Label
+
+T = TypeVar("T")
 
 MOST_LABELS = 100_000
 """The oldest ones make room: whoever may send log records may send labels."""
@@ -40,6 +42,10 @@ class People:
     def put(self, labels: Sequence[Label], now: float) -> Future[Fates]:
         """See :func:`put`."""
         return self._writer.submit(lambda connection: put(connection, labels, now))
+
+    def drawing(self, draw: Callable[[sqlite3.Connection], T]) -> Future[T]:
+        """Has ``draw`` choose runs to be labelled, and note with which chances, in one transaction."""
+        return self._writer.submit(draw)
 
     def has_labels(self) -> bool:
         """Whether there are any."""

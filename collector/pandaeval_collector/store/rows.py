@@ -69,7 +69,7 @@ class ResultRow:
 @dataclass(slots=True)
 class ListedRow:
     """What lists show of a decided trace. ``at_ms``: start, Unix milliseconds; ``broken``: the run itself failed;
-    ``facts``: all that is shown, a JSON object."""
+    ``facts``: all that is shown, a JSON object; ``attributes``: pairs ``key=value`` that it is found by."""
 
     trace_id: bytes
     at_ms: int
@@ -79,6 +79,7 @@ class ListedRow:
     user: str
     broken: bool
     facts: bytes
+    attributes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """Evaluation runs in the store: what was asked for, which traces it is about, how far it came, what it found.
 
 A run is ``queued``, ``running``, ``done`` or ``cancelled``, or ``standing``: it goes on beside live judging. Each of
-its traces (an item) is ``pending``, ``done`` or ``failed``. The results of a batch and the states of its items are one transaction: a crash repeats a batch, and no item
-is lost or has two results.
+its traces (an item) is ``pending``, ``done`` or ``failed``. The results of a batch and the states of its items are one
+transaction: a crash repeats a batch, and no item is lost or has two results.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from pandaeval_collector.store import numbers
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.run_rows import ENDED, RUN, KeyTakenError, RunRow
 from pandaeval_collector.store.run_writes import insert
@@ -82,11 +83,9 @@ class Runs:
 
     def placed(self, trace_id: bytes) -> tuple[int, int] | None:
         """The number of a listed trace, and that of its session (0: none)."""
-        row = (
-            self._reader()
-            .execute("SELECT no, session FROM listed JOIN traces USING (no) WHERE trace_id = ?", (trace_id,))
-            .fetchone()
-        )
+        reader = self._reader()
+        no = numbers.of_traces(reader, [trace_id]).get(trace_id)
+        row = reader.execute("SELECT no, session FROM listed WHERE no = ?", (no,)).fetchone()
         return None if row is None else (row[0], row[1])
 
     def cancel(self, id_: str) -> Future[bool]:

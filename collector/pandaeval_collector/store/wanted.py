@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from pandaeval_collector.store import attributes
 from pandaeval_collector.store.listed import NOT_FAILED
 
 
@@ -29,6 +30,8 @@ class Wanted:
     label: str | None = None
     success: bool | None = None
     text: str | None = None
+    attribute: tuple[str, ...] = ()
+    """Pairs ``key=value`` that a trace must have, all of them."""
 
     def of_unit(self) -> Wanted:
         """What is demanded of the unit, as opposed to its results."""
@@ -38,7 +41,7 @@ class Wanted:
 def chosen_by_index(wanted: Wanted) -> bool:
     """Whether rows are chosen, and by nothing that the index by time does not hold."""
     told = replace(wanted, failed=None)
-    return told != Wanted() and replace(told.of_unit(), text=None, session=None) == told
+    return told != Wanted() and replace(told.of_unit(), text=None, session=None, attribute=()) == told
 
 
 def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
@@ -58,6 +61,8 @@ def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
     demand(
         "{t}.session = coalesce((SELECT no FROM sessions WHERE session_id = ?), -1) AND {t}.session > 0", wanted.session
     )
+    for pair in wanted.attribute:
+        demand(attributes.CONDITION, pair)
     if wanted.failed is not None:
         demand("{t}.badness < ?" if wanted.failed else "{t}.badness >= ?", NOT_FAILED)
     if wanted.text is not None:

@@ -10,6 +10,7 @@ from pandaeval_collector.api.run_shapes import RunBody
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._run_options import request
 from pandaeval_collector.errors import UserError
+from pandaeval_collector.store.wanted import Wanted
 from typer.testing import CliRunner
 
 PLAIN: dict[str, Any] = {
@@ -19,24 +20,24 @@ PLAIN: dict[str, Any] = {
     "signal_weights": None,
     "emit": False,
     "name": "",
-    "since": None,
-    "until": None,
+    "filters": {},
 }
 
 
 def test_what_is_left_out_is_not_asked_for() -> None:
-    body = RunBody(**request(**PLAIN, agent=None, failed=None))
+    body = RunBody(**request(**PLAIN))
     assert body.metrics == ["tool_loop", "coherence"]
-    assert body.filters.wanted().of_unit() == RunBody(metrics=["x"]).filters.wanted()
+    assert body.filters.wanted().of_unit() == Wanted()
 
 
 def test_times_are_absolute_or_so_long_ago() -> None:
-    asked = {**PLAIN, "since": "7d", "until": "2026-03-01T12:00:00+01:00"}
-    filters = RunBody(**request(**asked, service="shop", failed=False)).filters
-    assert filters.since is not None
-    assert abs(filters.since - (datetime.now(UTC) - timedelta(days=7))) < timedelta(minutes=5)
-    assert filters.until == datetime(2026, 3, 1, 11, tzinfo=UTC)
-    assert (filters.service, filters.failed) == ("shop", False)
+    asked = {"since": "7d", "until": "2026-03-01T12:00:00+01:00", "service": "shop", "failed": False}
+    wanted = RunBody(**request(**{**PLAIN, "filters": asked})).filters.wanted()
+    assert wanted.since_ms is not None
+    ago = datetime.now(UTC) - datetime.fromtimestamp(wanted.since_ms / 1000, UTC)
+    assert abs(ago - timedelta(days=7)) < timedelta(minutes=5)
+    assert wanted.until_ms == int(datetime(2026, 3, 1, 11, tzinfo=UTC).timestamp() * 1000)
+    assert (wanted.service, wanted.failed) == ("shop", False)
 
 
 def test_weights_are_numbers() -> None:
@@ -44,8 +45,11 @@ def test_weights_are_numbers() -> None:
     assert RunBody(**body).signal_weights == {"coherence": 0.0, "confidence": 2.5}
 
 
-@pytest.mark.parametrize("wrong", [{"since": "yesterday"}, {"until": "soon"}, {"signal_weights": "coherence"}])
-def test_what_is_not_understood_is_said(wrong: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [{"filters": {"since": "yesterday"}}, {"filters": {"until": "soon"}}, {"signal_weights": "coherence"}],
+)
+def test_what_is_not_understood_is_said(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError):
         request(**{**PLAIN, **wrong})
 

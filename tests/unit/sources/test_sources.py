@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from support.query_api import QueryApi
 
 from pandaeval_otel.wire import split_traces
 
-CAPTURES = Path(__file__).parents[2] / "golden" / "captures"
+GOLDEN = Path(__file__).parents[2] / "golden"
+CAPTURES, ANSWERS = GOLDEN / "captures", GOLDEN / "query_answers"
 RECORDINGS = [CAPTURES / name / "tool_error.otlp.jsonl" for name in ("openai_agents_genai", "langgraph_openinference")]
 ALL = "since=2000-01-01"
 
@@ -64,6 +66,16 @@ def test_results_have_the_ids_that_they_have_by_otlp(
 ) -> None:
     with QueryApi(requests, speaks, page) as api:
         assert _ids(evaluator, [Source(f"{kind}://{api.host}?{ALL}")]) == _ids(evaluator, [_sent(tmp_path, requests)])
+
+
+def test_what_jaeger_2_answered_gives_the_ids_of_what_it_was_sent(
+    tmp_path: Path, requests: list[dict[str, Any]], evaluator: Evaluator
+) -> None:
+    """The recording is of Jaeger 2, to which the requests were sent over OTLP/gRPC."""
+    with lzma.open(ANSWERS / "jaeger_v3.json.xz") as file:
+        answer = json.load(file)["result"]
+    with QueryApi([answer], ["v3"]) as api:
+        assert _ids(evaluator, [Source(f"jaeger://{api.host}?{ALL}")]) == _ids(evaluator, [_sent(tmp_path, requests)])
 
 
 def test_a_jaeger_without_v3_is_asked_as_its_pages_do(requests: list[dict[str, Any]]) -> None:

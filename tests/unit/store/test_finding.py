@@ -31,6 +31,7 @@ def _traces() -> list[dict[str, Any]]:
                 "in": f"Where is my {chance.choice(WORDS)} number {number}?",
                 "score": score,
                 "failed": score < 0.5,
+                "attributes": (f"service.version={number % 3}", *(["tier=gold = best"] if number % 7 == 0 else [])),
             }
         )
     return made
@@ -49,7 +50,9 @@ def finder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finder]:
         changes.traces.append(TraceRow(id_, 1, True, "d", frozenset(), [], 0))
         changes.session_traces.append(SessionTraceRow(id_, each["session"] or "", each["at"], each["at"], b"{}"))
         facts = orjson.dumps({"id": each["id"], "at": each["at"], "in": each["in"]})
-        changes.listed.append(ListedRow(id_, each["at"], each["agent"], "shop", "", "", False, facts))
+        changes.listed.append(
+            ListedRow(id_, each["at"], each["agent"], "shop", "", "", False, facts, each["attributes"])
+        )
         body = orjson.dumps({"metric": "coherence", "score": each["score"], "outcome": "scored"})
         result = ResultRow(each["id"][::-1], each["id"], "trace.coherence", 1, body)
         result.success, result.signal = not each["failed"], each["score"]
@@ -60,6 +63,10 @@ def finder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finder]:
     yield made
     made.close()
     store.close()
+
+
+def _first_failed(each: dict[str, Any]) -> bool:
+    return each["failed"] and "service.version=1" in each["attributes"]
 
 
 QUESTIONS: list[tuple[Wanted, Any]] = [
@@ -80,6 +87,15 @@ QUESTIONS: list[tuple[Wanted, Any]] = [
     (Wanted(metric="trace.coherence", success=False), lambda each: each["failed"]),
     (Wanted(metric="trace.grounding"), lambda each: False),
     (Wanted(agent="nobody"), lambda each: False),
+    (Wanted(attribute=("service.version=1",)), lambda each: "service.version=1" in each["attributes"]),
+    (
+        Wanted(attribute=("service.version=0", "tier=gold = best"), failed=True, since_ms=_DAY),
+        lambda each: (
+            {"service.version=0", "tier=gold = best"} <= {*each["attributes"]} and each["failed"] and each["at"] >= _DAY
+        ),
+    ),
+    (Wanted(attribute=("service.version=1",), metric="trace.coherence", success=False), _first_failed),
+    (Wanted(attribute=("service.version=9",)), lambda each: False),
 ]
 
 
@@ -109,7 +125,8 @@ def test_traces_are_those_that_are_wanted_in_order(
     assert [row.session for row in found] == [each["session"] for each in newest]
     counts = finder.counts(wanted)
     assert counts in (None, (len(expected), sum(each["failed"] for each in expected)))
-    assert (counts is None) is (wanted.text is not None or wanted.metric is not None or wanted.session is not None)
+    looked_through = wanted.text is not None or wanted.metric is not None or wanted.session is not None
+    assert (counts is None) is (looked_through or wanted.attribute != ())
 
 
 @pytest.mark.parametrize("many", [1, 10_000])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 
 from pandaeval_collector.store.schema import (
+    attributes,
     beginning,
     failures,
     intake,
@@ -21,7 +22,7 @@ from pandaeval_collector.store.schema import (
     runs,
 )
 
-_IN_ORDER = (beginning, judging, numbers, intake, jobs, people, listed, runs, interim, failures)
+_IN_ORDER = (beginning, judging, numbers, intake, jobs, people, listed, runs, interim, failures, attributes)
 MIGRATIONS: tuple[str, ...] = tuple(step for module in _IN_ORDER for step in module.STEPS)
 """The step at index *n* brings a file from version *n* to *n* + 1."""
 

@@ -1,0 +1,56 @@
+"""What lists of traces, sessions and results can be narrowed down by: one table, of which the API's query parameters,
+the filters of runs, the options of commands and the words of MCP tools are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+MOST_TEXT = 500
+"""Characters of a filter."""
+MOST_PAIRS = 10
+PAIR = r"^[^=\s][^=]*=(.|\n)*$"
+"""Of ``key=value``."""
+OUTCOMES = ("scored", "assumed", "unscored")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """``name``: as the API says it, and the field of :class:`pandaeval_collector.store.wanted.Wanted` (times have
+    ``_ms`` there). ``kind``: what is given; of ``pairs`` several, which must all hold. ``option``: of commands, where
+    the name would not tell what it is about; of a ``flag`` with the word for no."""
+
+    name: str
+    kind: Literal["time", "text", "flag", "outcome", "pairs"]
+    meaning: str
+    option: str = ""
+
+
+FILTERS = (
+    Filter("since", "time", "Traces that started then or later"),
+    Filter("until", "time", "Traces that started before then"),
+    Filter("agent", "text", "Name of the root agent."),
+    Filter("service", "text", "service.name of the application."),
+    Filter("environment", "text", "Deployment environment."),
+    Filter("user", "text", "Id of the user."),
+    Filter("session", "text", "Id of the session."),
+    Filter("failed", "flag", "Whether a live result, or the run itself, failed.", "--failed/--not-failed"),
+    Filter("metric", "text", "With a live result of this metric, such as trace.tool_loop.", "--with-metric"),
+    Filter("outcome", "outcome", "With a live result of this outcome.", "--with-outcome"),
+    Filter("label", "text", "With a live result of this label.", "--with-label"),
+    Filter("success", "flag", "With a live result that passed, or failed.", "--with-pass/--with-fail"),
+    Filter("text", "text", "Stands in the beginning of input or answer."),
+    Filter("attribute", "pairs", "KEY=VALUE of an attribute of a span or its resource, one that is listed."),
+)
+
+
+def meaning(name: str) -> str:
+    """What a filter means, as a sentence."""
+    [found] = (each for each in FILTERS if each.name == name)
+    return found.meaning if found.meaning.endswith(".") else f"{found.meaning} (RFC 3339)."
+
+
+def but_times() -> Iterator[Filter]:
+    """Those of schedules, which know their times themselves."""
+    return (each for each in FILTERS if each.kind != "time")

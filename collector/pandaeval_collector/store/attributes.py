@@ -1,0 +1,53 @@
+"""Attributes by which lists find agents' traces: those that are configured, of any span of a trace or its resource.
+
+A pair of key and value is stored once, as ``key=value``; a trace has a row of two numbers for each of its pairs. Rows
+of a pair lie together in the order in which the traces came, so that a commit writes to one page for each pair that it
+meets, however large the store is.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+from pandaeval_collector.store import numbers
+from pandaeval_collector.store.bulk import insert
+from pandaeval_collector.store.rows import ListedRow
+
+CONDITION = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
+    WHERE a.pair = (SELECT p.id FROM attribute_pairs AS p WHERE p.pair = ?))"""
+"""Of the table ``listed`` under a name: that a trace has a pair."""
+
+
+def add(connection: sqlite3.Connection, rows: Sequence[ListedRow], of_trace: Mapping[bytes, int]) -> None:
+    """Adds the pairs of listed traces. ``of_trace``: their numbers. What a trace had before, it keeps."""
+    pairs = sorted({pair for row in rows for pair in row.attributes})
+    if not pairs:
+        return
+    insert(connection, "attribute_pairs (pair)", [(pair,) for pair in pairs], verb="INSERT OR IGNORE")
+    known: dict[str, int] = {}
+    for marks, group in numbers.batched(pairs):
+        known.update(connection.execute(f"SELECT pair, id FROM attribute_pairs WHERE pair IN ({marks})", group))  # noqa: S608
+    found = sorted((known[pair], of_trace[row.trace_id]) for row in rows for pair in row.attributes)
+    insert(connection, "listed_attributes (pair, no)", found, verb="INSERT OR IGNORE")
+
+
+def forget(connection: sqlite3.Connection, limit: int) -> int:
+    """Deletes pairs of deleted traces: those with numbers below all that are left."""
+    (first,) = connection.execute("SELECT coalesce(min(no), 1 << 60) FROM traces").fetchone()
+    old = connection.execute(
+        """SELECT id FROM attribute_pairs
+           WHERE coalesce((SELECT min(no) FROM listed_attributes WHERE pair = id), 0) < ? LIMIT ?""",
+        (first, limit),
+    ).fetchall()
+    gone = 0
+    for (pair,) in old:
+        gone += connection.execute(
+            """DELETE FROM listed_attributes WHERE pair = ?1 AND no IN
+               (SELECT no FROM listed_attributes WHERE pair = ?1 AND no < ?2 ORDER BY no LIMIT ?3)""",
+            (pair, first, max(0, limit - gone)),
+        ).rowcount
+    connection.executemany(
+        "DELETE FROM attribute_pairs WHERE id = ? AND NOT EXISTS (SELECT 1 FROM listed_attributes WHERE pair = id)", old
+    )
+    return gone

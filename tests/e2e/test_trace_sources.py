@@ -1,0 +1,48 @@
+"""Traces are scored where they are: in the real Jaeger, by the address of its query API."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
+from pandaeval_collector.cli import app
+from pandaeval_collector.receivers.files import Input, Request
+from support.doors import until
+from support.jaeger import BINARY, Jaeger
+from typer.testing import CliRunner
+
+CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
+RECORDINGS = [CAPTURES / name / "tool_error.otlp.jsonl" for name in ("openai_agents_genai", "langgraph_openinference")]
+
+pytestmark = pytest.mark.e2e
+
+
+def _evaluated(*inputs: str) -> dict[str, dict[str, Any]]:
+    done = CliRunner().invoke(app, ["evaluate", *inputs, "--format", "json"])
+    assert done.exit_code == 0, done.output
+    results = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {result["id"]: result for result in results}
+
+
+@pytest.mark.skipif(not BINARY.exists(), reason=f"needs {BINARY}: python tests/support/programs.py jaeger")
+async def test_what_is_in_jaeger_has_the_results_that_it_has_from_a_file(tmp_path: Path) -> None:
+    with Jaeger(tmp_path / "jaeger") as jaeger:
+        with grpc.insecure_channel(jaeger.grpc) as channel:
+            stub = TraceServiceStub(channel)
+            for file in RECORDINGS:
+                for request in Input(str(file)).requests():
+                    assert isinstance(request, Request)
+                    if not request.logs:
+                        stub.Export(ExportTraceServiceRequest.FromString(request.data))
+        await until(lambda: bool(jaeger.services()), 60)
+        address = jaeger.url.replace("http://", "jaeger://")
+        found = _evaluated(f"{address}?service={jaeger.services()[0]}&since=2000-01-01")
+        assert found.keys() == _evaluated(*map(str, RECORDINGS)).keys()
+        one = next(each["trace_id"] for each in found.values() if each["level"] == "trace")
+        alone = _evaluated(f"{address}?trace={one}")
+        assert {each["trace_id"] for each in alone.values() if each["level"] == "trace"} == {one}

@@ -1,0 +1,81 @@
+"""Attributes by which lists find traces: which are kept of spans, and that they go when their traces do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.line.listing import pairs_of
+from pandaeval_collector.store import ListedRow, Store, TraceRow, WriteSet, attributes
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.wanted import Wanted
+from support.database import open_database
+
+from pandaeval_otel.raw import RawSpan, Resource
+
+KEYS = ("model", "tier", "flag", "list")
+
+
+def _span(resource: dict[str, object] | None = None, **held: object) -> RawSpan:
+    return RawSpan("t", "s", attributes=held, resource=Resource(resource or {}))
+
+
+def test_values_of_the_keys_are_kept_once_each() -> None:
+    spans = [_span({"tier": "gold"}, model="a", other="x"), _span(model="b", flag=True), _span(model="a", tier=3)]
+    assert sorted(pairs_of(spans, KEYS)) == ["flag=true", "model=a", "model=b", "tier=3", "tier=gold"]
+    assert pairs_of(spans, ()) == ()
+
+
+def test_what_is_kept_is_bounded_and_can_be_stored() -> None:
+    many = pairs_of([_span(model=f"m{number}") for number in range(100)], KEYS)
+    assert len(many) == 8
+    [long] = pairs_of([_span(model="x" * 10_000)], KEYS)
+    assert len(long) == len("model=") + 200
+    assert pairs_of([_span(model=["a"], tier={"a": 1}, flag="", list=b"x")], KEYS) == ()
+    assert pairs_of([_span(model="\ud800")], KEYS) == ("model=?",)
+
+
+def _commit(store: Store, numbers: range) -> None:
+    changes = WriteSet()
+    for number in numbers:
+        id_ = number.to_bytes(16, "big")
+        changes.traces.append(TraceRow(id_, 1, True, "d", frozenset(), [], 0))
+        pairs = (f"model=m{number % 2}", f"user={number}")
+        changes.listed.append(ListedRow(id_, number, "a", "s", "", "", False, b'{"id":"x","at":1}', pairs))
+    store.commit(changes).result(10)
+
+
+def test_a_trace_that_is_decided_again_is_found_by_what_it_had_before(tmp_path: Path) -> None:
+    store, finder = Store(tmp_path, "off"), Finder(tmp_path)
+    _commit(store, range(1, 5))
+    _commit(store, range(1, 5))
+    assert len(finder.traces(Wanted(attribute=("model=m0",))).rows) == 2
+    finder.close()
+    store.close()
+
+
+@pytest.mark.parametrize("limit", [1, 3, 1000])
+def test_they_go_with_their_traces_however_few_at_a_time(tmp_path: Path, limit: int) -> None:
+    store = Store(tmp_path, "off")
+    _commit(store, range(1, 21))
+    store.close()
+    with open_database(tmp_path / "pandaeval.db") as connection:
+        connection.execute("DELETE FROM traces WHERE no <= 15")
+        while attributes.forget(connection, limit):
+            pass
+        (least, left) = connection.execute("SELECT min(no), count(*) FROM listed_attributes").fetchone()
+        assert (least, left) == (16, 10)
+        pairs = {pair for (pair,) in connection.execute("SELECT pair FROM attribute_pairs")}
+        assert pairs == {"model=m0", "model=m1", *(f"user={number}" for number in range(16, 21))}
+
+
+def test_a_pair_is_found_without_looking_through_all_that_is_stored(tmp_path: Path) -> None:
+    store = Store(tmp_path, "off")
+    _commit(store, range(1, 50))
+    store.close()
+    with open_database(tmp_path / "pandaeval.db") as connection:
+        condition = attributes.CONDITION.format(t="l")
+        plan = connection.execute(f"EXPLAIN QUERY PLAN SELECT * FROM listed AS l WHERE {condition}", ("model=m1",))
+        steps = [row[3] for row in plan]
+        assert any(step.startswith("SEARCH l") for step in steps), steps
+        assert not any(step.startswith("SCAN") for step in steps), steps
