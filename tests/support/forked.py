@@ -1,8 +1,8 @@
 """Our processes, begun where their imports have been made: a tenth of the work of a start.
 
-A helper process imports once what a collector and the processes of its line import, another one what a judge's process
-does (litellm takes seconds). Each start is a fork of one of them, which then is a process of its own: with its own
-arguments, environment, files, signals and end. Tests that are about a start, and whatever measures, take a fresh
+A helper process imports once what a collector and the processes of its line and its runs import, another one what a
+judge's process does (litellm takes seconds). Each start is a fork of one of them, which then is a process of its own:
+with its own arguments, environment, files, signals and end. Tests that are about a start, and whatever measures, take a fresh
 interpreter (``fresh`` of :class:`support.collector.CollectorProcess`). The helpers end with the process of tests.
 """
 
@@ -30,6 +30,7 @@ COMMAND = "pandaeval"
 _HELPER_OF = {
     COMMAND: "collector",
     "pandaeval_collector.workers.main": "collector",
+    "pandaeval_collector.runs.worker": "collector",
     "pandaeval_collector.judge.worker": "judge",
 }
 _SERVE = "from support.forking_helper import serve; serve()"
