@@ -55,7 +55,9 @@ def as_file(traces: list[MadeTrace]) -> Results:
 class TestStoppingAndStarting:
     def test_sigterm_keeps_what_is_open_and_a_start_goes_on_with_it(self, make: Make) -> None:
         traces = composed(6)
-        collector = make(SLOW).start()
+        collector = make(SLOW)
+        collector.fresh = True
+        collector.start()
         for trace in traces[:4]:
             assert send(collector, trace) == Answer(acknowledged=True)
         assert send(collector, traces[4], traces[4].spans[1:]).acknowledged

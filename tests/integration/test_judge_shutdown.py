@@ -24,7 +24,7 @@ def test_jobs_outlive_a_shutdown_that_decides_everything(tmp_path: Path) -> None
             "PANDAEVAL_CLOSE__IDLE": "10m",
             "PROOF_KEY": "sk-proof",
         }
-        with CollectorProcess(tmp_path, settings) as collector:
+        with CollectorProcess(tmp_path, settings, fresh=True) as collector:
             collector.start()
             composer, door = Composer(5), HttpDoor(collector.http)
             for _ in range(6):

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from support import forked
 from support.collector import CollectorProcess, free_ports
 
 _ROOT = Path(__file__).parents[2]
@@ -41,18 +42,19 @@ _needs_litellm = pytest.mark.skipif(
 )
 
 
-def _run(*arguments: object, code: str = _CLI, **variables: str) -> subprocess.CompletedProcess[str]:
+def _run(*arguments: object, code: str | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A program, or our command: forked where it can be."""
     dropped = ("PANDAEVAL", "OTEL_", "OPENAI_", "ANTHROPIC_")
     outside = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        env=outside | {"PYTHONPATH": path} | variables,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        stdin=subprocess.DEVNULL,
-    )
+    environ, words = outside | {"PYTHONPATH": path} | variables, [*map(str, arguments)]
+    if code is None and forked.is_wanted():
+        done = forked.run(words, environ, timeout=240)
+    else:
+        command = [sys.executable, "-c", code or _CLI, *words]
+        done = subprocess.run(
+            command, env=environ, capture_output=True, text=True, timeout=240, stdin=subprocess.DEVNULL
+        )
     assert "Traceback" not in done.stderr, done.stderr
     return done
 

@@ -1,9 +1,9 @@
 """Our processes, begun where their imports have been made: a tenth of the work of a start.
 
-A helper process imports once what a collector and the processes of its line import, another one what a judge's process
-does (litellm takes seconds). Each start is a fork of one of them, which then is a process of its own: with its own
-arguments, environment, files, signals and end. Tests that are about a start, and whatever measures, take a fresh
-interpreter (``fresh`` of :class:`support.collector.CollectorProcess`). The helpers end with the process of tests.
+A helper process imports once what a collector and the processes of its line and its runs import, another one what a
+judge's process does (litellm takes seconds). Each start is a fork of one of them, which then is a process of its own:
+with its own arguments, environment, files, signals and end. Tests that are about a start, and whatever measures, take a
+fresh interpreter (``fresh`` of :class:`support.collector.CollectorProcess`). The helpers end with the process of tests.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ COMMAND = "pandaeval"
 _HELPER_OF = {
     COMMAND: "collector",
     "pandaeval_collector.workers.main": "collector",
+    "pandaeval_collector.runs.worker": "collector",
     "pandaeval_collector.judge.worker": "judge",
 }
 _SERVE = "from support.forking_helper import serve; serve()"
@@ -96,6 +97,20 @@ def start(arguments: Sequence[str], environ: Mapping[str, str], log: IO[bytes], 
     with open(os.devnull, "rb") as nothing:
         files = nothing.fileno(), log.fileno(), log.fileno()
         return _forked(COMMAND, arguments, environ, files, own_children)
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
+    """``pandaeval`` with these arguments, to its end, and what it printed. Raises ``subprocess.TimeoutExpired``."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(os.devnull, "rb") as nothing:
+        files = nothing.fileno(), out.fileno(), err.fileno()
+        process = _forked(COMMAND, arguments, environ, files, own_children=False)
+        try:
+            code = process.wait(timeout)
+        finally:
+            process.kill()
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess([COMMAND, *arguments], code, out.read().decode(), err.read().decode())
 
 
 def popen(module: str, environ: Mapping[str, str], silent: bool) -> subprocess.Popen[bytes] | Forked:
