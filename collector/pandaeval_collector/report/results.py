@@ -50,8 +50,6 @@ def shown_object(said: Mapping[str, Any], unit_id: str, brief: bool = False) -> 
     """The same of a result's JSON object, as :meth:`Result.to_dict` makes it. ``unit_id``: what it is about; ``brief``:
     without metadata, for lists."""
     made = _short(said)
-    if said["level"] == "trial":  # a trace may have a metric of the same name
-        made["metric"] = f"trial.{made['metric']}"
     whole = unit_id in (said["trace_id"], said["session_id"])
     key = made["metric"] if whole else f"{made['metric']} {unit_id}"
     return ShownResult(str(key), unit_id, made, _full(said, brief), said["revision"])
