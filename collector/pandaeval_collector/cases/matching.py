@@ -38,7 +38,7 @@ class Trials:
     def add(self, traces: Iterable[Trace]) -> None:
         """Takes traces in; those of no case are counted."""
         for trace in traces:
-            found = self._place(trace)
+            found = self.case_of(trace)
             if found is None:
                 self.unmatched += 1
                 continue
@@ -59,7 +59,8 @@ class Trials:
         tried = {id_ for id_, _ in self._gathered}
         return [id_ for id_ in self._cases if id_ not in tried]
 
-    def _place(self, trace: Trace) -> tuple[Case, str] | None:
+    def case_of(self, trace: Trace) -> tuple[Case, str] | None:
+        """The case of a trace, and the name of the trial."""
         named = stated(trace, semconv.PANDAEVAL_CASE_ID)
         name = stated(trace, semconv.PANDAEVAL_TRIAL) or trace.session_id or trace.trace_id
         if named:

@@ -139,6 +139,8 @@ def _placed(path: Path, place: Path_, text: str, lines: dict[Path_, int], inside
 def _line(place: Path_, lines: dict[Path_, int], inside: Path_) -> int | None:
     """Of the value, or of the innermost that holds it and stands in the file."""
     found = tuple(place[len(inside) :])
+    if "graders" in found and found[: found.index("graders") + 1] not in lines:  # its other spelling
+        found = (*found[: found.index("graders")], "grader")
     while found not in lines and found:
         found = found[:-1]
     return lines.get(found)

@@ -52,8 +52,7 @@ def write_report(
     with Report(total) as report:
         for result in run.results(decided):
             summary.take(result)
-            if result.unit.level not in ("trial", "task"):
-                report.result(result)
+            report.result(result)
         summary.groups = run.grouped(summary.failures)
         about = About(
             sources=[made_of] if made_of else [_name(source) for source in sources],

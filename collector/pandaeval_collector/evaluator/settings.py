@@ -61,3 +61,5 @@ class EvaluatorSettings:
     """Keys of attributes by which lists find traces."""
     judge: JudgeSettings | None = None
     """``None``: judged metrics are switched off."""
+    cases: str | None = None
+    """Case file by which live traces are graded; ``None``: they are not."""
