@@ -15,8 +15,13 @@ OWN = Path(__file__).parent / "captures"
 SHARED = Path(__file__).parents[3] / "shared"
 THEIRS = SHARED / "captures"
 ASKED = "langgraph_genai"
-SILENT = frozenset({"adk", "agent_framework_nocontent", "autogen", "openai_v2_nocontent", "pydantic_ai_nocontent"})
-"""Recorded without content."""
+SILENT = frozenset(
+    {
+        *("adk", "agent_framework_nocontent", "autogen", "autogen_team", "openai_v2_nocontent"),
+        "pydantic_ai_nocontent",
+    }
+)
+"""Recorded without the words of the user."""
 
 
 def views(path: Path) -> Iterator[TurnView]:
