@@ -39,7 +39,7 @@ def environ(server: JudgeServer) -> dict[str, str]:
 
 
 def evaluated(files: Iterable[Path], monkeypatch: pytest.MonkeyPatch) -> tuple[list[Result], Counter[str]]:
-    """All results, and how many calls were made about each record.
+    """All results, and how many calls were made about each record of a trace, its turn included.
 
     Nothing but what was not recorded, or not to its end, may be without a score: in a trace, or in a session most of
     whose traces are such.
@@ -56,7 +56,8 @@ def evaluated(files: Iterable[Path], monkeypatch: pytest.MonkeyPatch) -> tuple[l
         reason = f"{each['level']}.{each['metric']} of {each['trace_id']}: {each['why']}, {each['reason']}"
         allowed = {*_NOT_THERE, "insufficient_evidence"} if each["session_id"] in thin else _NOT_THERE
         assert each["why"] in (allowed if each["level"] == "session" else _NOT_THERE), reason
-    begun = ["".join(message["content"] for message in body["messages"][:2]) for _, body in server.requests]
+    about_traces = [body for _, body in server.requests if rubric_of(body) != "goal_completion"]
+    begun = ["".join(message["content"] for message in body["messages"][:2]) for body in about_traces]
     return results, about_each_record(begun)
 
 
