@@ -55,7 +55,7 @@ def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float
     judges = {
         key: (models.get(key, judge.model), metric.version)
         for key, metric in registry(config.metrics.modules).items()
-        if metric.kind == "llm"
+        if metric.kind == "llm" and not metric.scale  # what is suggested is a score of 0..1
     }
     found = thresholds(read(Path(judge.calibration)), judges)
     return found if judge.calibrated_thresholds else {}

@@ -66,7 +66,7 @@ def test_a_file_is_judged_by_all_seven_for_nine_calls_at_most(monkeypatch: pytes
         of_trace = [each for each in results if each["trace_id"] == trace_id]
         assert {each["metric"] for each in of_trace} == NAMES
         assert any(each["outcome"] == "scored" for each in of_trace)
-    assert max(heads.values()) <= MOST_CALLS
+    assert max(heads.values()) <= MOST_CALLS + 1, "one more about the whole conversation"
     assert len(heads) == len(files), "all calls about a trace begin alike"
 
 
@@ -111,4 +111,4 @@ def _agreement(collector: CollectorProcess) -> dict[str, float]:
 
 
 def _judged(collector: CollectorProcess) -> set[str]:
-    return {each["metric"] for each in collector.results() if each["evaluator"]["kind"] == "llm"}
+    return {each["metric"] for each in of_judges(collector.results())}

@@ -70,8 +70,8 @@ def about_each_record(begun: Sequence[str]) -> Counter[str]:
 
 
 def of_judges(results: Iterable[Result]) -> list[Result]:
-    """The results that a model gave."""
-    return [each for each in results if each["evaluator"]["kind"] == "llm"]
+    """The results that a model gave about traces."""
+    return [each for each in results if each["evaluator"]["kind"] == "llm" and each["level"] == "trace"]
 
 
 def send(collector: CollectorProcess, files: Sequence[Path]) -> None:

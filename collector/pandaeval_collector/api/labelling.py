@@ -97,7 +97,7 @@ def _label(said: NewAnnotation, names: MetricNames) -> Label:
 def _shown(label: Label) -> Annotation:
     level = label.metric.partition(".")[0]
     return Annotation(
-        trace_id=label.unit if level == "trace" else None,
+        trace_id=label.unit if level in ("trace", "turn") else None,
         session_id=label.unit if level == "session" else None,
         metric=label.metric,
         passed=label.passed,

@@ -68,6 +68,20 @@ scripted scenario each (captures; good: the happy one).
   Those of otel-captures are instrumentations' own tests, whose stand-in models say anything, numbers at random too.
 """
 
+_REPEATED = """
+## Repeated tool calls, by code
+
+`turn.tool_call_behavior_failure` has the label `repeated tool call` from code alone, by the rule of `tool_loop` within
+each turn. Held against labels by `python tests/bench/repeated_calls.py` (Wilson's 95 % intervals in brackets):
+
+- In the recordings, calls are repeated on purpose in the scenario `loop` and nowhere else. The one that is missed
+  writes its calls into attributes of model calls, and has no tool spans; the one that is found without a label is a run
+  whose model call fails and whose framework made the same two calls three times over.
+- A session that makes the same call twice need not repeat it in vain: in the last row most pairs stand in two turns, or
+  something was changed in between (a speed test after each repair). The rule passes those, so its recall there is low
+  on purpose; what it does find had been called before.
+"""
+
 
 def metrics_page(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -> str:
     """The page in Markdown. ``bands``: of the embedder whose thresholds are shown."""
@@ -77,7 +91,7 @@ def metrics_page(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -
         if of_level:
             parts.append(f"## Level {level}\n\n{_LEVELS.get(level, '')}\n")
             parts += [_section(metric, bands) for metric in of_level]
-    return "\n".join((*parts, _whys(), _LABELLED, _labelled()))
+    return "\n".join((*parts, _whys(), _LABELLED, _kept("labelled"), _REPEATED, _kept("repeated_calls")))
 
 
 def _overview(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -> str:
@@ -141,9 +155,9 @@ def _whys() -> str:
     return "\n".join(("## Why a result is unscored\n", "| why | meaning |", "|---|---|", *rows, ""))
 
 
-def _labelled() -> str:
-    """What `tests/bench/labelled.py --summary` printed last."""
-    return files("pandaeval_collector.metrics").joinpath("labelled.md").read_text(encoding="utf-8").strip()
+def _kept(name: str) -> str:
+    """What a benchmark (`tests/bench/labelled.py --summary`, `tests/bench/repeated_calls.py`) printed last."""
+    return files("pandaeval_collector.metrics").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 def _anchor(key: str) -> str:

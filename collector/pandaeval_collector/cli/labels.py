@@ -76,7 +76,7 @@ def next_(
         connection.execute("COMMIT")
         _print_queue(connection, key, queue)
     if out is not None and queue.drawn:
-        id_ = "trace_id" if key.startswith("trace.") else "session_id"
+        id_ = "session_id" if key.startswith("session.") else "trace_id"
         rows = [{id_: each.run.unit, "metric": key, "probability": each.probability} for each in queue.drawn]
         if id_ == "trace_id":
             rows = [row | {"session_id": each.run.session} for row, each in zip(rows, queue.drawn, strict=True)]

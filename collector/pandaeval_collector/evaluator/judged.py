@@ -19,7 +19,7 @@ from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
 from pandaeval_collector.metric_rules import ends
 from pandaeval_collector.result import EvaluatorInfo, Identity, Result, Unit, now
-from pandaeval_collector.score import Finding, Unscored, Why
+from pandaeval_collector.score import Finding, Score, Unscored, Why
 from pandaeval_collector.turns import TurnView
 from pandaeval_otel.model import Trace
 
@@ -201,9 +201,19 @@ class Judged:
 
 def standing(question: Question, subject: Any, missed: Unscored) -> Finding:
     """What is left where a judge gave no verdict: what code says by itself, or that nothing is said."""
-    by_code = question.metric.by_code
-    found = None if by_code is None else by_code(subject)
+    found = says(question.metric, subject)
     return missed if found is None else replace(found, metadata={**found.metadata, UNJUDGED: missed.why.value})
+
+
+def says(metric: Metric[Any, Any], subject: Any) -> Score | None:
+    """What a metric says by code alone; ``None``: nothing."""
+    if metric.by_code is None:
+        return None
+    try:
+        return metric.by_code(subject)
+    except Exception:  # noqa: BLE001 - a metric's bug must cost its own result, and no other's
+        _log.exception("metric %s failed", metric.key)
+        return None
 
 
 def _applies(metric: Metric[Any, Any], subject: Any) -> bool:

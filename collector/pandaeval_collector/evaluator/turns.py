@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pandaeval_collector.evaluator.asking import ask, refusal
-from pandaeval_collector.evaluator.judged import Judged, Question
+from pandaeval_collector.evaluator.judged import Judged, Question, says
 from pandaeval_collector.evaluator.prepared import Preparation
 from pandaeval_collector.evaluator.unit import turn_unit
 from pandaeval_collector.metric import Metric, TurnContext, TurnMetric
@@ -15,6 +15,7 @@ from pandaeval_collector.result import EvaluatorInfo, Identity, Result, now
 from pandaeval_collector.score import Finding, Unscored, Why
 from pandaeval_collector.turns import TurnView, turn_view
 from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.one_turn import of_turn
 
 
 class Turns:
@@ -33,13 +34,16 @@ class Turns:
         by_code = [] if is_judged or len(trace.tool_calls) < 2 else self._by_code
         if trace.is_step or not (self._inline or by_code):
             return []
-        results: list[Result] = []
-        for view in _views(trace):
-            refused = refusal(trace, self._preparation.settings.score_fragments)
-            results += [result for metric in self._inline if (result := self._run(metric, view, refused)) is not None]
-            if refused is None:
-                results += [result for metric in by_code if (result := self.without_judge(metric, view)) is not None]
-        return results
+        results: list[Result | None] = []
+        refused = refusal(trace, self._preparation.settings.score_fragments)
+        for index in range(len(trace.turns)):
+            bare = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
+            found = [] if refused is not None else [metric for metric in by_code if says(metric, bare) is not None]
+            if found or self._inline:
+                view = turn_view(trace, index)
+                results += [self._run(metric, view, refused) for metric in self._inline]
+                results += [self.without_judge(metric, view) for metric in found]
+        return [result for result in results if result is not None]
 
     def questions(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Results where no model has to be asked, and questions for all others, of every turn."""
@@ -62,8 +66,7 @@ class Turns:
 
     def without_judge(self, metric: TurnMetric, view: TurnView) -> Result | None:
         """What the metric says by code alone; ``None``: nothing."""
-        assert metric.by_code is not None
-        found = metric.by_code(view)
+        found = says(metric, view)
         if found is None:
             return None
         prepared = self._preparation.of(metric)

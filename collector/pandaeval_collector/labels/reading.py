@@ -14,6 +14,7 @@ from typing import Any
 
 from pandaeval_collector.config import MetricNames
 from pandaeval_collector.errors import UserError
+from pandaeval_collector.store import numbers
 from pandaeval_collector.store.people import MOST_LABELS
 from pandaeval_collector.untrusted.printable import one_printable_line
 from pandaeval_otel.labels import MOST_COMMENT, MOST_ID, Label, LabelError, verdict
@@ -156,15 +157,17 @@ def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[st
     keys = names.select(metric)
     if not keys:
         raise LabelError(f"{metric}: {names.unknown(metric)}")
-    units = {"trace": trace, "session": session}
+    units = {"trace": trace, "turn": trace, "session": session}
     for key in keys:
         level = key.partition(".")[0]
         if level == "trace" and trace and not _TRACE.fullmatch(trace):
             raise LabelError(f"{trace!r} is no trace id: 32 hex digits, as results have it in trace_id")
+        if level == "turn" and trace and not numbers.trace_of(trace):
+            raise LabelError(f"{trace!r} is no turn: write TRACE_ID:SPAN_ID of the span that answers")
         if units.get(level):
             return bounded(units[level], MOST_ID), key
     level = keys[0].partition(".")[0]
-    raise LabelError(f"{keys[0]} is about a {level}: fill in {level}_id")
+    raise LabelError(f"{keys[0]} is about a {level}: fill in {'trace' if level == 'turn' else level}_id")
 
 
 def _time(value: Any) -> float:

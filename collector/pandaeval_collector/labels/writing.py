@@ -21,7 +21,7 @@ def row_of(label: Label) -> dict[str, Any]:
     """The columns of a label; what it does not say is ``None``."""
     level = label.metric.partition(".")[0]
     return {
-        "trace_id": label.unit if level == "trace" else None,
+        "trace_id": label.unit if level in ("trace", "turn") else None,
         "session_id": label.unit if level == "session" else None,
         "metric": label.metric,
         "label": None if label.passed is None else "pass" if label.passed else "fail",

@@ -24,6 +24,10 @@ class Conversation:
 
 def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conversation:
     """Of the ``traces`` of a session (at least one), oldest first. ``digest``: of all of them."""
+    if len(traces) == 1 and not missing:  # what is asked about it begins like what was asked about the trace
+        one = traces[0]
+        stated = goal_of(one.spans), profile_of(one.spans), knowledge_of(one, one.spans)
+        return Conversation(one, 1, 0, *stated)
     last = traces[-1]
     tools: dict[str, ToolDefinition] = {}
     for trace in traces:

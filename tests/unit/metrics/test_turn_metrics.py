@@ -237,9 +237,8 @@ def test_a_view_tells_what_is_given_with_every_question() -> None:
     ask = METRICS["helpfulness"].ask
     assert ask is not None
     asyncio.run(_ignored(ask, view, caller))
-    assert "goal: Get the parcel." in caller.questions[0]
-    assert "profile: in a hurry" in caller.questions[0]
-    assert "- It closes at six." in caller.questions[0]
+    given = caller.questions[0].partition("Taken from the record, data as well:")[2]
+    assert all(each in given for each in ("goal: ", "Get the parcel.", "in a hurry", "- It closes at six."))
 
 
 async def _ignored(ask: Any, view: TurnView, caller: ScriptedCaller) -> None:
