@@ -6,18 +6,22 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from pandaeval_collector.cli import app
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Input, Request
 from support.deploy import DEPLOY, ROOT, module, read, run
+from typer.main import get_command
 
 DOCS = ROOT / "docs"
 PAGES = [
     *("typescript", "claude-agent-sdk", "openai-agents", "langgraph", "judges", "github-actions", "alerts", "faq"),
+    *("ci", "statistics"),
 ]
 _MINIMAL = DEPLOY / "kubernetes" / "sidecar-minimal.yaml"
 
@@ -43,7 +47,7 @@ def _anchor(heading: str) -> str:
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("page", ["openai-agents", "langgraph", "github-actions"])
+@pytest.mark.parametrize("page", ["openai-agents", "langgraph", "github-actions", "ci"])
 def test_python_compiles(page: str) -> None:
     blocks = _blocks(page, "python")
     assert blocks
@@ -75,6 +79,32 @@ def test_the_workflow_fits_githubs_schema(tmp_path: Path) -> None:
     file = tmp_path / "agents.yml"
     file.write_text(_blocks("github-actions", "yaml")[0])
     run(*checker, "--builtin-schema", "vendor.github-workflows", file)
+
+
+def test_the_workflow_of_repeated_trials_fits_and_its_commands_are_ours(tmp_path: Path) -> None:
+    workflow, gates, gitlab, stream = _blocks("ci", "yaml")
+    (tmp_path / "agents.yml").write_text(workflow)
+    run(*module("check_jsonschema"), "--builtin-schema", "vendor.github-workflows", tmp_path / "agents.yml")
+    (tmp_path / ".gitlab-ci.yml").write_text(gitlab)
+    run(*module("check_jsonschema"), "--builtin-schema", "vendor.gitlab-ci", tmp_path / ".gitlab-ci.yml")
+    for block in (gates, stream):
+        (tmp_path / "pandaeval.yaml").write_text(block)
+        assert load(tmp_path / "pandaeval.yaml", {}).gates.stream.level == 0.05
+    known = {command.name: command for command in _commands()}
+    lines = re.findall(r"pandaeval (gate \w+|\w+) (.*)", workflow + gitlab)
+    assert {name for name, _ in lines} == {"evaluate", "passk", "gate compare"}
+    for name, rest in lines:
+        options = {option for each in known[name].params for option in each.opts}
+        assert set(re.findall(r"--[\w-]+", rest)) <= options, name
+
+
+def _commands() -> Iterator[Any]:
+    """All commands of ``pandaeval``, groups' ones by both names."""
+    for command in get_command(app).commands.values():  # type: ignore[attr-defined]
+        yield command
+        for inner in getattr(command, "commands", {}).values():
+            inner.name = f"{command.name} {inner.name}"
+            yield inner
 
 
 def test_the_exporter_to_a_file_writes_what_is_read(tmp_path: Path) -> None:
