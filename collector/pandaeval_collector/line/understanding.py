@@ -197,10 +197,10 @@ class Understanding:
 
     def _run(self, built: _Built, trace: Trace, texts: Texts) -> Run:
         results = self._evaluator.trace(trace, texts)
-        results += self._evaluator.turns.inline(trace, is_judged)
+        results += self._evaluator.turns.inline(trace, built.is_judged)
         run = Run(
             trace_unit(trace),
-            new_member(trace, texts, is_judged),
+            new_member(trace, texts, built.is_judged),
             results,
             lacking(trace),
             lost=Lost.of(texts.lost),
