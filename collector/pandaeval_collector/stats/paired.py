@@ -8,8 +8,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pandaeval_collector.stats.quantiles import normal_quantile, t_quantile, wilson
+
 Pair = tuple[float, float]
-_Z = 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +76,10 @@ def difference(pairs: Sequence[Pair]) -> Estimate | None:
     if len(apart) < 3:
         return None
     mean = statistics.fmean(apart)
-    half = _student(len(apart) - 1) * statistics.stdev(apart) / math.sqrt(len(apart))
+    half = t_quantile(len(apart) - 1, least=2.0) * statistics.stdev(apart) / math.sqrt(len(apart))
     return Estimate(mean, max(-1.0, mean - half), min(1.0, mean + half))
 
 
 def share(hits: int, n: int) -> Estimate:
     """A share of ``n`` with Wilson's interval. ``n`` of at least 1."""
-    part = hits / n
-    middle = part + _Z * _Z / (2 * n)
-    half = _Z * math.sqrt(part * (1.0 - part) / n + _Z * _Z / (4 * n * n))
-    whole = 1.0 + _Z * _Z / n
-    return Estimate(part, max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole))
-
-
-def _student(freedom: int) -> float:
-    """The 97.5 % point of Student's t, by the first terms of its expansion; within 1 % from 4 degrees of freedom on."""
-    z = _Z
-    first = (z**3 + z) / (4 * freedom)
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
-    return z + first + second + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
+    return Estimate(hits / n, *wilson(hits / n, n, normal_quantile()))

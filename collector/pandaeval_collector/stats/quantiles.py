@@ -14,11 +14,11 @@ def normal_quantile(level: float = LEVEL) -> float:
     return NormalDist().inv_cdf(0.5 + level / 2.0)
 
 
-def t_quantile(df: float, level: float = LEVEL) -> float:
+def t_quantile(df: float, level: float = LEVEL, least: float = 5.0) -> float:
     """The same where the standard error is itself estimated, with ``df`` degrees of freedom: Student's distribution by
-    its expansion around the normal one (Abramowitz and Stegun, 26.7.5), within 0.002 from 6 degrees on. Fewer than 5
-    count as 5."""
-    z, df = normal_quantile(level), max(5.0, df)
+    its expansion around the normal one (Abramowitz and Stegun, 26.7.5), within 0.002 from 6 degrees on, within 1 %
+    from 2. Fewer than ``least`` count as so many."""
+    z, df = normal_quantile(level), max(least, df)
     return (
         z
         + (z**3 + z) / (4 * df)

@@ -81,21 +81,27 @@ def test_the_workflow_fits_githubs_schema(tmp_path: Path) -> None:
     run(*checker, "--builtin-schema", "vendor.github-workflows", file)
 
 
-def test_the_workflow_of_repeated_trials_fits_and_its_commands_are_ours(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("at", "schema"), [(0, "vendor.github-workflows"), (2, "vendor.gitlab-ci")])
+def test_pipelines_with_repeated_trials_fit_their_schemas(at: int, schema: str, tmp_path: Path) -> None:
+    checker = module("check_jsonschema")
+    (tmp_path / "pipeline.yml").write_text(_blocks("ci", "yaml")[at])
+    run(*checker, "--builtin-schema", schema, tmp_path / "pipeline.yml")
+
+
+def test_what_pipelines_with_repeated_trials_call_and_configure_is_there(tmp_path: Path) -> None:
     workflow, gates, gitlab, stream = _blocks("ci", "yaml")
-    (tmp_path / "agents.yml").write_text(workflow)
-    run(*module("check_jsonschema"), "--builtin-schema", "vendor.github-workflows", tmp_path / "agents.yml")
-    (tmp_path / ".gitlab-ci.yml").write_text(gitlab)
-    run(*module("check_jsonschema"), "--builtin-schema", "vendor.gitlab-ci", tmp_path / ".gitlab-ci.yml")
     for block in (gates, stream):
         (tmp_path / "pandaeval.yaml").write_text(block)
         assert load(tmp_path / "pandaeval.yaml", {}).gates.stream.level == 0.05
     known = {command.name: command for command in _commands()}
-    lines = re.findall(r"pandaeval (gate \w+|\w+) (.*)", workflow + gitlab)
+    lines = re.findall(r"pandaeval (gate \w+|evaluate|passk) (.*)", workflow + gitlab)
     assert {name for name, _ in lines} == {"evaluate", "passk", "gate compare"}
     for name, rest in lines:
         options = {option for each in known[name].params for option in each.opts}
-        assert set(re.findall(r"--[\w-]+", rest)) <= options, name
+        assert set(re.findall(r" (--[\w-]+)", rest)) <= options, name
+    steps = yaml.safe_load(workflow)["jobs"]["evaluate"]["steps"]
+    made = {part for step in steps for part in re.findall(r"--output (\S+)", step.get("run", ""))}
+    assert made == {"results.jsonl", "trials.html"}
 
 
 def _commands() -> Iterator[Any]:
