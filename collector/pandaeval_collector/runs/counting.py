@@ -144,6 +144,8 @@ def _list(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str) ->
     items = schema.get("items", {})
     one = _value(items, whole, question, "")
     most = int(schema.get("maxItems", _LIST))
+    if type(one) is int:
+        return []  # numbers in a list name things of the record, which may have none
     if isinstance(one, dict):
         fenced = question.partition("exactly these fields")[0]
         for key in one:

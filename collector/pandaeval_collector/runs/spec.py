@@ -35,7 +35,7 @@ class RunSpec:
 
     @property
     def of_traces(self) -> bool:
-        return any(key.startswith("trace.") for key in self.metrics)
+        return any(key.startswith(("trace.", "turn.")) for key in self.metrics)
 
     def to_json(self) -> bytes:
         """The same text for the same run."""

@@ -70,7 +70,7 @@ class Behavior(BaseModel):
 
 
 def _check(found: Behavior, given: Mapping[str, Any]) -> str | None:
-    return wrong(found.labels, found.calls, found.reason, given["calls"])
+    return wrong(found.labels, found.calls, found.reason, given.get("calls", 0))
 
 
 PART = QuestionPart(

@@ -65,9 +65,9 @@ class ToolBehavior(BaseModel):
 
 
 def _check(found: ToolBehavior, given: Mapping[str, Any]) -> str | None:
-    if not given["calls"] and not {*found.labels} <= {NO_FAILURE, MISSING}:
+    if not given.get("calls") and not {*found.labels} <= {NO_FAILURE, MISSING}:
         return f'labels: no tool was called, so only "{NO_FAILURE}" or "{MISSING}" is possible'
-    return wrong(found.labels, found.calls, found.reason, given["calls"])
+    return wrong(found.labels, found.calls, found.reason, given.get("calls", 0))
 
 
 PART = QuestionPart(
