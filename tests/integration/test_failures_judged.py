@@ -100,12 +100,14 @@ def test_groups_of_a_collector_outlive_its_kill(tmp_path: Path) -> None:
             after = _groups(collector)
             metrics = httpx.get(f"http://127.0.0.1:{collector.health_port}/metrics", timeout=60).text
             pushy = _pushy(collector)
+            with collector.database() as database:
+                series = "SELECT attributes, count FROM series WHERE name = 'pandaeval.failures'"
+                counted = database.execute(series).fetchall()
     assert set(before) <= set(after)
     named = Counter(each["metadata"]["failure_group"]["id"] for each in {each["id"]: each for each in pushy}.values())
     assert dict(named) == after
-    counted = re.findall(r"^pandaeval_failures_total\{([^}]*)\} (\d+)", metrics, re.MULTILINE)
-    assert sum(int(value) for _, value in counted) == sum(after.values())
-    assert all('pandaeval_failure_label="pushy"' in labels for labels, _ in counted)
+    assert sum(count for _, count in counted) == sum(after.values())
+    assert all('"pandaeval.failure.label","pushy"' in attributes for attributes, _ in counted)
     gauges = re.findall(r"^pandaeval_failure_groups\w*\{[^}]*group=\"(\w+)\"[^}]*\} (\d+)", metrics, re.MULTILINE)
     assert {group: int(float(value)) for group, value in gauges} == after
 
