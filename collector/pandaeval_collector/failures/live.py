@@ -26,7 +26,8 @@ SURE, UNLIKE = 0.8, 0.5
 same, below the second another. What lies between is for a judge to say, if there is one."""
 NEAR = 0.65
 """From this on it is the same cause where nobody can be asked."""
-_TITLE = 120
+_TITLE, _TEXTS = 120, 64
+"""Texts of a group that are known without being embedded again."""
 _VOLATILE = re.compile(r"[0-9a-f]{8,}|\d+")
 
 
@@ -86,7 +87,8 @@ class LiveGroups:
                     live = self._groups[near[0].id]
             if live is None:
                 live = self._new(failure)
-            live.same.add(plain(failure.reason))
+            if len(live.same) < _TEXTS:
+                live.same.add(plain(failure.reason))
             self._groups.move_to_end(live.row.id)
             while len(self._groups) > MOST_GROUPS:
                 self._groups.popitem(last=False)

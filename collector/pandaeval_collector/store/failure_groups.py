@@ -4,7 +4,7 @@ failures."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,7 +38,7 @@ class FailureGroupRow:
 
 def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None:
     """Adds failures to their groups; a group that is not there begins with its first."""
-    for row in rows:
+    for row in _together(rows):
         held = connection.execute("SELECT examples FROM failure_groups WHERE id = ?", (row.id,)).fetchone()
         known = [] if held is None else orjson.loads(held[0])
         seen = {each["result"] for each in row.examples}
@@ -58,6 +58,24 @@ def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None
             "OFFSET ?)",
             (MOST_GROUPS,),
         )
+
+
+def _together(rows: Sequence[FailureGroupRow]) -> Iterable[FailureGroupRow]:
+    """One row for each group: a batch of runs often fails for one cause."""
+    found: dict[str, FailureGroupRow] = {}
+    for row in rows:
+        held = found.get(row.id)
+        found[row.id] = (
+            row
+            if held is None
+            else replace(
+                held,
+                count=held.count + row.count,
+                last_at=max(held.last_at, row.last_at),
+                examples=(*held.examples, *row.examples)[-_KEPT_EXAMPLES:],
+            )
+        )
+    return found.values()
 
 
 class FailureGroups:
