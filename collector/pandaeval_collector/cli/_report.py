@@ -65,6 +65,7 @@ def write_report(
             where=where.text if where is not None else "",
             left_out=len(run.left_out),
             modules=run.modules,
+            cases=summary.layers.brief() if summary.layers is not None else (),
         )
         size = report.write(target, about)
     sessions, traces = len(summary.sessions_worst_first()), summary.traces

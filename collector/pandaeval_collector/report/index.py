@@ -23,7 +23,7 @@ _MAX_REASONS = 3
 class About:
     """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown. ``where``:
     the only traces that were looked at, as ``--where`` says it; ``left_out``: how many others there are. ``modules``:
-    the user's own metrics, as :func:`registry` takes them."""
+    the user's own metrics, as :func:`registry` takes them. ``cases``: rows of the three-layer report."""
 
     sources: Sequence[str] = ()
     made_at: str = ""
@@ -37,6 +37,7 @@ class About:
     where: str = ""
     left_out: int = 0
     modules: tuple[str, ...] = ()
+    cases: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(slots=True)

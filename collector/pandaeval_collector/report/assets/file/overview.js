@@ -11,6 +11,7 @@ function overview() {
     el("p", { class: "lead" }, about()),
     index.unasked ? el("p", { class: "lead unasked" }, index.unasked) : null,
     el("div", { class: "cards three" }, failures(), certainty(), unscored()),
+    cases(),
     el("h2", {}, "Worst first"),
     list, more,
     others(),
@@ -56,6 +57,18 @@ function others() {
   if (!results.length) return null;
   return [el("h2", {}, "Beyond single traces"), el("section", { class: "card" }, results.slice(0, 200).map((result) =>
     el("div", { class: "result" }, el("div", { class: "id muted" }, result.unit), resultOrLine(result, result))))];
+}
+
+// The three-layer report: which layer of the agent broke, by case.
+function cases() {
+  const rows = store.index.about.cases || [];
+  if (!rows.length) return null;
+  const head = ["case", "kind", "correct", "reasoning", "action", "outcome", "broke in", "why"];
+  const cells = (row) => [row.case, row.kind, `${row.correct} of ${row.trials}${row.undetermined ? `, ${row.undetermined} not told` : ""}`,
+    ...row.layers, row.broke || "–", row.why];
+  return [el("h2", {}, "Cases, broken ones first"), el("section", { class: "card cases" }, el("table", {},
+    el("thead", {}, el("tr", {}, head.map((name) => el("th", {}, name)))),
+    el("tbody", {}, rows.map((row) => el("tr", {}, cells(row).map((text) => el("td", {}, text)))))))];
 }
 
 // Failures by metric, each a way to the traces.
