@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.cases.matching import Trials
     from pandaeval_collector.cases.model import Suite
     from pandaeval_collector.config import Config
-    from pandaeval_collector.report.layers import LayerReport, TrialRow
+    from pandaeval_collector.report.layers import LayerReport
 
 HELP = "Case file (YAML or JSON): traces that are trials of its cases are graded."
 REPORT_HELP = "Write the three-layer report of the cases to this file: .json, or .xml for JUnit."
@@ -66,17 +66,12 @@ def print_layers(report: LayerReport, out: Console) -> None:
     if not report.trials:
         return
     columns = ("case", "kind", "correct", *LAYERS, "broke in", "why")
-    cases = report.cases()
-    rows = [_row(case, trials) for case, trials in [*cases.items()][:_MAX_ROWS]]
-    made = table(columns, rows, on=out, title="Cases, broken ones first")
-    if len(cases) > _MAX_ROWS:
-        made.caption, made.caption_justify = (
-            f"… and {len(cases) - _MAX_ROWS} more (--cases-report has them all)",
-            "left",
-        )
+    cases = len(report.cases())
+    made = table(columns, map(_row, report.brief(_MAX_ROWS)), on=out, title="Cases, broken ones first")
+    if cases > _MAX_ROWS:
+        made.caption, made.caption_justify = f"… and {cases - _MAX_ROWS} more (--cases-report has them all)", "left"
     out.print(made)
-    kinds = sorted({row.kind for row in report.trials})
-    totals = [_row("all", [row for row in report.trials if row.kind == kind])[:-1] for kind in kinds]
+    totals = [_row(told)[:-1] for told in report.by_kind()]
     out.print(table(columns[:-1], totals, on=out, title="Cases by kind"))
 
 
@@ -92,26 +87,11 @@ def tell_matching(trials: Trials, suite: Suite) -> None:
         _notice(f"{len(missing)} of {len(suite.cases)} cases have no trial in the input: {shown}")
 
 
-def _row(case: str, trials: Sequence[TrialRow]) -> tuple[object, ...]:
-    from pandaeval_collector.report.layers import LAYERS, counted
-
-    told = counted(trials)
+def _row(told: Mapping[str, Any]) -> tuple[object, ...]:
     unknown = f" ({told['undetermined']} not told)" if told["undetermined"] else ""
-    broke = max(told["broke"].items(), key=lambda item: item[1])
-    reason = next((row.reason for row in trials if row.correct is False), "") or trials[0].reason
-    states = (_states(trials, layer) for layer in LAYERS)
-    shown = reason if len(reason) <= 100 else f"{reason[:99]}…"
+    why = told["why"] if len(told["why"]) <= 100 else f"{told['why'][:99]}…"
     correct = f"{told['correct']}/{told['trials']}{unknown}"
-    return case, trials[0].kind, correct, *states, broke[0] if broke[1] else "-", shown
-
-
-def _states(trials: Sequence[TrialRow], layer: str) -> str:
-    """``pass``, or how many failed."""
-    states = [row.state(layer) for row in trials]
-    failed = states.count("fail")
-    if failed:
-        return f"fail {failed}/{len(trials)}" if len(trials) > 1 else "fail"
-    return "pass" if "pass" in states else max(states, key=states.count)
+    return told["case"], told["kind"], correct, *told["layers"], told["broke"] or "-", why
 
 
 def _notice(text: str) -> None:

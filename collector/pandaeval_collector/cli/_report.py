@@ -68,6 +68,7 @@ def write_report(
             left_out=len(run.left_out),
             failures=shown(summary.groups),
             modules=run.modules,
+            cases=summary.layers.brief() if summary.layers is not None else (),
         )
         size = report.write(target, about)
     sessions, traces = len(summary.sessions_worst_first()), summary.traces

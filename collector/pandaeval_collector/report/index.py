@@ -24,7 +24,7 @@ class About:
     """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown. ``where``:
     the only traces that were looked at, as ``--where`` says it; ``left_out``: how many others there are. ``failures``:
     groups of them, gravest first, as :func:`pandaeval_collector.failures.group.shown` makes them. ``modules``: the
-    user's own metrics, as :func:`registry` takes them."""
+    user's own metrics, as :func:`registry` takes them. ``cases``: rows of the three-layer report."""
 
     sources: Sequence[str] = ()
     made_at: str = ""
@@ -39,6 +39,7 @@ class About:
     left_out: int = 0
     failures: Sequence[Mapping[str, Any]] = ()
     modules: tuple[str, ...] = ()
+    cases: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,6 +105,15 @@ class LayerReport:
             found.setdefault(row.case, []).append(row)
         return dict(sorted(found.items(), key=lambda item: _rank(item[1])))
 
+    def brief(self, most: int = 500) -> list[dict[str, Any]]:
+        """A row for each case, those that broke first."""
+        return [_brief(case, trials) for case, trials in [*self.cases().items()][:most]]
+
+    def by_kind(self) -> list[dict[str, Any]]:
+        """A row for all cases of each kind."""
+        kinds = sorted({row.kind for row in self.trials})
+        return [_brief("all", [row for row in self.trials if row.kind == kind]) for kind in kinds]
+
     def description(self, case: str) -> str:
         return self._descriptions.get(case, "")
 
@@ -129,6 +138,31 @@ class LayerReport:
             ],
             "without_trial": self.untried,
         }
+
+
+def states(trials: Sequence[TrialRow], layer: str) -> str:
+    """``pass``, or how many failed; else what most of them are."""
+    found = [row.state(layer) for row in trials]
+    failed = found.count("fail")
+    if failed:
+        return f"fail {failed}/{len(trials)}" if len(trials) > 1 else "fail"
+    return "pass" if "pass" in found else max(found, key=found.count)
+
+
+def _brief(case: str, trials: Sequence[TrialRow]) -> dict[str, Any]:
+    told = counted(trials)
+    broke, times = max(told["broke"].items(), key=lambda item: item[1])
+    reason = next((row.reason for row in trials if row.correct is False), "") or trials[0].reason
+    return {
+        "case": case[:200],
+        "kind": trials[0].kind,
+        "correct": told["correct"],
+        "trials": told["trials"],
+        "undetermined": told["undetermined"],
+        "layers": [states(trials, layer) for layer in LAYERS],
+        "broke": broke if times else None,
+        "why": reason[:300],
+    }
 
 
 def counted(rows: Iterable[TrialRow]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from pandaeval_collector.cli import app
+from support.reports import parsed
 from support.trials import run, write
 from typer.testing import CliRunner
 
@@ -160,3 +161,11 @@ def test_a_mistake_names_its_place_and_the_cure(files: tuple[Path, Path], tmp_pa
     done = CliRunner().invoke(app, ["evaluate", str(files[0]), "--cases", str(wrong)])
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_the_html_report_has_a_row_for_each_case(files: tuple[Path, Path], tmp_path: Path) -> None:
+    evaluate(files, "--format", "html", "--output", str(tmp_path / "report.html"), "--metrics", "trial_correct")
+    index = parsed((tmp_path / "report.html").read_text(encoding="utf-8")).index
+    rows = {each["case"]: each for each in index["about"]["cases"]}
+    assert (rows["send"]["correct"], rows["send"]["trials"]) == (1, 3)
+    assert rows["refuse"]["broke"] is None

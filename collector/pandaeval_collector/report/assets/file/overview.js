@@ -12,6 +12,7 @@ function overview() {
     index.unasked ? el("p", { class: "lead unasked" }, index.unasked) : null,
     el("div", { class: "cards three" }, failures(), certainty(), unscored()),
     causes(index.about.failures),
+    cases(),
     el("h2", {}, "Worst first"),
     list, more,
     others(),
@@ -67,6 +68,18 @@ function causes(groups) {
       el("div", {}, el("b", {}, `[${group.severity}] ${group.title}`), ` × ${number(group.occurrences)}`),
       el("div", { class: "muted" }, group.description),
       el("div", { class: "muted" }, `Examples: ${group.examples.join(", ")}`))))];
+}
+
+// The three-layer report: which layer of the agent broke, by case.
+function cases() {
+  const rows = store.index.about.cases || [];
+  if (!rows.length) return null;
+  const head = ["case", "kind", "correct", "reasoning", "action", "outcome", "broke in", "why"];
+  const cells = (row) => [row.case, row.kind, `${row.correct} of ${row.trials}${row.undetermined ? `, ${row.undetermined} not told` : ""}`,
+    ...row.layers, row.broke || "–", row.why];
+  return [el("h2", {}, "Cases, broken ones first"), el("section", { class: "card cases" }, el("table", {},
+    el("thead", {}, el("tr", {}, head.map((name) => el("th", {}, name)))),
+    el("tbody", {}, rows.map((row) => el("tr", {}, cells(row).map((text) => el("td", {}, text)))))))];
 }
 
 // Failures by metric, each a way to the traces.
