@@ -53,7 +53,7 @@ from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs import LiveJudge, Runs
 from pandaeval_collector.series import Labels
-from pandaeval_collector.settings import evaluator, judge, keys_of, timing, workers
+from pandaeval_collector.settings import judge, keys_of, live_evaluator, timing, workers
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
@@ -123,7 +123,7 @@ class Collector:
         grpc, http = parse_address(config.server.grpc), parse_address(config.server.http)
         self._doors.check(grpc, http)
         health_server, health = await self._open_health(parse_address(config.server.health))
-        scorer = await asyncio.to_thread(evaluator, config)
+        scorer = await asyncio.to_thread(live_evaluator, config)
         store = await self._open_store(health_server)
         outlets = await self._open_outlets(store)
         emitter = await self._emitter(store, outlets.signals)

@@ -18,8 +18,10 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.cases.matching import Trials
+from pandaeval_collector.cases.trial import Trial
 from pandaeval_collector.evaluator import Evaluator
-from pandaeval_collector.evaluator.trials import TrialGrader
+from pandaeval_collector.evaluator.trials import TrialGrader, Verdict
+from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judging import (
     SLOTS,
     Desks,
@@ -30,6 +32,9 @@ from pandaeval_collector.judging import (
     open_caller,
     open_checks,
 )
+from pandaeval_collector.judging.hiding import hider
+from pandaeval_collector.judging.setup import StoredMemory
+from pandaeval_collector.judging.trials import TrialJudge
 from pandaeval_collector.line.implied_sessions import Forward, Link
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.reading import closing_of, stored
@@ -180,8 +185,29 @@ class FileRun:
         """The results of all trials."""
         if self._grader is None or self.trials is None:
             return
-        for trial in self.trials.trials():
-            yield from self._grader.results(trial)
+        trials = self.trials.trials()
+        verdicts: Sequence[Mapping[str, Verdict]] = [{} for _ in trials]
+        if self._judge is not None and trials:
+            verdicts = asyncio.run(self._asked(self._grader, trials, self._judge))
+        for trial, found in zip(trials, verdicts, strict=True):
+            yield from self._grader.results(trial, found)
+
+    async def _asked(
+        self, grader: TrialGrader, trials: Sequence[Trial], judge: JudgeConfig
+    ) -> Sequence[Mapping[str, Verdict]]:
+        """What the judge finds about the trials."""
+        assert self._evaluator is not None
+        settings = self._evaluator.settings.judge
+        hasty = replace(judge, setup=replace(judge.setup, cooldown=_COOLDOWN_S))
+        process, caller = open_caller(self._store, hasty, self._environ)
+        desks = Desks(caller, settings)
+        desk = desks.desk(StoredMemory(self._store, self.telemetry))
+        hide = redact if settings is None else hider(settings)
+        try:
+            asked = TrialJudge(grader, desk, hide, secrets_out=desks.secrets)
+            return await asked.verdicts(trials, self._on_judged)
+        finally:
+            await process.close()
 
     def _decided(self, line: Line, batch: Sequence[DueTrace]) -> Decision:
         """Understands and files traces; what is left out is filed too, without a word to anyone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,13 @@ def evaluator(config: Config) -> Evaluator:
     from pandaeval_collector.embedding.load import load
 
     return Evaluator(load(config.embedding.model), scoring(config))
+
+
+def live_evaluator(config: Config) -> Evaluator:
+    """The one of a running collector, which grades traces that are trials (``cases.path``). Raises likewise."""
+    from pandaeval_collector.embedding.load import load
+
+    return Evaluator(load(config.embedding.model), replace(scoring(config), cases=config.cases.path))
 
 
 def scoring(config: Config) -> EvaluatorSettings:

@@ -42,6 +42,8 @@ GOOD: Answers = {
     "plan_adherence": {"reason": "Both steps were done.", "score": 0.6},
     "plan_quality": {"reason": "Short and complete.", "score": 0.5},
     "confidence": {"reason": "It did not waver.", "confidence": 0.4},
+    "answer_correctness": {"reason": "All of it is said.", "score": 1.0},
+    "result_utilization": {"reason": "The result stands in the answer.", "score": 1.0},
 }
 
 

@@ -104,4 +104,17 @@ def _number(value: Any) -> float | None:
         return None
 
 
-_EQUAL = {"exact": same, "text": _same_text, "number": _same_number}
+def _same_items(expected: Any, actual: Any) -> bool:
+    """Lists with equal items in any order."""
+    if not (_is_list(expected) and _is_list(actual)):
+        return same(expected, actual)
+    left = list(actual)
+    for item in expected:
+        at = next((at for at, other in enumerate(left) if same(item, other)), None)
+        if at is None:
+            return False
+        del left[at]
+    return not left
+
+
+_EQUAL = {"exact": same, "text": _same_text, "number": _same_number, "unordered": _same_items}

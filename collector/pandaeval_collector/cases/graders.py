@@ -96,5 +96,5 @@ def _loading(name: str) -> Iterator[str]:
 
 def _unknown(name: str, known: Collection[Any]) -> str:
     meant = get_close_matches(name, sorted(set(known) - {CORRECT}), 1)
-    cure = f"did you mean {meant[0]}?" if meant else "`pandaeval metrics` lists those of level trial"
+    cure = f"did you mean {meant[0]}?" if meant else "`pandaeval metrics` lists those of level trial."
     return f"there is no grader {name}; {cure} A function of your own is written module:function"

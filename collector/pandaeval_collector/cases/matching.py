@@ -13,15 +13,17 @@ from pandaeval_otel.model import Trace
 class Trials:
     """Gathers the traces of trials. They come by start time, so that the first of a conversation comes first.
 
-    A trace belongs to the case that its spans name; else to that whose ``inputs.task`` is its input, if there is one
-    such case alone; else to that of the trace before it in its session. A trial is what has one case and one
-    ``pandaeval.trial``; where none is given, one session, else one trace.
+    A trace belongs to the case that its spans name; else to that which was frozen from it; else to that of the traces
+    before it in its session; else to that whose ``inputs.task`` is its input, if there is one such case alone. A trial
+    is what has one case and one ``pandaeval.trial``; where none is given, one session, else one trace.
     """
 
     def __init__(self, suite: Suite) -> None:
         self._cases = {case.id: case for case in suite.cases}
         self._by_task: dict[str, list[Case]] = {}
+        self._frozen: dict[str, Case] = {}
         for case in suite.cases:
+            self._frozen.update(dict.fromkeys(case.recorded.trace_ids if case.recorded else (), case))
             if case.task is not None:
                 self._by_task.setdefault(case.task, []).append(case)
         self._sessions: dict[str, tuple[Case, str]] = {}
@@ -36,7 +38,7 @@ class Trials:
     def add(self, traces: Iterable[Trace]) -> None:
         """Takes traces in; those of no case are counted."""
         for trace in traces:
-            found = self._place(trace)
+            found = self.case_of(trace)
             if found is None:
                 self.unmatched += 1
                 continue
@@ -57,7 +59,8 @@ class Trials:
         tried = {id_ for id_, _ in self._gathered}
         return [id_ for id_ in self._cases if id_ not in tried]
 
-    def _place(self, trace: Trace) -> tuple[Case, str] | None:
+    def case_of(self, trace: Trace) -> tuple[Case, str] | None:
+        """The case of a trace, and the name of the trial."""
         named = stated(trace, semconv.PANDAEVAL_CASE_ID)
         name = stated(trace, semconv.PANDAEVAL_TRIAL) or trace.session_id or trace.trace_id
         if named:
@@ -65,6 +68,8 @@ class Trials:
             if case is None:
                 self.unknown[named] = self.unknown.get(named, 0) + 1
             return None if case is None else (case, name)
+        if trace.trace_id in self._frozen:
+            return self._frozen[trace.trace_id], name
         if trace.session_id in self._sessions:
             return self._sessions[trace.session_id]
         found = self._same_task(trace)

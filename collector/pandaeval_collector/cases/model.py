@@ -15,7 +15,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 Name = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
-Compared = Literal["exact", "text", "number", "any"]
+Compared = Literal["exact", "text", "number", "unordered", "any"]
 WEIGHTS = ("selection", "parameters", "sequence", "utilization")
 _SUM = 1e-6
 
@@ -40,7 +40,8 @@ class ExpectedCall(_Part):
     compare_args: tuple[Name, ...] | dict[str, Compared] | None = Field(
         default=None,
         description="The arguments that are compared; null: all. As a map, also how: exact, text (case, spaces and "
-        'punctuation do not matter), number (1, 1.0 and "1" are equal) or any (it has to be there).',
+        'punctuation do not matter), number (1, 1.0 and "1" are equal), unordered (a list in any order) '
+        "or any (it has to be there).",
     )
     step: int | None = Field(default=None, description="Calls of equal step may come in any order among each other.")
 
@@ -112,10 +113,19 @@ class RecordedCall(_Part):
     error: str | None = None
 
 
+class RecordedTool(_Part):
+    """A tool that the agent had."""
+
+    name: Name
+    description: str = ""
+    parameters: Any = None
+
+
 class Recorded(_Part):
     """The run that a case was frozen from, without secrets."""
 
-    trace_ids: tuple[str, ...] = ()
+    trace_ids: tuple[str, ...] = Field(default=(), description="Its traces, which are a trial of the case.")
+    tools: tuple[RecordedTool, ...] = Field(default=(), description="The tools that the agent had.")
     messages: tuple[str, ...] = Field(default=(), description="What the user said, in order.")
     calls: tuple[RecordedCall, ...] = Field(default=(), description="Calls with their results, for replay.")
     answer: str | None = None

@@ -54,7 +54,7 @@ def _first(item: str, names: Sequence[str]) -> str | None:
 
 def _before_acting(trace: Trace) -> Iterator[str]:
     """What the model thought and said up to its first call, in order."""
-    first = min((call.start_ns for call in trace.tool_calls), default=None)
+    first = min((call.start_ns for call in trace.tool_calls if call.start_ns), default=None)
     for span in trace.spans:
         if span.kind is not Kind.LLM or (first is not None and span.start_ns > first):
             continue

@@ -60,10 +60,17 @@ class Trial:
         """The names of the calls that count."""
         return tuple(call.name for call in self.calls)
 
-    @property
+    @cached_property
     def expected(self) -> tuple[ExpectedCall, ...] | None:
-        """The calls to make; ``None`` where the case says nothing of tools."""
-        return self.case.expected
+        """The calls to make, of tools that count; ``None`` where the case says nothing of tools."""
+        return self.counted_expected(self.case.expected)
+
+    def counted_expected(self, expected: Sequence[ExpectedCall] | None) -> tuple[ExpectedCall, ...] | None:
+        """Those of ``expected`` that count for this case."""
+        if expected is None:
+            return None
+        how, hints = self.case.counted_calls, self._hints
+        return tuple(each for each in expected if counts(each.tool_name, how, hints.get(each.tool_name)))
 
     def expected_names(self, actual: Sequence[str]) -> list[str]:
         """The names of the calls to make; calls of one step in the order that fits ``actual`` best."""

@@ -54,9 +54,9 @@ def metric_names(path: Path | None) -> MetricNames:
     return MetricNames((metric.level, metric.name) for metric in known.values())
 
 
-def check_asked(config: Config, asked: Iterable[str]) -> None:
+def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) -> None:
     """Raises ``UserError`` for a metric that was asked for by name and needs a judge, when there is none: it would be
-    left out without a word."""
+    left out without a word. ``with_cases``: a bare name means graders of trials, too."""
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.errors import UserError
     from pandaeval_collector.metric import registry
@@ -66,7 +66,13 @@ def check_asked(config: Config, asked: Iterable[str]) -> None:
     known = registry(config.metrics.modules)
     kinds = {key: metric.kind for key, metric in known.items()}
     names = MetricNames((metric.level, metric.name) for metric in known.values())
-    judged = [name for name in asked if (keys := names.select(name)) and all(kinds[key] == "llm" for key in keys)]
+
+    def meant(name: str) -> list[str]:
+        found = names.select(name)
+        others = [key for key in found if with_cases or key == name or not key.startswith("trial.")]
+        return others or [*found]
+
+    judged = [name for name in asked if (keys := meant(name)) and all(kinds[key] == "llm" for key in keys)]
     if judged:
         raise UserError(f"{', '.join(judged)}: a judge has to be asked; name one with --model, or set judge.model")
 

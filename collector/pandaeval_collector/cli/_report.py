@@ -51,8 +51,7 @@ def write_report(
     with Report(total) as report:
         for result in run.results(decided):
             summary.add(result.to_dict())
-            if result.unit.level not in ("trial", "task"):
-                report.result(result)
+            report.result(result)
         about = About(
             sources=[made_of] if made_of else [_name(source) for source in sources],
             made_at=now().isoformat(timespec="seconds"),

@@ -33,8 +33,22 @@ def start_problems(config: Config) -> Iterator[Problem]:
                 yield Problem(key, f"{package} is not installed; install it with: {installation(extra)}")
                 break
     yield from _canaries(config)
+    yield from _cases(config)
     if trouble := _unwritable(Path(config.store.path)):
         yield Problem("store.path", trouble)
+
+
+def _cases(config: Config) -> Iterator[Problem]:
+    from pandaeval_collector.cases.reading import read_suite
+    from pandaeval_collector.config import Problem
+    from pandaeval_collector.errors import UserError
+
+    if config.cases.path is None:
+        return
+    try:
+        read_suite(Path(config.cases.path), config.metrics.modules)
+    except UserError as error:
+        yield from (Problem("cases.path", line) for line in str(error).splitlines())
 
 
 def judge_notes(config: Config, environ: Mapping[str, str]) -> Iterator[Problem]:

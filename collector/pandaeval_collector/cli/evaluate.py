@@ -93,7 +93,7 @@ def evaluate(
     only = parse_where(where or ())
     chooser = None if only is None else Chooser(only)
     asked = [name.strip() for name in metrics.split(",") if name.strip()] if metrics else None
-    settings = _settings(config, asked, model)
+    settings = _settings(config, asked, model, cases is not None)
     against = None if baseline is None else Against(baseline, settings.gates.baseline, settings.gates.max_unscored)
     suite = suite_of(cases, settings, cases_report)
     layers = None if suite is None else new_report(suite)
@@ -146,14 +146,14 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _settings(path: Path | None, asked: list[str] | None, model: str | None) -> Config:
+def _settings(path: Path | None, asked: list[str] | None, model: str | None, with_cases: bool) -> Config:
     """The configuration with the command's options in it; what keeps the judge from being asked is said before
     anything is read."""
     from pandaeval_collector.cli._config import check_asked, resolve_config
 
     others: dict[str, str] | None = None if model is None else {}
     found = resolve_config(path, {"metrics.enabled": asked, "judge.model": model, "judge.models": others}).config
-    check_asked(found, asked or ())
+    check_asked(found, asked or (), with_cases or found.cases.path is not None)
     if found.judge.model is not None:
         _check_judge(found)
     return found

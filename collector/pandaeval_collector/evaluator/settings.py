@@ -51,3 +51,5 @@ class EvaluatorSettings:
     modules: tuple[str, ...] = ()
     judge: JudgeSettings | None = None
     """``None``: judged metrics are switched off."""
+    cases: str | None = None
+    """Case file by which live traces are graded; ``None``: they are not."""

@@ -32,7 +32,7 @@ from pandaeval_collector.exporters._fields import (
 )
 from pandaeval_collector.exporters._glance import MAX_TEXT, address, glance, link, links
 from pandaeval_collector.result import Result, cut, nanoseconds, written
-from pandaeval_collector.score import Assumed, Score, Unscored
+from pandaeval_collector.score import Assumed, Finding, Score, Unscored
 from pandaeval_otel.own_output import EVENT as EVENT_NAME
 from pandaeval_otel.own_output import span_ids
 
@@ -204,10 +204,18 @@ def _own(result: Result) -> list[bytes]:
     own.append(before_text("pandaeval.result.id", len(id_)) + id_)
     if result.evaluator.kind == "llm":
         own.extend(pairs(_judge(result)))
+    if result.unit.level == "trial":
+        own.extend(pairs(_trial(finding)))
     if result.run_id is not None:
         of_run = result.run_id.encode()
         own.append(before_text("pandaeval.run.id", len(of_run)) + of_run)
     return own
+
+
+def _trial(finding: Finding) -> Mapping[str, Any]:
+    """The case, and which attempt at it."""
+    names = {"case": "pandaeval.case.id", "trial": "pandaeval.trial", "layer": "pandaeval.layer"}
+    return {name: finding.metadata.get(key) for key, name in names.items()}
 
 
 def _judge(result: Result) -> Mapping[str, Any]:

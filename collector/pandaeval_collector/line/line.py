@@ -93,6 +93,7 @@ class Line:
             changes.listed = [run.listed for run in decision.runs if run.listed is not None]
             speak([run.member for run in decision.runs if run.member.facts.embedder is not None])
             results = [*self._sessions.file(decision.runs, places, changes)]
+            results += [_placed(result, run) for run in decision.runs for result in run.graded]
             for each, one in zip(due, understood, strict=True):
                 if one.failed is not None:
                     results.extend(self._aside(each, *one.failed, decision))
@@ -185,6 +186,14 @@ class Line:
             if result.evaluator.kind == "llm" and isinstance(result.finding, Score):
                 decision.changes.judged.append(_judged(numbered, key, result.finding))
         self._emitter.add(decision.results, counted, decision.changes)
+
+
+def _placed(result: Result, run: Run) -> Result:
+    """The result of a trial, in the session that its run turned out to belong to."""
+    unit = result.unit
+    if unit.session_id == run.unit.session_id:
+        return result
+    return replace(result, unit=replace(unit, session_id=run.unit.session_id))
 
 
 def _judged(result: Result, key: str, finding: Score) -> JudgedRow:

@@ -14,6 +14,7 @@ from typing import Protocol
 import orjson
 
 from pandaeval_collector.evaluator import Evaluator, trace_unit
+from pandaeval_collector.line.grading import live_trials
 from pandaeval_collector.line.hints import Lacking, lacking
 from pandaeval_collector.line.listing import listed
 from pandaeval_collector.line.members import Lost, Member, new_member
@@ -60,6 +61,8 @@ class Run:
     is_judged: bool = False
     suspicious: bool = False
     listed: ListedRow | None = None
+    graded: Sequence[Result] = ()
+    """What it is worth as a trial of a case."""
 
 
 def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
@@ -144,7 +147,7 @@ class Understanding:
     """Reads traces and understands them. One thread."""
 
     def __init__(self, chunks: Chunks, evaluator: Evaluator) -> None:
-        self._chunks, self._evaluator = chunks, evaluator
+        self._chunks, self._evaluator, self._trials = chunks, evaluator, live_trials(evaluator)
 
     def of(self, due: Sequence[DueTrace]) -> list[Understood]:
         """What became of each, in the same order: one that cannot be read or understood costs no other. Raises where
@@ -196,6 +199,7 @@ class Understanding:
             lost=Lost.of(texts.lost),
             trace=trace,
             listed=listed(trace),
+            graded=self._trials.of(trace) if self._trials is not None else (),
         )
         if is_judged and not trace.is_step:
             self._ask(trace, run)

@@ -1,0 +1,120 @@
+"""``pandaeval cases``: case files, by which trials are graded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pandaeval_collector.cli._api import TOKEN_ENV, URL, Api, TokenEnv, Url
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ID = "Id of a trace, or of a session with all its traces."
+_FILE = "Take the run from these files, as for evaluate, instead of a running collector."
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command and what is below it."""
+    cases = typer.Typer(help="Cases with a reference: what an agent is to do.", no_args_is_help=True)
+    cases.command("schema")(schema)
+    cases.command("check")(check)
+    cases.command("from-trace")(from_trace)
+    app.add_typer(cases, name="cases")
+
+
+def schema() -> None:
+    """Print the JSON schema of case files."""
+    from pandaeval_collector.cases.model import Suite
+
+    typer.echo(json.dumps(Suite.model_json_schema(), indent=2))
+
+
+def check(
+    files: Annotated[list[Path], typer.Argument(help="Case files (YAML or JSON).")],
+    config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
+) -> None:
+    """Say of case files whether they can be used, and what they hold. Leaves with 2 for the first that cannot."""
+    from pandaeval_collector.cases.reading import read_suite
+    from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.cli._output import safe
+
+    modules = resolve_config(config).config.metrics.modules
+    for path in files:
+        suite = read_suite(path, modules)
+        kinds = [case.kind for case in suite.cases]
+        left_open = [case.id for case in suite.cases if case.open]
+        told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+        more = f"; left open: {', '.join(left_open[:10])}" if left_open else ""
+        typer.echo(safe(f"{path}: {told}{more}"))
+
+
+def from_trace(
+    id_: Annotated[str, typer.Argument(metavar="ID", help=_ID)],
+    file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
+    case: Annotated[str | None, typer.Option(help="Id of the case; else made of the id of the run.")] = None,
+    description: Annotated[str, typer.Option(help="What went wrong, for people.")] = "",
+    output: Annotated[Path | None, typer.Option(help="Write the case to this file instead of standard output.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file (redact).")] = None,
+    url: Url = URL,
+    token_env: TokenEnv = TOKEN_ENV,
+) -> None:
+    """Make a case of a recorded run, without secrets; what the agent should have done is left for you to fill in."""
+    from pandaeval_collector.cases.freezing import freeze, to_yaml
+    from pandaeval_collector.cli._target import Target
+    from pandaeval_collector.errors import UserError
+
+    traces = _from_files(id_, file) if file else _from_collector(id_, url, token_env)
+    try:
+        made = freeze(traces, case or f"frozen-{id_[:32]}", description=description, hide=_hide(config))
+    except ValueError as error:
+        raise UserError(f"{id_}: {error}") from error
+    with Target(output) as target:
+        target.write(to_yaml([made]))
+
+
+def _hide(config: Path | None) -> Any:
+    """Secrets always, and what else the configuration takes out of texts (``redact``)."""
+    from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.evaluator import JudgeSettings
+    from pandaeval_collector.judging.hiding import hider
+
+    found = resolve_config(config).config.redact
+    return hider(JudgeSettings("", secrets=True, pii=found.pii, custom=found.custom))
+
+
+def _from_files(id_: str, files: Sequence[str]) -> list[dict[str, Any]]:
+    from pandaeval_collector.cli._reading import requests
+    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.filerun import FileRun
+    from pandaeval_collector.report.inspection import describe
+
+    with FileRun(None) as run:
+        for request in requests(files):
+            run.add(request)
+        found = [describe(trace) for trace in run.traces() if id_.lower() == trace.trace_id or id_ == trace.session_id]
+    if not found:
+        raise UserError(f"{id_}: no trace and no session of the files has this id; `pandaeval inspect` lists them")
+    return found
+
+
+def _from_collector(id_: str, url: str, token_env: str) -> list[dict[str, Any]]:
+    from urllib.parse import quote
+
+    from pandaeval_collector.errors import UserError
+
+    with Api(url, token_env) as api:
+        ids = [id_.lower()] if _is_trace(id_) else None
+        if ids is None:
+            ids = [member["trace_id"] for member in api.get(f"/sessions/{quote(id_, safe='')}")["members"]]
+        found = [api.get(f"/traces/{each}")["understood"] for each in ids]
+    if any(each is None for each in found):
+        raise UserError(f"{id_}: its spans are not kept any more (store.keep_content, store.retention)")
+    return found
+
+
+def _is_trace(id_: str) -> bool:
+    return len(id_) == 32 and all(sign in "0123456789abcdef" for sign in id_.lower())

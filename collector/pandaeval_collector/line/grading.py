@@ -1,0 +1,38 @@
+"""Grades live traces that are trials of a case by themselves (``cases.path``).
+
+Only code grades here, and each trace by itself: what a judge or several traces decide is left to `evaluate --cases`,
+and ``trial_correct`` then says that it cannot be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pandaeval_collector.cases.matching import Trials
+from pandaeval_collector.cases.reading import read_suite
+from pandaeval_collector.cases.trial import Trial
+from pandaeval_collector.evaluator import Evaluator
+from pandaeval_collector.evaluator.trials import TrialGrader
+from pandaeval_collector.result import Result
+from pandaeval_otel.model import Trace
+
+
+class LiveTrials:
+    """The cases of a running collector. One thread."""
+
+    def __init__(self, evaluator: Evaluator, path: Path) -> None:
+        """Raises ``UserError`` for a file that cannot be used."""
+        suite = read_suite(path, evaluator.settings.modules)
+        self._grader, self._trials = TrialGrader(evaluator, suite), Trials(suite)
+
+    def of(self, trace: Trace) -> Sequence[Result]:
+        """The results of a trace as a trial; none for one of no case."""
+        found = self._trials.case_of(trace)
+        return () if found is None else self._grader.results(Trial(found[0], found[1], (trace,)))
+
+
+def live_trials(evaluator: Evaluator) -> LiveTrials | None:
+    """Those that are configured."""
+    path = evaluator.settings.cases
+    return None if path is None else LiveTrials(evaluator, Path(path))

@@ -1,0 +1,75 @@
+"""Secrets of many kinds, and recorded runs with one planted in them."""
+
+from __future__ import annotations
+
+import copy
+import random
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_WORD = string.ascii_letters + string.digits
+_UPPER = string.ascii_uppercase + string.digits
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """``value``: what may stand nowhere; ``text``: how it is said."""
+
+    value: str
+    text: str
+
+
+def make(draw: random.Random, number: int) -> Secret:
+    """The kinds take turns."""
+
+    def some(count: int, of: str = _WORD) -> str:
+        return "".join(draw.choice(of) for _ in range(count))
+
+    kinds = (
+        lambda: _plain(f"sk-proj-{some(40)}"),
+        lambda: _plain(f"sk-ant-api03-{some(60)}"),
+        lambda: _plain(f"AKIA{some(16, _UPPER)}"),
+        lambda: _plain(f"ghp_{some(36)}"),
+        lambda: _plain(f"xoxb-{some(12, string.digits)}-{some(24)}"),
+        lambda: _plain(f"AIza{some(35)}"),
+        lambda: _plain(f"glpat-{some(20)}"),
+        lambda: _plain(f"eyJ{some(20)}.eyJ{some(30)}.{some(40)}"),
+        lambda: _named("password: ", some(10) + "7!"),
+        lambda: _named("api_key=", some(24)),
+        lambda: _named("client_secret=", some(30)),
+        lambda: _named("Authorization: Bearer ", some(32)),
+    )
+    return kinds[number % len(kinds)]()
+
+
+def plant(draw: random.Random, told: Sequence[Mapping[str, Any]], secret: Secret, number: int) -> list[dict[str, Any]]:
+    """The runs, as `inspect` tells of them, with the secret in one of the places that a case takes over."""
+    runs = copy.deepcopy([dict(each) for each in told])
+    run = draw.choice(runs)
+    calls = [call for each in runs for call in each["tool_calls"]]
+    tools = [tool for each in runs for tool in each["tools"]]
+    said = f"Note this: {secret.text} and go on."
+    match number % 6:
+        case 0 if run["turns"]:
+            run["turns"][0]["user"] = f"{run['turns'][0]['user']} {said}"
+        case 1 if calls:
+            draw.choice(calls)["arguments"] = {"note": said}
+        case 2 if calls:
+            draw.choice(calls)["result"] = {"deep": [{"log": said}]}
+        case 3 if calls:
+            draw.choice(calls)["arguments"] = {"password": secret.value}
+        case 4 if tools:
+            draw.choice(tools)["description"] = said
+        case _:
+            runs[-1]["output"] = said
+    return runs
+
+
+def _plain(value: str) -> Secret:
+    return Secret(value, value)
+
+
+def _named(name: str, value: str) -> Secret:
+    return Secret(value, name + value)

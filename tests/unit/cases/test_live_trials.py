@@ -1,0 +1,77 @@
+"""Live traces that are trials: graded on the line, emitted like other results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from pandaeval_collector.cli._start_checks import start_problems
+from pandaeval_collector.config import load
+from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_collector.exporters.encode import log_record, said, spans
+from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.result import Result
+from support.trials import run, write
+
+SUITE = [{"id": "send", "expected_tools": [{"tool_name": "send"}]}]
+
+
+class Embedder:
+    id, bands = "none", None
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
+    folder = tmp_path_factory.mktemp("live")
+    (folder / "suite.json").write_text(json.dumps(SUITE))
+    runs = [run(1, case="send", trial="7", calls=[("send", {})], session="s"), run(2), run(3, case="send")]
+    evaluator = Evaluator(Embedder(), EvaluatorSettings(cases=str(folder / "suite.json")))
+    with FileRun(evaluator) as line:
+        for request in Input(str(write(folder / "t.jsonl", runs))).requests():
+            line.add(request)
+        return [*line.results()]
+
+
+def test_a_trace_that_names_a_case_is_graded_with_its_other_results(results: list[Result]) -> None:
+    correct = {r.unit.trace_id: r for r in results if r.metric == "trial_correct"}
+    assert {int(id_, 16): result.score for id_, result in correct.items()} == {1: 1.0, 3: 0.0}
+    assert correct[f"{1:032x}"].finding.metadata["trial"] == "7"
+    assert correct[f"{1:032x}"].unit.session_id == "s"
+    assert {r.unit.level for r in results if r.unit.trace_id == f"{2:032x}"} == {"trace"}
+
+
+def test_its_results_are_no_signals_of_the_session(results: list[Result]) -> None:
+    (session,) = (r for r in results if r.metric == "agent_reliability")
+    assert "tool_correctness" not in json.dumps(session.finding.metadata["per_trace_signals"])
+
+
+def test_they_are_sent_as_log_events_and_evaluation_spans(results: list[Result]) -> None:
+    of_one = [r for r in results if r.unit.level == "trial" and r.unit.trace_id == f"{1:032x}"]
+    encoded = [said(each, "") for each in of_one]
+    log = LogRecord.FromString(log_record(encoded[-1]))
+    told = {each.key: each.value.string_value for each in log.attributes}
+    assert told["pandaeval.level"] == "trial"
+    assert told["pandaeval.case.id"] == "send"
+    assert told["pandaeval.trial"] == "7"
+    assert told["gen_ai.evaluation.name"] == "trial_correct"
+    (span,) = (Span.FromString(each) for each in spans(encoded))
+    assert span.name.startswith("evaluate trial")
+    assert span.trace_id.hex() == f"{1:032x}"
+    assert len(span.events) == len(of_one)
+
+
+def test_a_case_file_that_cannot_be_used_keeps_a_collector_from_starting(tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text("- id: a\n  grader: nobody\n")
+    config = load(None, {"PANDAEVAL_CASES__PATH": str(tmp_path / "suite.yaml")})
+    (problem,) = (each for each in start_problems(config) if each.key == "cases.path")
+    assert "suite.yaml:2: cases[0].graders[0]: there is no grader nobody" in problem.message
