@@ -70,7 +70,8 @@ class LiveTrials:
             trials = cases[bounded(str(case))] = {}
         unit = bounded(row.unit)
         trial, session = str(about.get("trial") or ""), str(result.get("session_id") or "")
-        attempt = bounded(f"{trial}\t{session}" if trial or session else unit)
+        whole = row.metric.startswith("trial.")  # each of these is about a whole trial
+        attempt = bounded(f"{trial}\t{session}" if (trial or session) and not whole else unit)
         if attempt not in trials:
             self._telemetry.add(COUNTED, "counted")
             for oldest in list(trials)[: max(0, len(trials) + 1 - self._window)]:

@@ -2,9 +2,9 @@
 
 A result belongs to the case that its ``metadata.case`` names, or to that of other results of its session. Results of
 one attempt (``metadata.trial``) in one session are one trial; without a session those with the same trial, and without
-either each trace. A trial succeeded if the metric passed in all of its results, failed if it did not pass in one, and
-is undetermined where one has no score. A value that was assumed since there was nothing to look at determines
-nothing.
+either each trace. A result of level ``trial`` is one by itself. A trial succeeded if the metric passed in all of its
+results, failed if it did not pass in one, and is undetermined where one has no score. A value that was assumed since
+there was nothing to look at determines nothing.
 """
 
 from __future__ import annotations
@@ -139,6 +139,8 @@ def _by_case(results: Iterable[Mapping[str, Any]], cases: Mapping[str, tuple[str
         case.kind = kind or case.kind
         case.agents.add(_text(each.get("agent")))
         place = _text(each.get("session_id")) or ("" if trial else _text(each.get("trace_id")))
+        if each["level"] == "trial":  # each of these is about a whole trial
+            place = f"{place}\t{_text(each.get('trace_id'))}"
         parts[name][trial, place].append(each)
     for name, held in parts.items():
         found[name].trials = {trial: _passed(several) for trial, several in held.items()}

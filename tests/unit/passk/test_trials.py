@@ -104,3 +104,10 @@ def test_results_of_a_trace_say_which_attempt_at_which_case_it_was() -> None:
     assert (made["metadata"]["case"], made["metadata"]["trial"]) == ("refund", "2")
     (case,) = trials([made]).cases
     assert (case.id, case.n, case.c) == ("refund", 1, 1)
+
+
+def test_each_result_of_a_whole_trial_is_a_trial() -> None:
+    """A running collector grades each trace of a conversation by itself."""
+    results = [trial("a", "1", passed, trace_id=str(passed), session_id="s") for passed in (True, False)]
+    (case,) = trials(results).cases
+    assert (case.n, case.c) == (2, 1)
