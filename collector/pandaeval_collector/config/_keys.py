@@ -50,7 +50,8 @@ class Key:
         return any(each.get("type") == "string" and not {"enum", "const"} & each.keys() for each in self._variants())
 
     def _variants(self) -> list[Mapping[str, Any]]:
-        return self.schema.get("anyOf", [self.schema])
+        variants: list[Mapping[str, Any]] = self.schema.get("anyOf", [self.schema])
+        return variants
 
     @property
     def name(self) -> str:
