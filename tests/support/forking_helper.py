@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -78,7 +79,7 @@ class Helper:
         descriptor = os.pidfd_open(pid)
         self._ends[descriptor] = (pid, connection)
         self._events.register(descriptor, selectors.EVENT_READ)
-        connection.send(str(pid).encode())
+        self._tell(connection, pid)
         return None
 
     def _tell_end(self, descriptor: int) -> None:
@@ -87,7 +88,11 @@ class Helper:
         os.close(descriptor)
         _, status = os.waitpid(pid, 0)
         with connection:
-            connection.send(str(os.waitstatus_to_exitcode(status)).encode(), socket.MSG_NOSIGNAL)
+            self._tell(connection, os.waitstatus_to_exitcode(status))
+
+    def _tell(self, connection: socket.socket, number: int) -> None:
+        with contextlib.suppress(ConnectionError):  # who asked may be gone: a collector that was killed
+            connection.send(str(number).encode())
 
     def _start_other(self, listener: Any) -> None:
         self._events.unregister(listener)

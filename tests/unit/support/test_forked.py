@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,18 @@ def test_where_there_are_other_modules_an_interpreter_is_started(tmp_path: Path)
     process.communicate(timeout=60)
     assert process.returncode == 7
     assert sys.executable in process.args  # type: ignore[operator]
+
+
+def test_the_helper_outlives_those_who_asked_and_are_gone() -> None:
+    process = forked.popen("pandaeval_collector.workers.main", {}, silent=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    number, pipes = process.pid, (process.stdin, process.stdout)
+    del process  # with the connection on which its end would be told
+    for pipe in pipes:
+        pipe.close()
+    until = time.monotonic() + 60
+    while Path(f"/proc/{number}").exists():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert forked.run(["--version"], {}, timeout=60).returncode == 0
