@@ -134,7 +134,9 @@ class Broker:
         failed: list[object] = []
         where = {} if partition is None else {"partition": partition}
         for key, value in values:
-            producer.produce(topic, value, key, on_delivery=lambda error, _: failed.append(error) if error else None, **where)  # type: ignore[arg-type]
+            producer.produce(
+                topic, value, key, on_delivery=lambda error, _: failed.append(error) if error else None, **where
+            )  # type: ignore[arg-type]
             producer.poll(0)
         assert producer.flush(60) == 0, "the broker did not take everything"
         assert not failed, failed
