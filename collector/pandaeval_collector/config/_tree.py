@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pandaeval_collector.config.sections_kafka import Kafka
 from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store
+from pandaeval_collector.config.sections_kafka import Kafka
 from pandaeval_collector.config.sections_out import Exporters, Spans
 from pandaeval_collector.config.sections_scoring import (
     Embedding,

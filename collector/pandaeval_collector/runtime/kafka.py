@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from types import ModuleType
 
 from pandaeval_collector.errors import UserError, installation
 from pandaeval_collector.section.kafka import KafkaCluster
 
+_QUIET_S = 30.0
+
+
+class _Seldom(logging.Filter):
+    """Lets one failed connection through in half a minute: the library tells each attempt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.getMessage().startswith(("FAIL ", "ERROR ")):
+            return True
+        now = time.monotonic()
+        shown = now >= self._next
+        if shown:
+            self._next = now + _QUIET_S
+        return shown
+
+
 log = logging.getLogger("pandaeval_collector.kafka")
+log.addFilter(_Seldom())
 
 
 def library(key: str) -> ModuleType:

@@ -13,7 +13,7 @@ from support.made_traces import Composer, MadeTrace
 from support.processors import until
 from support.senders import GrpcDoor
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 _POINTS = ("before_commit:4", "after_commit:6", "before_decide:1", "after_decision_commit:2")
 

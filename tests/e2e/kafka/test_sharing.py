@@ -18,7 +18,7 @@ from support.made_traces import Composer
 from support.processors import until
 from support.senders import GrpcDoor
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 _ACROSS = ("trace.loop_detection",)
 """What reads other traces of the same session, which may be at another collector."""
@@ -32,16 +32,14 @@ def test_collectors_come_and_go_and_every_trace_is_scored_once(broker: Broker, t
     sent = list(messages(traces[:150], parts=2)) + list(messages(traces[150:]))
     share = len(sent) // 5
     with contextlib.ExitStack() as stack:
-        a, b, c, d = (
-            stack.enter_context(worker(tmp_path, broker, name, "shared", "shared.scores")) for name in "abcd"
-        )
+        a, b, c, d = (stack.enter_context(worker(tmp_path, broker, name, "shared", "shared.scores")) for name in "abcd")
         for each in (a, b, c):
             each.start()
-        until(lambda: _owned(a, b, c) == 12, "all partitions taken", 120)
+        until(lambda: _owned(a, b, c) == 12, "all partitions taken", 200)
         broker.produce("shared", sent[:share])
         a.kill()
         broker.produce("shared", sent[share : 2 * share])
-        until(lambda: _owned(b, c) == 12, "the partitions of the dead one taken", 120)
+        until(lambda: _owned(b, c) == 12, "the partitions of the dead one taken", 200)
         assert b.process is not None
         b.process.send_signal(signal.SIGSTOP)
         broker.produce("shared", sent[2 * share : 3 * share])
@@ -55,9 +53,9 @@ def test_collectors_come_and_go_and_every_trace_is_scored_once(broker: Broker, t
         broker.produce("shared", sent[4 * share :])
         workers = (a, b, c, d)
         wanted = {trace.trace_id.hex() for trace in traces}
-        a.until(lambda: {each["trace_id"] for each in scores(broker, "shared.scores")} >= wanted, "all scored", 200)
+        until(lambda: {r["trace_id"] for each in workers for r in each.results()} >= wanted, "all scored", 400)
         group = "readers-of-shared"
-        a.until(lambda: sum(broker.committed(group, "shared").values()) == len(sent), "done in Kafka's eyes", 120)
+        a.until(lambda: sum(broker.committed(group, "shared").values()) == len(sent), "done in Kafka's eyes", 300)
         for each in workers:
             assert each.gauge("accounting_residual") == 0
             assert each.gauge("traces_open") == 0
@@ -74,9 +72,7 @@ def test_collectors_come_and_go_and_every_trace_is_scored_once(broker: Broker, t
 def _owned(*workers: CollectorProcess) -> int:
     """Partitions that these collectors own, together."""
     counts = [each.counts() for each in workers]
-    return sum(
-        each["log_partitions", "taken", ""] - each["log_partitions", "released", ""] for each in counts
-    )
+    return sum(each["log_partitions", "taken", ""] - each["log_partitions", "released", ""] for each in counts)
 
 
 def _by_otlp(folder: Path, traces: list[Any]) -> list[dict[str, Any]]:
