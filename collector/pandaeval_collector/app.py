@@ -139,6 +139,8 @@ class Collector:
         runs = await self._start_runs(store, pipeline, emitter, live)
         self._ready["pipeline"] = True
         if reader is not None:
+            if live is not None:
+                reader.on_share = live.caller.share
             reader.start()
             self._parts.push_async_callback(reader.stop)
         shown = self._open_lookouts(store, scorer, watching, runs)

@@ -21,7 +21,7 @@ from pandaeval_otel.assembly import CloseRules
 
 if TYPE_CHECKING:
     from pandaeval_collector.judging import JudgeConfig
-    from pandaeval_collector.receivers.kafka.reader import ReaderSettings
+    from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
 
 MOST_WORKERS = 3
 """More would wait for the one process that files what they understood."""
@@ -203,7 +203,7 @@ def kafka_reader(config: Kafka, environ: Mapping[str, str], owner: str) -> Reade
     Raises ``UserError`` for what is not installed or not set."""
     if config.brokers is None:
         return None
-    from pandaeval_collector.receivers.kafka.reader import ReaderSettings
+    from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
     from pandaeval_collector.runtime.kafka import client, library, producer
 
     library("kafka.brokers")

@@ -82,6 +82,10 @@ class Broker:
         """What clients call ``bootstrap.servers``."""
         return f"127.0.0.1:{self._port}"
 
+    @property
+    def _client(self) -> dict[str, object]:
+        return {"bootstrap.servers": self.address, "log_level": 0}
+
     def __enter__(self) -> Broker:
         self.start()
         return self
@@ -121,16 +125,14 @@ class Broker:
         from confluent_kafka.admin import AdminClient, NewTopic
 
         new = NewTopic(topic, partitions, 1, config=settings)
-        admin = AdminClient({"bootstrap.servers": self.address})  # while it is held, it answers
+        admin = AdminClient(self._client)  # while it is held, it answers
         admin.create_topics([new])[topic].result(60)
 
     def produce(self, topic: str, values: Sequence[tuple[bytes | None, bytes]], partition: int | None = None) -> None:
         """Writes (key, value) pairs; returns when the broker has acknowledged all of them."""
         from confluent_kafka import Producer
 
-        producer = Producer(
-            {"bootstrap.servers": self.address, "acks": "all", "partitioner": "murmur2_random", "linger.ms": 5}
-        )
+        producer = Producer({**self._client, "acks": "all", "partitioner": "murmur2_random", "linger.ms": 5})
         failed: list[object] = []
         where = {} if partition is None else {"partition": partition}
         for key, value in values:
@@ -150,7 +152,7 @@ class Broker:
         from confluent_kafka import ConsumerGroupTopicPartitions
         from confluent_kafka.admin import AdminClient
 
-        admin = AdminClient({"bootstrap.servers": self.address})
+        admin = AdminClient(self._client)
         asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
         found = asked[group].result(30).topic_partitions
         return {each.partition: each.offset for each in found if each.topic == topic and each.offset >= 0}
@@ -162,7 +164,7 @@ class Broker:
     def _everything(self, topic: str) -> Iterator[Message]:
         from confluent_kafka import Consumer, TopicPartition
 
-        consumer = Consumer({"bootstrap.servers": self.address, "group.id": f"reader-{uuid.uuid4()}"})
+        consumer = Consumer({**self._client, "group.id": f"reader-{uuid.uuid4()}"})
         with contextlib.closing(consumer):
             for number in consumer.list_topics(topic, timeout=30).topics[topic].partitions:
                 place = TopicPartition(topic, number)
@@ -180,7 +182,7 @@ class Broker:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
-        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+        admin = AdminClient({**self._client})
         try:
             return bool(admin.list_topics(timeout=1).brokers)
         except KafkaException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.telemetry import Telemetry
@@ -17,7 +18,7 @@ _PATIENCE_S = 25.0
 class DeadLetters:
     """Writes to one topic. One thread at a time; it connects over the first letter."""
 
-    def __init__(self, settings: dict[str, object], topic: str, telemetry: Telemetry) -> None:
+    def __init__(self, settings: Mapping[str, object], topic: str, telemetry: Telemetry) -> None:
         self._settings, self._topic, self._telemetry = settings, topic, telemetry
         self._producer: Any = None
 
@@ -31,7 +32,7 @@ class DeadLetters:
         headers = [("pandaeval.reason", why[:500].encode()), ("pandaeval.source", where.encode())]
         try:
             if self._producer is None:
-                self._producer = Producer(self._settings)
+                self._producer = Producer(dict(self._settings))
             self._producer.produce(
                 self._topic,
                 message.value(),

@@ -13,7 +13,7 @@ from pandaeval_collector.store import Consumed, Store
 from pandaeval_collector.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from pandaeval_collector.receivers.kafka.reader import Deliveries
+    from pandaeval_collector.receivers.kafka.protocols import Deliveries
 
 _log = logging.getLogger(__name__)
 
