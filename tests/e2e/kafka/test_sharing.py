@@ -29,7 +29,7 @@ def test_collectors_come_and_go_and_every_trace_is_scored_once(broker: Broker, t
     broker.create("shared.scores", 3)
     composer = Composer(35)
     traces = [composer.trace() for _ in range(180)]
-    # The parts of a trace come close to one another, as they do from one agent: no wait between them is a reason to close.
+    # The parts of a trace come soon after one another, as from one agent: no wait between them is a reason to close.
     first, second, third, fourth, fifth = (list(messages(traces[at : at + 36], parts=2)) for at in range(0, 180, 36))
     sent = len([*first, *second, *third, *fourth, *fifth])
     with contextlib.ExitStack() as stack:
