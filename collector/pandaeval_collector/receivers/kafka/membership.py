@@ -38,7 +38,7 @@ class Membership:
         self._topic, self._partitions, self._sink, self._telemetry = topic, partitions, sink, telemetry
         self._on_loop, self._may_mark, self._on_share = on_loop, may_mark, on_share
         self._failure: BaseException | None = None
-        self.joined = self.leaving = False
+        self._has_moved = self.joined = self.leaving = False
         self.alive_at = float("-inf")
 
     def begin(self) -> None:
@@ -50,10 +50,14 @@ class Membership:
         assigned, revoked, lost = map(self._told, (self._assigned, self._revoked, self._lost))
         consumer.subscribe([self._topic], on_assign=assigned, on_revoke=revoked, on_lost=lost)
 
-    def check(self) -> None:
-        """After each poll."""
+    def check(self, consumer: Consumer) -> None:
+        """After each poll. Asks for the number of partitions here and not during the poll: the library ends the process
+        when that question is put by a listener."""
         if self._failure is not None:
             raise self._failure
+        if self._has_moved:
+            self._has_moved = False
+            self._tell_share(consumer)
 
     def tick(self, consumer: Consumer) -> None:
         """Finds out what is done, and commits it once its results are sent."""
@@ -107,7 +111,7 @@ class Membership:
             self._let_go(self._partitions.not_owned())
         self.joined = True
         self.renew(consumer)
-        self._tell_share(consumer)
+        self._has_moved = True
         if start:
             _log.info("reads partitions %s of %s", self._partitions.owned, self._topic)
 
@@ -117,7 +121,7 @@ class Membership:
         self.tick(consumer)
         self._let_go([each.partition for each in taken])
         consumer.incremental_unassign(taken)
-        self._tell_share(consumer)
+        self._has_moved = True
 
     def _lost(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
         if self.leaving:
@@ -125,7 +129,7 @@ class Membership:
         _log.warning("the group took partitions away: this collector gave no sign of life")
         self._let_go([each.partition for each in taken])
         consumer.incremental_unassign(taken)
-        self._tell_share(consumer)
+        self._has_moved = True
 
     def _let_go(self, partitions: Collection[int]) -> None:
         for partition in partitions:

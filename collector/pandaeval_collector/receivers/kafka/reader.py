@@ -124,7 +124,7 @@ class Reader:
             tick_at = 0.0
             while not self._stopping.is_set():
                 messages = consumer.consume(_AT_ONCE, _WAIT_S)
-                self._member.check()
+                self._member.check(consumer)
                 self._intake.take(messages, lambda: self._wait(consumer))
                 if time.monotonic() >= tick_at:
                     self._member.tick(consumer)
@@ -153,7 +153,7 @@ class Reader:
         for late in consumer.consume(1, _AGAIN_S):  # of a partition that came just now
             if late.error() is None:
                 consumer.seek(place(late.topic(), late.partition(), late.offset()))
-        self._member.check()
+        self._member.check(consumer)
         self._member.renew(consumer)
         consumer.resume(consumer.assignment())
 
