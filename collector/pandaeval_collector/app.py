@@ -55,10 +55,11 @@ from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers.bind import Address, parse_address
 from pandaeval_collector.receivers.health import health_app
+from pandaeval_collector.receivers.kafka.reader import Reader
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs import LiveJudge, Runs
 from pandaeval_collector.series import Labels
-from pandaeval_collector.settings import judge, keys_of, live_evaluator, timing, workers
+from pandaeval_collector.settings import judge, kafka_reader, keys_of, live_evaluator, timing, workers
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
@@ -136,6 +137,7 @@ class Collector:
         line = Line(store, scorer, emitter, failures=failures)
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
+        reader = await self._reader(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         self._start_monitor(store, pipeline)
@@ -146,6 +148,11 @@ class Collector:
         self._parts.push_async_callback(pass_rates.stop)
         runs = await self._start_runs(store, pipeline, emitter, live)
         self._ready["pipeline"] = True
+        if reader is not None:
+            if live is not None:
+                reader.on_share = live.caller.share
+            reader.start()
+            self._parts.push_async_callback(reader.stop)
         shown = self._open_lookouts(store, scorer, watching, runs)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
@@ -207,6 +214,17 @@ class Collector:
         )
         publish(self.telemetry, store, pipeline)
         return pipeline
+
+    async def _reader(self, store: Store, pipeline: Pipeline, outlets: Outlets) -> Reader | None:
+        """What reads from Kafka; the pipeline asks it from now on what it may decide."""
+        configured = kafka_reader(self._config.kafka, self._environ, await instance_id(store))
+        if configured is None:
+            return None
+        reader = Reader(configured, store, pipeline, outlets, self.telemetry)
+        await reader.prepare()
+        pipeline.may_decide = reader.may_decide
+        self.telemetry.gauge("pandaeval.log.lag", lambda: reader.lag)
+        return reader
 
     async def _start_pipeline(self, pipeline: Pipeline, store: Store) -> None:
         await pipeline.start()

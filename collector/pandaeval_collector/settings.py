@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from pandaeval_collector.config import (
     metric_thresholds,
 )
 from pandaeval_collector.config.sections_judge import JudgeParameters
+from pandaeval_collector.config.sections_kafka import Kafka
 from pandaeval_collector.config.sections_scoring import Judge as JudgeSection
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.parameters import CallParameters
@@ -28,6 +29,7 @@ from pandaeval_otel.assembly import CloseRules
 
 if TYPE_CHECKING:
     from pandaeval_collector.judging import JudgeConfig
+    from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
 
 MOST_WORKERS = 3
 """More would wait for the one process that files what they understood."""
@@ -50,7 +52,7 @@ def live_evaluator(config: Config) -> Evaluator:
 def scoring(config: Config) -> EvaluatorSettings:
     names = [(metric.level, metric.name) for metric in registry(config.metrics.modules).values()]
     return EvaluatorSettings(
-        enabled=enabled_metrics(config, names),
+        enabled=_enabled(config, names),
         thresholds={**_calibrated(config, names), **metric_thresholds(config, names)},
         weights={str(name): weight for name, weight in config.session.weights.items()},
         extra_signals=extra_signals(config),
@@ -60,6 +62,14 @@ def scoring(config: Config) -> EvaluatorSettings:
         listed_attributes=config.store.listed_attributes,
         judge=_judge(config, names),
     )
+
+
+def _enabled(config: Config, names: list[tuple[str, str]]) -> frozenset[str]:
+    """Without the metrics of sessions where traces of one may have reached other collectors."""
+    enabled = enabled_metrics(config, names)
+    if config.kafka.brokers is None or config.kafka.sessions == "here":
+        return enabled
+    return frozenset(key for key in enabled if not key.startswith("session."))
 
 
 def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float]:
@@ -219,4 +229,25 @@ def timing(config: Config) -> Timing:
         keep_bytes=config.store.keep_bytes if config.store.keep_content else 0,
         judged=config.labels.window,
         upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
+    )
+
+
+def kafka_reader(config: Kafka, environ: Mapping[str, str], owner: str) -> ReaderSettings | None:
+    """How spans are read from Kafka by the collector whose store has the id ``owner``; ``None`` when they are not.
+    Raises ``UserError`` for what is not installed or not set."""
+    if config.brokers is None:
+        return None
+    from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
+    from pandaeval_collector.runtime.kafka import client, library, producer
+
+    library("kafka.brokers")
+    return ReaderSettings(
+        client(config, environ),
+        producer(config, environ),
+        topic=config.topic,
+        group=config.group,
+        owner=owner,
+        dead_letters=config.dead_letters,
+        instance=config.instance,
+        session_timeout=config.session_timeout,
     )

@@ -198,6 +198,12 @@ class TraceAssembler:
         """The decision is stored; from now on the caller's memory answers for this trace."""
         self._deciding.pop(trace_id, None)
 
+    def forget(self, trace_id: bytes) -> tuple[int, tuple[int, ...]]:
+        """Takes out an open trace that somebody else goes on with. Returns how many of its items no decision covers,
+        and its chunks. Raises :class:`KeyError` for one that is not open."""
+        trace = self._open.pop(trace_id)
+        return trace.late_spans if trace.revision > 1 else len(trace.known), tuple(trace.chunks)
+
     def next_deadline(self) -> float | None:
         """When :meth:`take_due` should be called next; ``None`` while nothing is open."""
         return self._deadlines.next_deadline()

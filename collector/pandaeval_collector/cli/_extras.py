@@ -21,6 +21,7 @@ _EXTRAS = {
         *("scipy", "shellingham", "starlette", "typer", "uvicorn", "uvloop", "yaml", "zstandard"),
     ),
     "judge": ("aiolimiter", "litellm"),
+    "kafka": ("confluent_kafka",),
     "model2vec": ("model2vec",),
     "mcp": ("mcp", "mcp_types"),
     "onnx": ("onnxruntime", "tokenizers"),

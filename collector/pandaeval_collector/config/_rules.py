@@ -32,6 +32,7 @@ def conflicts(config: Config) -> Iterator[Conflict]:
     yield from _request_sizes(config)
     yield from _weights(config)
     yield from _handing_over(config)
+    yield from _log_and_stop(config)
     yield from _own_endpoint(config)
     yield from _http_paths(config)
     yield from _suspicious(config)
@@ -105,6 +106,14 @@ def _handing_over(config: Config) -> Iterator[Conflict]:
     if config.store.on_shutdown == "forward" and config.store.drain_to is None:
         paths = (("store", "on_shutdown"), ("store", "drain_to"))
         yield Conflict(paths, "forward needs store.drain_to, the endpoint that takes the open traces")
+
+
+def _log_and_stop(config: Config) -> Iterator[Conflict]:
+    if config.kafka.brokers is not None and config.store.on_shutdown != "persist":
+        message = (
+            "open traces of a Kafka topic are read again by whoever takes over: store.on_shutdown has to be persist"
+        )
+        yield Conflict((("store", "on_shutdown"), ("kafka", "brokers")), message)
 
 
 def _suspicious(config: Config) -> Iterator[Conflict]:

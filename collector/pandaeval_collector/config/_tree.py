@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pandaeval_collector.config.sections_gates import Trials
 from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store
+from pandaeval_collector.config.sections_kafka import Kafka
 from pandaeval_collector.config.sections_out import Exporters, Spans
 from pandaeval_collector.config.sections_scoring import (
     Cases,
@@ -24,6 +25,7 @@ class Config(Section):
     """Everything that can be set. Durations are seconds (float), sizes bytes (int); ``Config()`` is the defaults."""
 
     server: Server = group(Server)
+    kafka: Kafka = group(Kafka)
     close: Close = group(Close)
     late: Late = group(Late)
     line: Line = group(Line)

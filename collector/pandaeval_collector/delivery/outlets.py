@@ -71,6 +71,15 @@ class Outlets:
             await outlet.start()
         self._task = asyncio.create_task(self._upkeep(), name="pandaeval-outlets")
 
+    def newest(self) -> dict[str, int]:
+        """The number of the newest item of each kind that some exporter sends. Any thread."""
+        found = dict(self._store.consumed.newest_items(self.signals))
+        return {**found, "results": self._store.newest_seq()}
+
+    def have_sent(self, upto: Mapping[str, int]) -> bool:
+        """Whether every exporter has sent the items up to these numbers, by kind. Any thread."""
+        return all(outbox.seq >= upto.get(outbox.source, 0) for outbox in self._outboxes)
+
     def wake(self) -> None:
         """Tells the exporters that there are new results."""
         for outbox in self._outboxes:

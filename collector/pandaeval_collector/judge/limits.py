@@ -41,6 +41,12 @@ class Gate:
         """How many calls may be under way."""
         return int(self._width)
 
+    def resize(self, most: int) -> None:
+        """Sets how many there may ever be at a time; those that are inside stay."""
+        self._most = most
+        self._width = min(self._width, float(most))
+        self._wake()
+
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[None]:
         """Waits for a place, in order of arrival."""
@@ -82,7 +88,7 @@ class PerMinute:
     """A leaky bucket: at most ``limit`` units in any window of ``seconds``; ``None``: as many as you like. It begins
     full: a process that died just now may have used its own up. On one event loop."""
 
-    def __init__(self, limit: int | None, seconds: float = 60.0) -> None:
+    def __init__(self, limit: float | None, seconds: float = 60.0) -> None:
         self._owed = self._capacity = 0.0
         self._bucket: AsyncLimiter | None = None
         if limit is not None:
@@ -122,6 +128,10 @@ class Purse(Protocol):
 
     async def settle(self, reserved: Spend, spent: Spend, reserved_at: float) -> None: ...
 
+    def share(self, part: float) -> None:
+        """From now on only this part of what a day may cost may be spent here."""
+        ...
+
 
 class Provider(Protocol):
     """What does the calls, and what they cost by the list. ``timeout``: seconds for one try."""
@@ -148,8 +158,19 @@ class LimitedCaller:
     ) -> None:
         """``rpm``, ``tpm``: requests and tokens in any ``minute`` of so many seconds."""
         self._provider, self._purse = provider, purse
+        self._limits = concurrency, rpm, tpm, minute
         self.gate = Gate(concurrency)
         self._calls, self._tokens = PerMinute(rpm, minute), PerMinute(tpm, minute)
+
+    def share(self, part: float) -> None:
+        """From now on only this part of every limit is used: others use the rest. At least one call at a time, as long
+        as ``part`` is more than 0."""
+        concurrency, rpm, tpm, minute = self._limits
+        self.gate.resize(max(1, int(concurrency * part)))
+        self._calls = PerMinute(None if rpm is None else rpm * part, minute)
+        self._tokens = PerMinute(None if tpm is None else tpm * part, minute)
+        if self._purse is not None:
+            self._purse.share(part)
 
     async def complete(self, call: Call) -> Answer:
         """Raises :class:`CallFailedError`, or :class:`OverBudgetError` before anything is sent."""

@@ -10,13 +10,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
 from pandaeval_collector.errors import UserError, installation
-from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from pandaeval_collector.judge.limits import Spend
+    from pandaeval_collector.judge.limits import LimitedCaller, Spend
 
 
 class NoJudgeError(UserError):
@@ -59,7 +58,12 @@ class StoredPurse:
     """Implements :class:`pandaeval_collector.judge.limits.Purse` on the store: a crash resets nothing."""
 
     def __init__(self, store: Store, limits: Limits) -> None:
-        self._spending, self._most = store.spending, (limits.daily_usd, limits.daily_tokens)
+        self._spending, self._limits = store.spending, limits
+        self.share(1.0)
+
+    def share(self, part: float) -> None:
+        usd, tokens = self._limits.daily_usd, self._limits.daily_tokens
+        self._most = None if usd is None else usd * part, None if tokens is None else int(tokens * part)
 
     async def reserve(self, spend: Spend) -> float | None:
         now = self._spending.today(time.time())
@@ -95,7 +99,7 @@ def check_installed() -> None:
         )
 
 
-def open_caller(store: Store, judge: JudgeConfig, environ: Mapping[str, str]) -> tuple[WorkerProcess, Caller]:
+def open_caller(store: Store, judge: JudgeConfig, environ: Mapping[str, str]) -> tuple[WorkerProcess, LimitedCaller]:
     """The process (to be closed) and the caller on top of it. Raises :class:`NoJudgeError`."""
     check_installed()
     from pandaeval_collector.judge.limits import LimitedCaller

@@ -27,11 +27,15 @@ class OpenWork(Protocol):
 
 def residual(telemetry: Telemetry, open_items: int) -> int:
     """How many items have no fate: decoded items that were neither stored nor counted as something else, plus stored
-    items that are neither decided nor open. 0 whenever the event loop asks, after a restart too."""
+    items that are neither decided, nor given to another collector, nor open. 0 whenever the event loop asks, after a
+    restart too."""
     lost = sum(telemetry.total(name, "decoded") - telemetry.total(name, *_FATES) for name in _INSTRUMENTS)
     taken = sum(telemetry.total(name, "stored") for name in _INSTRUMENTS)
-    resumed, decided = (telemetry.total("pandaeval.items", outcome) for outcome in ("resumed", "decided"))
-    return lost + taken + resumed - (decided + open_items)
+    resumed, done = (
+        telemetry.total("pandaeval.items", "resumed"),
+        telemetry.total("pandaeval.items", "decided", "moved"),
+    )
+    return lost + taken + resumed - (done + open_items)
 
 
 def publish(telemetry: Telemetry, store: Store, work: OpenWork) -> None:

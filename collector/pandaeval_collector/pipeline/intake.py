@@ -12,7 +12,7 @@ import logging
 import sqlite3
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -29,7 +29,7 @@ from pandaeval_collector.pipeline.submitted import (
 from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Overloaded, Submitted
 from pandaeval_collector.runtime import failpoints
 from pandaeval_collector.runtime.aside import aside
-from pandaeval_collector.store import Chunk, Store, StoreFullError, StoreGoneError
+from pandaeval_collector.store import Chunk, Consumed, Store, StoreFullError, StoreGoneError
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import Decided, DueTrace, TraceAssembler
 from pandaeval_otel.fragments import DenseError, Fragment, Item, MalformedOtlpError, Split
@@ -98,6 +98,32 @@ class Intake:
             self._close_submitted(each.submitted)
         failpoints.reach_soon("after_ack")
         return [each.problem or (self._too_late(each) if any_late else "") for each in taken]
+
+    async def consume(self, splits: Sequence[Split], read: Sequence[Consumed]) -> None:
+        """Stores the spans of messages of a log, and with them how far it was read; returns after the commit. Raises a
+        ``Refusal``, after which the same messages have to come again."""
+        if self._is_draining():
+            raise Draining("the collector is shutting down")
+        failpoints.reach("after_decode")
+        whole = added_up(splits)
+        whole.rejected = sum(split.rejected for split in splits)
+        await self._label(whole.labels)
+        group = _Group("pandaeval.spans", [fragment for split in splits for fragment in split.fragments])
+        await self._keep([group], read=read)
+        self._counts.in_no_fragment(group.instrument, whole)
+        failpoints.reach_soon("after_ack")
+
+    async def let_go(self, trace_ids: Iterable[bytes]) -> None:
+        """Forgets those of some traces that are open, with their spans: another collector goes on with them."""
+        ids = [trace_id for trace_id in trace_ids if trace_id in self._traces]
+        decided = self._store.decided(ids)
+        useless: set[int] = set()
+        for trace_id in ids:
+            items, chunks = self._traces.forget(trace_id)
+            useless |= set(chunks) - set(decided[trace_id].chunks if trace_id in decided else ())
+            self._telemetry.add("pandaeval.items", "moved", items)
+        if useless:
+            await asyncio.wrap_future(self._store.discard(sorted(useless)))
 
     def resume(self) -> None:
         """Gives the assembler the open traces of the store, and ends the sessions whose end the store has noted."""
@@ -171,17 +197,21 @@ class Intake:
         return "late: the trace was scored for good" if any(item.id not in decided.known for item in items) else ""
 
     async def _keep(
-        self, groups: Sequence[_Group], words: Mapping[bytes, Submitted] = NO_WORDS, endings: Sequence[str] = ()
+        self,
+        groups: Sequence[_Group],
+        words: Mapping[bytes, Submitted] = NO_WORDS,
+        endings: Sequence[str] = (),
+        read: Sequence[Consumed] = (),
     ) -> None:
-        """Stores the new fragments of ``groups``, and what applications said about their traces, in one commit; then
-        counts the items and gives them to the assembler."""
+        """Stores the new fragments of ``groups``, what applications said about their traces, and how far a log was
+        ``read``, in one commit; then counts the items and gives them to the assembler."""
         with self._refusing():
             remembered: dict[bytes, Decided] = {}
             for group in groups:
                 await self._sort_out(group, remembered, words)
             chunks = [chunk for group in groups for _, chunk in group.wanted]
-            if chunks or endings:
-                await self._commit(chunks, endings)
+            if chunks or endings or read:
+                await self._commit(chunks, endings, read)
             for group in groups:
                 await self._assemble(group, remembered)
 
@@ -209,14 +239,15 @@ class Intake:
             self._telemetry.add("pandaeval.store.errors", "refused")
             raise Overloaded("the store cannot be written to just now") from error
 
-    async def _commit(self, chunks: Sequence[Chunk], endings: Sequence[str]) -> None:
+    async def _commit(self, chunks: Sequence[Chunk], endings: Sequence[str], read: Sequence[Consumed]) -> None:
         """Stores all chunks of a request or deletes those that it stored before the error. More than a thousand chunks
         take several commits, so that requests of other senders are committed in between."""
         last = max(0, len(chunks) - 1) // _PER_COMMIT * _PER_COMMIT
         for start in range(0, last + 1, _PER_COMMIT):
             part = chunks[start : start + _PER_COMMIT]
             try:
-                await asyncio.wrap_future(self._store.append(part, endings if start == last else ()))
+                ends = start == last
+                await asyncio.wrap_future(self._store.append(part, endings if ends else (), read if ends else ()))
             except (sqlite3.Error, StoreFullError):
                 if start:
                     self._store.discard([chunk.id for chunk in chunks[:start]])

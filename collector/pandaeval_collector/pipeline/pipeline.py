@@ -11,7 +11,7 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from pandaeval_collector.line.line import Decision, Line
@@ -27,15 +27,17 @@ from pandaeval_collector.pipeline.trial import Trial
 from pandaeval_collector.pipeline.underway import UnderWay
 from pandaeval_collector.pipeline.upkeep import Upkeep
 from pandaeval_collector.receivers import Accepted, Submitted
-from pandaeval_collector.store import ResultRow, Store
+from pandaeval_collector.store import Consumed, ResultRow, Store
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_collector.workers import Workers
 from pandaeval_otel.assembly import TraceAssembler
+from pandaeval_otel.fragments import Split
 from pandaeval_otel.model import Trigger
 
 _log = logging.getLogger(__name__)
 
 _TICK_S = 0.05
+_LAST_TICKS = 60
 _FEW, _GATHER_S = 128, 0.01
 """After a batch of fewer traces others get the time to come together: each batch has costs of its own."""
 _LOOK_S = 0.5
@@ -87,6 +89,8 @@ class Pipeline:
             line, self._committer, understanding, self._under_way, self._retries, telemetry, self._intake.decided
         )
         self._task: asyncio.Task[None] | None = None
+        self.may_decide: Callable[[], bool] = lambda: True
+        """Whether traces and sessions may be decided at this moment; asked before each batch."""
         self.rounds = 0
         """How often it was looked what is due, and that was dealt with: a sign of life."""
 
@@ -135,6 +139,23 @@ class Pipeline:
         """Stores completed traces in one commit, and closes those that are no fragments; see
         :class:`pandaeval_collector.receivers.SubmissionIngest`."""
         return await self._intake.submit(traces, large)
+
+    async def consume(self, splits: Sequence[Split], read: Sequence[Consumed]) -> None:
+        """Stores messages of a log, see :meth:`Intake.consume`."""
+        await self._intake.consume(splits, read)
+
+    async def let_go(self, trace_ids: Collection[bytes]) -> None:
+        """Forgets open traces with which another collector goes on; those that are being decided get a moment for
+        it, and are decided in any case."""
+        for _ in range(_LAST_TICKS):
+            if not any(self._traces.knows(trace_id) and trace_id not in self._traces for trace_id in trace_ids):
+                break
+            await asyncio.sleep(_TICK_S)
+        await self._intake.let_go(trace_ids)
+
+    def is_open(self, trace_id: bytes) -> bool:
+        """Whether a trace waits for its decision or is being decided."""
+        return self._traces.knows(trace_id)
 
     # -- out -----------------------------------------------------------------------------------------------------
 
@@ -200,8 +221,10 @@ class Pipeline:
         look_at = 0.0
         while not self._retries.stopping:
             now = self._clock()
-            decided = await self._decider.step(partial(self._traces.take_due, now))
-            if not decided or now >= look_at:
+            decided, may = 0, self.may_decide()
+            if may:
+                decided = await self._decider.step(partial(self._traces.take_due, now))
+            if may and (not decided or now >= look_at):
                 look_at = now + _LOOK_S
                 await self._retries.or_left(self._sessions.close_due(now), "sessions")
                 await self._retries.or_left(self._sessions.score_so_far(now), "scores of open sessions")

@@ -6,11 +6,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.client import WorkerProcess
 from pandaeval_collector.judging import JudgeConfig, open_caller
 from pandaeval_collector.store import Store
+
+if TYPE_CHECKING:
+    from pandaeval_collector.judge.limits import LimitedCaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,7 @@ class LiveJudge:
 
     models: frozenset[str]
     process: WorkerProcess
-    caller: Caller
+    caller: LimitedCaller
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from pandaeval_collector.store.chunk_reader import ChunkReader
 from pandaeval_collector.store.chunks import StoreFullError
+from pandaeval_collector.store.consumed import Consumed, Extent
 from pandaeval_collector.store.directory import StoreBusyError
 from pandaeval_collector.store.failure_groups import FailureGroupRow
 from pandaeval_collector.store.outbox_batches import OutboxBatch, outbox_batches
@@ -31,8 +32,10 @@ from pandaeval_collector.store.store import Store
 __all__ = [
     "Chunk",
     "ChunkReader",
+    "Consumed",
     "DamagedError",
     "DrawnRow",
+    "Extent",
     "FailureGroupRow",
     "Job",
     "JobEnd",

@@ -15,6 +15,8 @@ from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.chunk_reader import chunk_contents
 from pandaeval_collector.store.commits import keep_newest, newest_chunk
 from pandaeval_collector.store.compression import pack, unpack
+from pandaeval_collector.store.consumed import Consumed
+from pandaeval_collector.store.consumed import write as write_consumed
 from pandaeval_collector.store.rows import Chunk
 from pandaeval_collector.store.table_group import TableGroup
 
@@ -50,12 +52,14 @@ class ChunkTables(TableGroup):
         """An id for a chunk; ids grow in order of arrival."""
         return next(self._chunk_ids)
 
-    def append(self, chunks: Sequence[Chunk], endings: Sequence[str] = ()) -> Future[None]:
-        """Stores chunks, and the ids of sessions that an application ended with them; the future is done when they are
-        committed. Raises :class:`StoreFullError` at once."""
+    def append(
+        self, chunks: Sequence[Chunk], endings: Sequence[str] = (), read: Sequence[Consumed] = ()
+    ) -> Future[None]:
+        """Stores chunks, the ids of sessions that an application ended with them, and how far the log was read that
+        they came from; the future is done when they are committed. Raises :class:`StoreFullError` at once."""
         self._refuse_when_full()
 
-        return self._writer.submit_item(self._insert, (chunks, endings))
+        return self._writer.submit_item(self._insert, (chunks, endings, read))
 
     def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
         """``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace must not
@@ -107,15 +111,19 @@ class ChunkTables(TableGroup):
             )
 
     def _insert(
-        self, connection: sqlite3.Connection, appended: Sequence[tuple[Sequence[Chunk], Sequence[str]]]
+        self,
+        connection: sqlite3.Connection,
+        appended: Sequence[tuple[Sequence[Chunk], Sequence[str], Sequence[Consumed]]],
     ) -> None:
         # Packed here and not by the callers: an event loop is too dear to compress on.
-        chunks = [chunk for some, _ in appended for chunk in some]
+        chunks = [chunk for some, _, _ in appended for chunk in some]
         rows = [_row(*each) for each in zip(chunks, pack([chunk.data for chunk in chunks]), strict=True)]
         self._size += sum(len(row[7]) for row in rows)
         insert(connection, "chunks", rows)
         self._took(max((chunk.id for chunk in chunks), default=0))
-        insert(connection, "endings", [(id_,) for _, ended in appended for id_ in ended], verb="INSERT OR IGNORE")
+        insert(connection, "endings", [(id_,) for _, ended, _ in appended for id_ in ended], verb="INSERT OR IGNORE")
+        for _, _, read in appended:
+            write_consumed(connection, read)
 
 
 def _row(chunk: Chunk, content: tuple[bool, bytes]) -> tuple[int, bytes, int, int, int, int, int, bytes, str, int]:

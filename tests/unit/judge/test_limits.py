@@ -130,6 +130,21 @@ async def test_a_provider_that_says_429_is_asked_less_at_a_time_and_then_more_ag
     assert caller.gate.width == 16
 
 
+async def test_a_share_of_the_limits_is_of_all_of_them(store: Store) -> None:
+    """Half of the partitions: half of the calls at a time, and half of the day's money."""
+    provider = Provider(lambda number: asyncio.sleep(0.001, TEN))
+    caller = LimitedCaller(provider, 6, None, None, StoredPurse(store, Limits(daily_usd=20 * PRICE)))
+    caller.share(0.5)
+    await _hammer(caller, 4)
+    assert caller.gate.width <= 3
+    caller.share(1 / 1000)
+    with pytest.raises(OverBudgetError):
+        await caller.complete(CALL)
+    assert caller.gate.width == 1
+    caller.share(1.0)
+    await caller.complete(CALL)
+
+
 def test_failures_of_one_round_narrow_once() -> None:
     gate = Gate(16)
     for _ in range(200):

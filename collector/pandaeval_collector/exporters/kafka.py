@@ -1,0 +1,71 @@
+"""Results to a Kafka topic, as JSON, each keyed by its id: what is said twice is one record in a compacted topic."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+from pydantic import Field
+
+from pandaeval_collector.exporters._protocol import RetryLaterError, Row, Sent, Surroundings
+from pandaeval_collector.runtime.kafka import library, producer
+from pandaeval_collector.section import Text
+from pandaeval_collector.section.kafka import KafkaCluster
+
+_PATIENCE_S = 25.0
+
+
+class KafkaResults(KafkaCluster):
+    """Results to a Kafka topic, keyed by their ids."""
+
+    topic: Text = Field(default="eval.scores", description="Topic that results are written to.")
+
+
+SETTINGS = KafkaResults
+
+
+def exporters(settings: KafkaResults, around: Surroundings) -> Iterator[KafkaExporter]:
+    """One, when there are brokers. Raises ``UserError`` where the client is not installed."""
+    if settings.brokers is not None:
+        made = library("exporters.kafka.brokers").Producer(producer(settings, around.environ))
+        yield KafkaExporter(made, settings.topic)
+
+
+class KafkaExporter:
+    """Each result at least once: after a crash the last batch is written again, under the same keys."""
+
+    name = "kafka"
+    source = "results"
+    off = False
+
+    def __init__(self, made: Any, topic: str) -> None:
+        self._producer, self._topic = made, topic
+
+    async def open(self, position: str) -> str:
+        return position
+
+    async def export(self, rows: Sequence[Row]) -> Sent:
+        failure = await asyncio.to_thread(self._write, rows)
+        if failure:
+            raise RetryLaterError(failure)
+        return Sent(len(rows))
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._producer.flush, 1)
+
+    def _write(self, rows: Sequence[Row]) -> str:
+        """Returns when the brokers have all of them; why not, otherwise."""
+        failures: list[str] = []
+
+        def done(error: Any, _: Any) -> None:
+            if error is not None:
+                failures.append(error.str())
+
+        for row in rows:
+            self._producer.produce(self._topic, row.body, orjson.loads(row.body)["id"], on_delivery=done)
+            self._producer.poll(0)
+        if self._producer.flush(_PATIENCE_S):
+            failures.append("no broker answered in time")
+        return failures[0] if failures else ""

@@ -1,0 +1,159 @@
+"""What a member of the group does when partitions come and go, and what it tells the group."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from pandaeval_collector.receivers.kafka.partitions import Claim, Partitions
+from pandaeval_collector.receivers.kafka.protocols import Sink
+from pandaeval_collector.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, TopicPartition
+
+_log = logging.getLogger(__name__)
+_ASK_S = 30.0
+Listener = Callable[["Consumer", "list[TopicPartition]"], None]
+
+
+class Membership:
+    """Used on the reader's thread. ``joined``: whether it is known which partitions are this collector's; ``alive_at``:
+    when the group last confirmed it as a member (the moment of asking, on the monotonic clock)."""
+
+    def __init__(
+        self,
+        topic: str,
+        partitions: Partitions,
+        sink: Sink,
+        telemetry: Telemetry,
+        on_loop: Callable[[Coroutine[Any, Any, Any]], Any],
+        may_mark: Callable[[], bool],
+        on_share: Callable[[float], None],
+    ) -> None:
+        """``may_mark``: whether all that was read is stored; ``on_share`` is called with the part of the topic's
+        partitions that is this collector's."""
+        self._topic, self._partitions, self._sink, self._telemetry = topic, partitions, sink, telemetry
+        self._on_loop, self._may_mark, self._on_share = on_loop, may_mark, on_share
+        self._failure: BaseException | None = None
+        self._has_moved = self.joined = self.leaving = False
+        self.alive_at = float("-inf")
+
+    def begin(self) -> None:
+        """Before the group is joined, again too."""
+        self.joined, self._failure = False, None
+
+    def subscribe(self, consumer: Consumer) -> None:
+        """Joins the group. What goes wrong when partitions come and go is raised by :meth:`check`."""
+        assigned, revoked, lost = map(self._told, (self._assigned, self._revoked, self._lost))
+        consumer.subscribe([self._topic], on_assign=assigned, on_revoke=revoked, on_lost=lost)
+
+    def check(self, consumer: Consumer) -> None:
+        """After each poll. Asks for the number of partitions here and not during the poll: the library ends the process
+        when that question is put by a listener."""
+        if self._failure is not None:
+            raise self._failure
+        if self._has_moved:
+            self._has_moved = False
+            self._tell_share(consumer)
+
+    def tick(self, consumer: Consumer) -> None:
+        """Finds out what is done, and commits it once its results are sent."""
+        ids = self._partitions.traces_to_mark() if self._may_mark() else None
+        if ids is not None:
+            self._partitions.mark(self._on_loop(self._open_among(ids)))
+        self._partitions.settle()
+        self.renew(consumer)
+
+    def renew(self, consumer: Consumer) -> None:
+        """Commits what stands, which also has the group confirm that this collector is a member."""
+        from confluent_kafka import KafkaException
+
+        claims = self._partitions.claims()
+        if not claims:
+            return
+        began = time.monotonic()
+        places = [place(self._topic, partition, claim.replay, claim.text) for partition, claim in claims.items()]
+        try:
+            for each in consumer.commit(offsets=places, asynchronous=False) or ():
+                if each.error is not None:
+                    raise KafkaException(each.error)
+        except KafkaException as error:
+            _log.warning("how far %s was read could not be committed: %s", self._topic, error.args[0].str())
+            self._telemetry.add("pandaeval.log.errors", "not_committed")
+            return
+        self.alive_at = began
+
+    # -- called by the client library during a poll --------------------------------------------------------------
+
+    def _told(self, listener: Listener) -> Listener:
+        """A listener whose errors are kept: the library cannot pass them on."""
+
+        def told(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+            try:
+                listener(consumer, partitions)
+            except BaseException as error:  # noqa: BLE001 - raised by whoever polls
+                self._failure = self._failure or error
+
+        return told
+
+    def _assigned(self, consumer: Consumer, given: list[TopicPartition]) -> None:
+        start = []
+        for there in consumer.committed(given, timeout=_ASK_S) if given else ():
+            low, high = consumer.get_watermark_offsets(there, timeout=_ASK_S)
+            claim = Claim.of(there.offset, there.metadata)
+            begin = self._partitions.take_over(there.partition, claim, low, high)
+            start.append(place(there.topic, there.partition, begin))
+        consumer.incremental_assign(start)
+        if not self.joined:
+            self._let_go(self._partitions.not_owned())
+        self.joined = True
+        self.renew(consumer)
+        self._has_moved = True
+        if start:
+            _log.info("reads partitions %s of %s", self._partitions.owned, self._topic)
+
+    def _revoked(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
+        if self.leaving:
+            return
+        self.tick(consumer)
+        self._let_go([each.partition for each in taken])
+        consumer.incremental_unassign(taken)
+        self._has_moved = True
+
+    def _lost(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
+        if self.leaving:
+            return
+        _log.warning("the group took partitions away: this collector gave no sign of life")
+        self._let_go([each.partition for each in taken])
+        consumer.incremental_unassign(taken)
+        self._has_moved = True
+
+    def _let_go(self, partitions: Collection[int]) -> None:
+        for partition in partitions:
+            open_ = self._on_loop(self._open_among(self._partitions.stored_traces(partition)))
+            self._on_loop(self._sink.let_go(open_))
+            self._partitions.release(partition, open_)
+
+    def _tell_share(self, consumer: Consumer) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            number = len(consumer.list_topics(self._topic, timeout=_ASK_S).topics[self._topic].partitions)
+        except KafkaException as error:
+            _log.warning("the number of partitions of %s is not known: %s", self._topic, error.args[0].str())
+            return
+        if number:
+            self._on_share(max(1, len(self._partitions.owned)) / number)
+
+    async def _open_among(self, trace_ids: Collection[bytes]) -> set[bytes]:
+        return {trace_id for trace_id in trace_ids if self._sink.is_open(trace_id)}
+
+
+def place(topic: str | None, partition: int | None, offset: int | None, metadata: str = "") -> TopicPartition:
+    """An offset in a partition, as the library wants it."""
+    from confluent_kafka import TopicPartition
+
+    return TopicPartition(str(topic), partition or 0, offset or 0, metadata)

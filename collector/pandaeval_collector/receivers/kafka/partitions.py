@@ -1,0 +1,213 @@
+"""The partitions that this collector owns, and what it says about them to the group."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pandaeval_collector.receivers.kafka.ledger import Ledger, Mark
+from pandaeval_collector.store import Consumed, Store
+from pandaeval_collector.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from pandaeval_collector.receivers.kafka.protocols import Deliveries
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What stands in Kafka for a partition: the committed offset, ``replay`` (-1: nothing was ever committed), the
+    offset below which all is done, and the collector that says so."""
+
+    replay: int
+    settled: int
+    owner: str
+
+    @classmethod
+    def of(cls, offset: int | None, metadata: str | None) -> Claim:
+        """Reads what was committed. What others than a collector committed settles all before its offset."""
+        if offset is None or offset < 0:
+            return cls(-1, 0, "")
+        owner, _, settled = (metadata or "").rpartition(" ")
+        return cls(offset, max(offset, int(settled)) if settled.isdecimal() else offset, owner)
+
+    @property
+    def text(self) -> str:
+        """The metadata of the commit."""
+        return f"{self.owner} {self.settled}"
+
+
+class Partitions:
+    """Used on the reader's thread; ``none_owned`` and ``caught_up`` may be asked on any."""
+
+    def __init__(self, owner: str, store: Store, deliveries: Deliveries, telemetry: Telemetry) -> None:
+        self._owner, self._store, self._deliveries, self._telemetry = owner, store, deliveries, telemetry
+        self._stored: dict[int, Consumed] = {}
+        self._ledgers: dict[int, Ledger] = {}
+        self._claims: dict[int, Claim] = {}
+        self._ends: dict[int, int] = {}
+        self._behind: set[int] = set()
+        self._pending: tuple[dict[int, Mark], dict[str, int]] | None = None
+
+    def load(self) -> None:
+        """Begins anew with what the store says; no partition is owned."""
+        self._ledgers, self._claims, self._ends, self._pending = {}, {}, {}, None
+        self._behind = set()
+        self._stored = self._store.consumed.load()
+
+    @property
+    def any_stored(self) -> bool:
+        """Whether the store has read any partition."""
+        return bool(self._stored)
+
+    @property
+    def none_owned(self) -> bool:
+        return not self._ledgers
+
+    @property
+    def owned(self) -> list[int]:
+        return sorted(self._ledgers)
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether each partition was read to where it ended when it came here."""
+        return not self._behind
+
+    @property
+    def lag(self) -> int:
+        """Messages between what was read and the last known ends."""
+        return sum(max(0, self._ends.get(number, 0) - each.next) for number, each in dict(self._ledgers).items())
+
+    def owns(self, partition: int | None) -> bool:
+        return partition in self._ledgers
+
+    def ledger(self, partition: int | None) -> Ledger:
+        return self._ledgers[partition or 0]
+
+    def not_owned(self) -> list[int]:
+        """Partitions of which the store has open traces, and which others have now."""
+        return [number for number, read in self._stored.items() if number not in self._ledgers and read.next >= 0]
+
+    def stored_traces(self, partition: int) -> list[bytes]:
+        """The traces that were read of a partition, owned or not."""
+        if partition in self._ledgers:
+            return list(self._ledgers[partition].traces)
+        read = self._stored.get(partition)
+        return [] if read is None else [id_ for id_, extent in read.extents.items() if not extent.elsewhere]
+
+    def at_end(self, partition: int | None, offset: int | None) -> None:
+        """The partition ends at an offset at this moment, and everything before it is stored."""
+        if partition in self._ledgers and offset is not None:
+            self._ends[partition] = offset
+            self._behind.discard(partition)
+
+    def news(self) -> list[Consumed]:
+        """What has changed in the ledgers, for the store."""
+        return [ledger.news() for ledger in self._ledgers.values() if ledger.has_news]
+
+    def stored(self) -> None:
+        """All that the ledgers have noted is stored."""
+        self._behind -= {n for n in self._behind if self._ledgers[n].next >= self._ends[n]}
+
+    def snapshot(self) -> dict[int, Ledger]:
+        """The ledgers of the partitions that are owned now."""
+        return dict(self._ledgers)
+
+    # -- coming and going ----------------------------------------------------------------------------------------
+
+    def take_over(self, partition: int, claim: Claim, low: int, high: int) -> int:
+        """Begins with a partition; returns the offset to read from. ``low``, ``high``: where its log begins and
+        ends."""
+        known = self._stored.get(partition)
+        if known is not None and 0 <= known.next <= high and claim.owner == self._owner:
+            self._begin(known, claim, low, high)
+            return known.next
+        begin = low if claim.replay < 0 or claim.replay > high else claim.replay
+        settled = 0 if begin != claim.replay else claim.settled
+        self._replay(
+            partition, known, Consumed(partition, begin, settled), Claim(begin, settled, self._owner), low, high
+        )
+        return begin
+
+    def release(self, partition: int, open_: Collection[bytes]) -> None:
+        """Another collector has the partition now. ``open_``: its traces that were not decided."""
+        ids = set(self.stored_traces(partition)) - set(open_)
+        waiting = ids & self._store.consumed.unjudged()
+        parked = self._store.consumed.park(waiting).result()
+        if parked:
+            self._telemetry.add("pandaeval.jobs", "parked", parked)
+        self._store.consumed.release(partition, waiting).result()
+        self._telemetry.add("pandaeval.log.partitions", "released")
+        if self._pending is not None:
+            self._pending[0].pop(partition, None)
+        for held in (self._ledgers, self._claims, self._ends, self._stored):
+            held.pop(partition, None)
+        self._behind.discard(partition)
+        self._stored.update({n: read for n, read in self._store.consumed.load().items() if n == partition})
+
+    def _begin(self, read: Consumed, claim: Claim, low: int, high: int) -> None:
+        self._ledgers[read.partition] = Ledger(read)
+        self._claims[read.partition] = claim
+        self._ends[read.partition] = high
+        if read.next < high:
+            self._behind.add(read.partition)
+        if read.next < low:
+            _log.error(
+                "messages %d to %d of partition %d are gone: retention is too short", read.next, low - 1, read.partition
+            )
+            self._telemetry.add("pandaeval.log.messages", "lost", low - read.next)
+        self._telemetry.add("pandaeval.log.partitions", "taken")
+
+    def _replay(
+        self, partition: int, known: Consumed | None, read: Consumed, claim: Claim, low: int, high: int
+    ) -> None:
+        consumed = self._store.consumed
+        if known is not None:
+            mine = {id_ for id_, each in known.extents.items() if each.first >= read.settled_below}
+            consumed.unpark(mine).result()
+            gone = consumed.give_up(known.extents.keys() - mine, time.time()).result()
+            if gone:
+                self._telemetry.add("pandaeval.jobs", "cancelled", gone, "elsewhere")
+        consumed.release(partition).result()
+        consumed.note([read]).result()
+        self._stored[partition] = read
+        self._begin(read, claim, low, high)
+
+    # -- what is done --------------------------------------------------------------------------------------------
+
+    def traces_to_mark(self) -> list[bytes] | None:
+        """The traces about which :meth:`mark` has to know whether they are open; ``None`` while an earlier mark waits
+        for its results to be sent."""
+        if self._pending is not None:
+            return None
+        return [trace_id for ledger in self._ledgers.values() for trace_id in ledger.traces]
+
+    def mark(self, open_: Collection[bytes]) -> None:
+        """Notes what is done; it is claimed when all results that there are now have been sent."""
+        undone = set(open_) | self._store.consumed.unjudged()
+        marks = {}
+        for number, ledger in self._ledgers.items():
+            mark = ledger.mark(lambda trace_id: trace_id not in undone)
+            if mark is not None:
+                marks[number] = mark
+        self._pending = marks, self._deliveries.newest()
+
+    def settle(self) -> None:
+        """Claims what was marked, if its results are sent."""
+        if self._pending is None or not self._deliveries.have_sent(self._pending[1]):
+            return
+        for number, mark in self._pending[0].items():
+            if self._claims[number] != (claim := Claim(mark.replay, mark.settled, self._owner)):
+                self._claims[number] = claim
+                self._ledgers[number].forget(mark.replay)
+                self._store.consumed.note([self._ledgers[number].news()]).result()
+                self._store.consumed.forget(number, mark.replay).result()
+        self._pending = None
+
+    def claims(self) -> dict[int, Claim]:
+        """What is to stand in Kafka for each partition."""
+        return {n: Claim(c.replay, c.settled, self._owner) for n, c in self._claims.items() if c.replay >= 0}

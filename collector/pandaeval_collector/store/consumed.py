@@ -1,0 +1,152 @@
+"""How far each partition of a log was read, in the same transaction as the spans that were read.
+
+A store that reads no log has none of these tables: they are made when the first reader opens them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from pandaeval_collector.store.numbers import batched
+from pandaeval_collector.store.writer import Writer
+
+_LOG = "log"
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS log_partitions (
+           partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, settled_below INTEGER NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS log_traces (
+           partition INTEGER NOT NULL, trace_id BLOB NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+           elsewhere INTEGER NOT NULL, PRIMARY KEY (partition, trace_id)) WITHOUT ROWID""",
+)
+
+
+@dataclass(slots=True)
+class Extent:
+    """Where the messages about a trace lie in its partition: the offsets of the first and the last that were read.
+    ``elsewhere``: another collector decided it, and what comes of it is not taken."""
+
+    first: int
+    last: int
+    elsewhere: bool = False
+
+
+@dataclass(slots=True)
+class Consumed:
+    """What was read of one partition: ``next`` is the offset after the last message. What other collectors read below
+    ``settled_below`` they have decided. ``extents``: of the traces whose messages may be needed again."""
+
+    partition: int
+    next: int
+    settled_below: int = 0
+    extents: dict[bytes, Extent] = field(default_factory=dict)
+
+
+class ConsumedTables:
+    """The tables of one store. Reading is safe from any thread, writing happens on the store's writer."""
+
+    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
+        self._writer, self._reader = writer, reader
+
+    def make(self) -> Future[None]:
+        """Makes the tables where they are not there yet."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            for table in _TABLES:
+                connection.execute(table)
+
+        return self._writer.submit(work)
+
+    def open(self, log: str) -> Future[None]:
+        """What the tables hold of another log than ``log`` (cluster, topic and group) is deleted: its
+        offsets mean nothing in this one."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            known = connection.execute("SELECT value FROM meta WHERE key = ?", (_LOG,)).fetchone()
+            if known != (log,):
+                connection.execute("DELETE FROM log_partitions")
+                connection.execute("DELETE FROM log_traces")
+                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_LOG, log))
+
+        return self._writer.submit(work)
+
+    def load(self) -> dict[int, Consumed]:
+        """What was read of each partition, by partition. Of one that was released ``next`` is -1."""
+        reader = self._reader()
+        rows = reader.execute("SELECT partition, next, settled_below FROM log_partitions")
+        found = {row[0]: Consumed(*row) for row in rows}
+        rows = reader.execute("SELECT partition, trace_id, first, last, elsewhere FROM log_traces")
+        for partition, trace_id, first, last, elsewhere in rows:
+            read = found.setdefault(partition, Consumed(partition, -1))
+            read.extents[trace_id] = Extent(first, last, bool(elsewhere))
+        return found
+
+    def note(self, read: Sequence[Consumed]) -> Future[None]:
+        """Notes how far partitions were read where no span came with it."""
+        return self._writer.submit(lambda connection: write(connection, read))
+
+    def forget(self, partition: int, before: int) -> Future[None]:
+        """Deletes the extents of traces that end before an offset."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM log_traces WHERE partition = ? AND last < ?", (partition, before))
+
+        return self._writer.submit(work)
+
+    def release(self, partition: int, keep: Collection[bytes] = ()) -> Future[None]:
+        """Deletes what is known of a partition, except for the extents of the traces to ``keep``."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            rows = connection.execute("SELECT trace_id FROM log_traces WHERE partition = ?", (partition,)).fetchall()
+            gone = [(partition, trace_id) for (trace_id,) in rows if trace_id not in keep]
+            connection.executemany("DELETE FROM log_traces WHERE partition = ? AND trace_id = ?", gone)
+            connection.execute("DELETE FROM log_partitions WHERE partition = ?", (partition,))
+
+        return self._writer.submit(work)
+
+    def park(self, trace_ids: Collection[bytes]) -> Future[int]:
+        """Jobs about these traces that nobody is at wait until :meth:`unpark`. The future holds how many."""
+        return self._jobs("due", ("parked", "", None), trace_ids)
+
+    def unpark(self, trace_ids: Collection[bytes]) -> Future[int]:
+        """Parked jobs about these traces are due again."""
+        return self._jobs("parked", ("due", "", None), trace_ids)
+
+    def give_up(self, trace_ids: Collection[bytes], now: float) -> Future[int]:
+        """Parked jobs about these traces are cancelled: another collector did them. ``now``: of the calendar."""
+        return self._jobs("parked", ("cancelled", "elsewhere", now), trace_ids)
+
+    def unjudged(self) -> set[bytes]:
+        """The traces with a job that has not ended."""
+        rows = self._reader().execute("SELECT DISTINCT trace_id FROM jobs WHERE state IN ('due', 'leased', 'parked')")
+        return {row[0] for row in rows}
+
+    def newest_items(self, signals: Iterable[str]) -> Mapping[str, int]:
+        """The number of the newest item of each signal in the outbox; 0 where there is none."""
+        query = "SELECT coalesce(max(seq), 0) FROM outbox WHERE signal = ?"
+        return {signal: int(self._reader().execute(query, (signal,)).fetchone()[0]) for signal in signals}
+
+    def _jobs(self, state: str, becomes: tuple[str, str, float | None], trace_ids: Collection[bytes]) -> Future[int]:
+        update = "UPDATE jobs SET state = ?, why = ?, ended_at = ? WHERE state = ? AND trace_id IN"
+
+        def work(connection: sqlite3.Connection) -> int:
+            return sum(
+                connection.execute(f"{update} ({marks})", (*becomes, state, *group)).rowcount
+                for marks, group in batched(trace_ids)
+            )
+
+        return self._writer.submit(work)
+
+
+def write(connection: sqlite3.Connection, read: Iterable[Consumed]) -> None:
+    """Notes what was read, inside the transaction that stores it."""
+    for each in read:
+        connection.execute(
+            "INSERT OR REPLACE INTO log_partitions VALUES (?, ?, ?)", (each.partition, each.next, each.settled_below)
+        )
+        connection.executemany(
+            "INSERT OR REPLACE INTO log_traces VALUES (?, ?, ?, ?, ?)",
+            [(each.partition, id_, e.first, e.last, e.elsewhere) for id_, e in each.extents.items()],
+        )

@@ -1,0 +1,25 @@
+"""The broker of the tests itself: what it acknowledged is there after kill -9."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import kafka
+
+pytestmark = pytest.mark.e2e
+
+
+def test_what_was_acknowledged_is_read_again_after_a_kill(tmp_path: Path) -> None:
+    pytest.importorskip("confluent_kafka")
+    if kafka.missing():
+        pytest.skip(f"needs {kafka.missing()}")
+    wanted = [(bytes([number]), b"value %d" % number) for number in range(50)]
+    with kafka.Broker(tmp_path / "broker") as broker:
+        broker.create("numbers", partitions=3)
+        broker.produce("numbers", wanted)
+        broker.kill()
+        broker.start()
+        found = broker.everything("numbers")
+    assert sorted((message.key(), message.value()) for message in found) == wanted
+    assert {message.partition() for message in found} == {0, 1, 2}

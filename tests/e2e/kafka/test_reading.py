@@ -1,0 +1,82 @@
+"""Spans from a real Kafka broker: what was written is scored as if it had come by OTLP, whatever dies on the way."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from support.collector import CollectorProcess
+from support.kafka import Broker
+from support.kafka_workers import QUICK, by_id, messages, scores, worker
+from support.made_traces import Composer, MadeTrace
+from support.processors import until
+from support.senders import GrpcDoor
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+
+_POINTS = ("before_commit:4", "after_commit:6", "before_decide:1", "after_decision_commit:2")
+
+
+def test_a_reader_that_dies_gives_the_results_of_otlp(broker: Broker, tmp_path: Path) -> None:
+    """Killed before and after its commits: nothing is lost, nothing is scored twice under two ids, sessions too."""
+    broker.create("one", 3)
+    broker.create("one.scores")
+    composer = Composer(31)
+    traces = [composer.trace() for _ in range(60)]
+    with worker(tmp_path, broker, "a", "one", "one.scores", {"PANDAEVAL_KAFKA__SESSIONS": "here"}) as reader:
+        sent = list(messages(traces, parts=2))
+        share = len(sent) // len(_POINTS)
+        for number, point in enumerate(_POINTS):
+            reader.launch(PANDAEVAL_FAIL_POINT=point)
+            end = None if point == _POINTS[-1] else (number + 1) * share
+            broker.produce("one", sent[number * share : end])
+            until(lambda: not reader.running(), f"the death at {point}", 120)
+            assert reader.exit_code() == -9, reader.log()
+        reader.start()
+        _until_all_is_done(reader, broker, "one", traces)
+        assert reader.gauge("accounting_residual") == 0
+        assert reader.stop() == 0
+    found = scores(broker, "one.scores")
+    assert by_id(found) == by_id(_by_otlp(tmp_path / "otlp", traces))
+    broker_ends = {0: 0, 1: 0, 2: 0}
+    for message in broker.everything("one"):
+        broker_ends[message.partition() or 0] += 1
+    assert broker.committed("readers-of-one", "one") == broker_ends, "all is done, and that is what Kafka was told"
+
+
+def test_a_message_that_cannot_be_read_is_put_aside(broker: Broker, tmp_path: Path) -> None:
+    broker.create("poison")
+    broker.create("poison.dlq")
+    broker.create("poison.scores")
+    traces = [Composer(33).trace()]
+    with worker(tmp_path, broker, "a", "poison", "poison.scores") as reader:
+        broker.produce("poison", [(b"key", b"no protobuf at all"), *messages(traces)])
+        reader.start()
+        _until_all_is_done(reader, broker, "poison", traces)
+        assert reader.counts()["log_messages", "dead", "malformed"] == 1
+    [letter] = broker.everything("poison.dlq")
+    assert (letter.key(), letter.value()) == (b"key", b"no protobuf at all")
+    assert dict(letter.headers() or ())["pandaeval.source"] == b"poison/0/0"
+
+
+def _until_all_is_done(reader: CollectorProcess, broker: Broker, topic: str, traces: list[MadeTrace]) -> None:
+    wanted = {trace.trace_id.hex() for trace in traces}
+    reader.until(lambda: {each["trace_id"] for each in reader.results()} >= wanted, "done with all traces", 120)
+    reader.until(reader.at_rest, "at rest", 120)
+    ends = [message.partition() for message in broker.everything(topic)]
+    group = f"readers-of-{topic}"
+    reader.until(lambda: sum(broker.committed(group, topic).values()) == len(ends), "done in Kafka's eyes", 120)
+
+
+def _by_otlp(folder: Path, traces: list[MadeTrace]) -> list[dict[str, object]]:
+    """The results of a collector that got the same spans over gRPC."""
+    with CollectorProcess(folder, QUICK) as collector:
+        collector.start()
+        with contextlib.closing(GrpcDoor(collector.grpc)) as door:
+            for trace in traces:
+                assert door.send(trace.request()).acknowledged
+        wanted = {trace.trace_id.hex() for trace in traces}
+        collector.until(lambda: {each["trace_id"] for each in collector.results()} >= wanted, "scored", 120)
+        collector.until(collector.at_rest, "at rest", 120)
+        return collector.results()

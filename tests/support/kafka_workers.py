@@ -1,0 +1,70 @@
+"""Collectors that share a Kafka topic, what is written to it, and what they make of it."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from support.collector import CollectorProcess
+from support.kafka import Broker
+from support.made_traces import MadeTrace
+
+QUICK = {
+    "PANDAEVAL_CLOSE__QUIET": "2s",
+    "PANDAEVAL_CLOSE__IDLE": "5s",
+    "PANDAEVAL_SESSION__IDLE": "8s",
+}
+"""Longer than the moments for which a broker or a group pauses in a test on a busy machine."""
+
+
+def worker(
+    folder: Path, broker: Broker, name: str, spans: str, scores: str, settings: Mapping[str, str] | None = None
+) -> CollectorProcess:
+    """A collector that reads the topic ``spans`` and writes its results to the topic ``scores``; not started."""
+    return CollectorProcess(
+        folder / name,
+        {
+            "PANDAEVAL_KAFKA__BROKERS": broker.address,
+            "PANDAEVAL_KAFKA__TOPIC": spans,
+            "PANDAEVAL_KAFKA__GROUP": f"readers-of-{spans}",
+            "PANDAEVAL_KAFKA__SESSION_TIMEOUT": "6s",
+            "PANDAEVAL_KAFKA__DEAD_LETTERS": f"{spans}.dlq",
+            "PANDAEVAL_EXPORTERS__KAFKA__BROKERS": broker.address,
+            "PANDAEVAL_EXPORTERS__KAFKA__TOPIC": scores,
+            **QUICK,
+            **(settings or {}),
+        },
+    )
+
+
+def messages(traces: Iterable[MadeTrace], parts: int = 1) -> Iterator[tuple[bytes, bytes]]:
+    """Key and value of the messages that OpenTelemetry Collectors would write, each trace in so many ``parts``: the
+    first parts of all traces, then the second ones."""
+    made = list(traces)
+    for part in range(parts):
+        for trace in made:
+            if spans := trace.spans[part::parts]:
+                yield trace.trace_id.hex().encode(), trace.request(spans).SerializeToString()
+
+
+def scores(broker: Broker, topic: str) -> list[dict[str, Any]]:
+    """All results in a topic, each under the key that is its id."""
+    found = []
+    for message in broker.everything(topic):
+        result = json.loads(message.value() or b"")
+        assert message.key() == result["id"].encode()
+        found.append(result)
+    return found
+
+
+def by_id(results: Iterable[Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    """What each result says, by its id. Raises ``AssertionError`` where two of the same id say different things."""
+    found: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
+    for each in results:
+        unit = each["session_id"] if each["level"] == "session" else each["trace_id"]
+        found[each["id"]].add((unit, f"{each['level']}.{each['metric']}", each["score"], each["outcome"]))
+    assert all(len(said) == 1 for said in found.values()), "two results of one id differ"
+    return {id_: said.pop() for id_, said in found.items()}

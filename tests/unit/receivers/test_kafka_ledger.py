@@ -1,0 +1,104 @@
+"""The ledger of a partition: whoever takes it over meets each trace that is not done whole, and none that is done."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pandaeval_collector.receivers.kafka.ledger import Ledger
+from pandaeval_collector.receivers.kafka.partitions import Claim
+from pandaeval_collector.store import Consumed
+
+A, B, C = (bytes([number]) * 16 for number in (1, 2, 3))
+
+
+def _read(log: list[bytes], upto: int) -> Ledger:
+    ledger = Ledger(Consumed(0, 0))
+    for offset, trace_id in enumerate(log[:upto]):
+        ledger.takes(trace_id, offset)
+        ledger.passed(offset)
+    return ledger
+
+
+def test_an_open_trace_holds_the_offset() -> None:
+    ledger = _read([A, B, A, C], 4)
+    mark = ledger.mark(lambda trace_id: trace_id != B)
+    assert mark is not None
+    assert mark.settled == 1
+    assert mark.replay == 0, "A is done and reaches across: it has to be met below the mark to be known as done"
+
+
+def test_all_that_is_done_is_left_behind() -> None:
+    ledger = _read([A, B, A, C], 4)
+    mark = ledger.mark(lambda _: True)
+    assert mark is not None
+    assert (mark.settled, mark.replay) == (4, 4)
+    ledger.forget(4)
+    assert list(ledger.traces) == []
+
+
+def test_a_mark_never_goes_back() -> None:
+    """A late span opens a trace again whose first message is long passed."""
+    ledger = _read([A, B], 2)
+    assert ledger.mark(lambda _: True)
+    ledger.takes(A, 2)
+    ledger.passed(2)
+    mark = ledger.mark(lambda trace_id: trace_id != A)
+    assert mark is not None
+    assert mark.settled == 2
+
+
+def test_a_new_owner_says_nothing_before_it_has_read_what_was_read() -> None:
+    ledger = Ledger(Consumed(0, 3, settled_below=5))
+    assert ledger.mark(lambda _: True) is None
+    for offset in (3, 4):
+        assert not ledger.takes(A, offset)
+        ledger.passed(offset)
+    assert not ledger.takes(A, 5), "done by the one before, also behind the mark"
+    assert ledger.takes(B, 6)
+    ledger.passed(6)
+    assert ledger.mark(lambda _: True) is not None
+
+
+def test_what_is_told_to_the_store_is_told_once() -> None:
+    ledger = _read([A, B], 2)
+    assert ledger.news().extents.keys() == {A, B}
+    assert not ledger.has_news
+    ledger.takes(A, 2)
+    ledger.passed(2)
+    news = ledger.news()
+    assert (news.next, news.extents.keys()) == (3, {A})
+
+
+def test_a_claim_is_read_back() -> None:
+    claim = Claim(7, 12, "8f0e-store")
+    assert Claim.of(7, claim.text) == claim
+    assert Claim.of(7, None) == Claim(7, 7, ""), "set by hand: all before it is taken for done"
+    assert Claim.of(-1001, "") == Claim(-1, 0, "")
+
+
+@given(
+    log=st.lists(st.integers(0, 7), max_size=40),
+    cuts=st.lists(st.tuples(st.integers(0, 40), st.sets(st.integers(0, 7))), min_size=1, max_size=4),
+)
+def test_any_chain_of_owners_meets_each_open_trace_whole(log: list[int], cuts: list[tuple[int, set[int]]]) -> None:
+    """Owners read on to somewhere, each leaving some traces open; the last one reads to the end. Whoever takes a trace
+    takes all of its messages so far, except for what is late: behind all that the one had read who was done with it."""
+    traces = [bytes([number]) * 16 for number in log]
+    claim, done = (0, 0), dict[bytes, int]()
+    for upto, open_numbers in [*cuts, (len(log), set())]:
+        begin, settled = claim
+        ledger = Ledger(Consumed(0, begin, settled))
+        taken: dict[bytes, list[int]] = {}
+        for offset in range(begin, max(begin, min(upto, len(traces)))):
+            if ledger.takes(traces[offset], offset):
+                taken.setdefault(traces[offset], []).append(offset)
+            ledger.passed(offset)
+        for trace_id, offsets in taken.items():
+            before = [offset for offset, other in enumerate(traces[: ledger.next]) if other == trace_id]
+            assert offsets == before or offsets[0] >= done.get(trace_id, len(log)), "taken in part"
+        still_open = {bytes([number]) * 16 for number in open_numbers} & taken.keys()
+        mark = ledger.mark(lambda trace_id: trace_id not in still_open)  # noqa: B023 - used at once
+        if mark is not None:
+            done |= {trace_id: done.get(trace_id, ledger.next) for trace_id in taken.keys() - still_open}
+            claim = mark.replay, mark.settled
+    assert all(trace_id in done for trace_id in traces)
