@@ -43,7 +43,7 @@ _PATTERNS = (
     rf"({_NAMES}[ \t]{{0,4}}:[ \t]{{0,40}}\\*[\"'])(?!\[secret)[^\"'\\\r\n]{{1,400}}(?=\\*[\"'])",
     # In the middle of a line: what holds a digit or a sign that words do not have.
     rf"((?:{_SPOKEN}|{_NAMES})[ \t]{{0,4}}:[ \t]{{0,40}}\\*[\"']?)"
-    rf"{_NOTHING}(?=[^\s\"'\\,;]{{0,60}}[0-9!@#$%^&*+=~|?])(?!\d{{1,3}}(?!\d))[^\s\"'\\,;]{{4,400}}",
+    rf"{_NOTHING}(?=[^\s\"'\\,;]{{0,60}}[0-9!@#$%^&*+=~|?])(?!\d{{1,3}}(?![\dA-Za-z]))[^\s\"'\\,;]{{4,400}}",
     rf"({_NAMES}\\*[\"']\s{{0,40}}:\s{{0,40}})\d{{4,}}",
 )
 _ANYWHERE = tuple(map(_any_case, _PATTERNS))
