@@ -7,11 +7,9 @@ matter. Memory does not grow with the input: spans wait on disk.
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -19,28 +17,12 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.cases.matching import Trials
-from pandaeval_collector.cases.trial import Trial
-from pandaeval_collector.evaluator import Evaluator, JudgeSettings
+from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.evaluator.trials import TrialGrader, Verdict
 from pandaeval_collector.failures import Failure, Group
 from pandaeval_collector.failures.group import by_label
-from pandaeval_collector.failures.grouping import grouped
-from pandaeval_collector.failures.question import RUBRIC, ErrorDeduplication, given, record
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.redact import redact
-from pandaeval_collector.judging import (
-    SLOTS,
-    Desks,
-    JudgeConfig,
-    Patience,
-    RecordBudgets,
-    Runner,
-    open_caller,
-    open_checks,
-)
-from pandaeval_collector.judging.hiding import hider
-from pandaeval_collector.judging.setup import StoredMemory
-from pandaeval_collector.judging.trials import TrialJudge
+from pandaeval_collector.filejudge import FileJudge
+from pandaeval_collector.judging import JudgeConfig
 from pandaeval_collector.line.implied_sessions import Forward, Link
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.reading import closing_of, stored
@@ -56,8 +38,6 @@ from pandaeval_otel.normal.history import may_be_linked
 from pandaeval_otel.wire import read_chunk, split_logs, split_traces
 
 _BATCH = 128
-_COOLDOWN_S = 3.0
-"""Somebody waits for a run: a provider that fails gets a shorter rest than in a collector."""
 T = TypeVar("T")
 
 
@@ -100,8 +80,12 @@ class FileRun:
         self._folder = tempfile.TemporaryDirectory(prefix="pandaeval-")
         self._store = Store(Path(self._folder.name), durability="off", max_bytes=1 << 40)
         self._evaluator = evaluator
-        self._judge, self._environ = judge, environ or {}
-        self._on_judged = on_judged or (lambda done, total: None)
+        on_judged = on_judged or (lambda done, total: None)
+        self._judge = (
+            None
+            if judge is None or evaluator is None
+            else FileJudge(self._store, evaluator, judge, environ or {}, self.telemetry, on_judged)
+        )
         self._where = where
         self._grader = grader
         self.trials = None if grader is None else Trials(grader.suite)
@@ -118,6 +102,8 @@ class FileRun:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._judge is not None:
+            self._judge.close()
         self._store.close()
         self._folder.cleanup()
 
@@ -181,7 +167,7 @@ class FileRun:
             yield from decision.results
         closing = [*_batches(iter(sorted(touched)), _BATCH)]
         if self._judge is not None:
-            yield from asyncio.run(self._judged(line, self._evaluator, self._judge, closing))
+            yield from self._judge.results(line, closing)
             yield from self._graded()
             return
         yield from self._graded()
@@ -197,49 +183,14 @@ class FileRun:
         trials = self.trials.trials()
         verdicts: Sequence[Mapping[str, Verdict]] = [{} for _ in trials]
         if self._judge is not None and trials:
-            verdicts = asyncio.run(self._asked(self._grader, trials, self._judge))
+            verdicts = self._judge.trials(self._grader, trials)
         for trial, found in zip(trials, verdicts, strict=True):
             yield from self._grader.results(trial, found)
-
-    async def _asked(
-        self, grader: TrialGrader, trials: Sequence[Trial], judge: JudgeConfig
-    ) -> Sequence[Mapping[str, Verdict]]:
-        """What the judge finds about the trials."""
-        assert self._evaluator is not None
-        settings = self._evaluator.settings.judge
-        hasty = replace(judge, setup=replace(judge.setup, cooldown=_COOLDOWN_S))
-        process, caller = open_caller(self._store, hasty, self._environ)
-        desks = Desks(caller, settings)
-        desk = desks.desk(StoredMemory(self._store, self.telemetry))
-        hide = redact if settings is None else hider(settings)
-        try:
-            asked = TrialJudge(grader, desk, hide, secrets_out=desks.secrets)
-            return await asked.verdicts(trials, self._on_judged)
-        finally:
-            await process.close()
 
     def grouped(self, failures: Sequence[Failure]) -> tuple[Group, ...]:
         """The failures by root cause, gravest first: as the judge says in one call, else by label. Not to be called on
         an event loop when there is a judge."""
-        settings = None if self._evaluator is None else self._evaluator.settings.judge
-        if not failures or settings is None or self._judge is None:
-            return by_label(failures)
-        return asyncio.run(self._grouped(failures, settings, self._judge))
-
-    async def _grouped(
-        self, failures: Sequence[Failure], settings: JudgeSettings, judge: JudgeConfig
-    ) -> tuple[Group, ...]:
-        process, caller = open_caller(self._store, judge, self._environ)
-        desks = Desks(caller, settings)
-        desk = desks.desk(StoredMemory(self._store, self.telemetry))
-
-        async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
-            return await Judge(desk, record(shown), settings.model, desks.secrets).ask(RUBRIC, given(shown))
-
-        try:
-            return await grouped(failures, ask)
-        finally:
-            await process.close()
+        return by_label(failures) if self._judge is None or not failures else self._judge.grouped(failures)
 
     def _decided(self, line: Line, batch: Sequence[DueTrace]) -> Decision:
         """Understands and files traces; what is left out is filed too, without a word to anyone."""
@@ -254,54 +205,6 @@ class FileRun:
         decision.results = [result for result in decision.results if result.unit.trace_id not in self.left_out]
         decision.left_out = len(others)
         return decision
-
-    async def _judged(
-        self, line: Line, evaluator: Evaluator, judge: JudgeConfig, closing: Sequence[Sequence[str]]
-    ) -> list[Result]:
-        """Runs all jobs, one decision at a time; then closes the sessions, and runs what those ask."""
-        results: list[Result] = []
-        turn = asyncio.Lock()
-
-        async def settle(decide: Callable[[], Decision]) -> None:
-            async with turn:
-                decision = decide()
-                await asyncio.wrap_future(self._store.commit(decision.changes))
-                results.extend(decision.results)
-
-        hasty = replace(judge, setup=replace(judge.setup, cooldown=_COOLDOWN_S))
-        process, caller = open_caller(self._store, hasty, self._environ)
-        checks = open_checks(judge, self._store, Desks(caller, evaluator.settings.judge), self.telemetry)
-        total = 0
-
-        def ended() -> None:
-            self._on_judged(total - self._store.jobs.waiting(), total)
-
-        async def drain() -> None:
-            runner = Runner(
-                self._store,
-                line,
-                evaluator,
-                caller,
-                settle,
-                self.telemetry,
-                Patience(attempts=3, first=1.0, longest=5.0, interactive=True),
-                slots=SLOTS * judge.limits.concurrency,
-                checks=checks,
-                budgets=RecordBudgets(process.record_budget),
-            )
-            await runner.drain(ended)
-
-        try:
-            total = self._store.jobs.waiting()
-            await drain()
-            for session_ids in closing:
-                await settle(partial(line.close_sessions, session_ids, lambda _: Trigger.FILE))
-            if more := self._store.jobs.waiting():
-                total += more
-                await drain()
-        finally:
-            await process.close()
-        return results
 
     def traces(self) -> Iterator[Trace]:
         """Every trace in normal form by start time, unscored; those without agents too."""

@@ -1,0 +1,145 @@
+"""The judge of a file run: what its traces, sessions and trials ask, and which failures have one cause.
+
+One process asks the model for all of it, and starts at the first question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+
+from pandaeval_collector.cases.trial import Trial
+from pandaeval_collector.evaluator import Evaluator
+from pandaeval_collector.evaluator.trials import TrialGrader, Verdict
+from pandaeval_collector.failures import Failure, Group
+from pandaeval_collector.failures.group import by_label
+from pandaeval_collector.failures.grouping import grouped
+from pandaeval_collector.failures.question import RUBRIC, ErrorDeduplication, given, record
+from pandaeval_collector.judge.call import Caller
+from pandaeval_collector.judge.client import WorkerProcess
+from pandaeval_collector.judge.desk import Desk, Judge
+from pandaeval_collector.judge.redact import redact
+from pandaeval_collector.judging import (
+    SLOTS,
+    Desks,
+    JudgeConfig,
+    Patience,
+    RecordBudgets,
+    Runner,
+    open_caller,
+    open_checks,
+)
+from pandaeval_collector.judging.hiding import hider
+from pandaeval_collector.judging.setup import StoredMemory
+from pandaeval_collector.judging.trials import TrialJudge
+from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.result import Result
+from pandaeval_collector.store import Store
+from pandaeval_collector.telemetry import Telemetry
+from pandaeval_otel.model import Trigger
+
+_COOLDOWN_S = 3.0
+"""Somebody waits for a run: a provider that fails gets a shorter rest than in a collector."""
+_PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
+Settle = Callable[[Callable[[], Decision]], Awaitable[None]]
+
+
+class FileJudge:
+    """One judge's process with an event loop of its own. One thread, which runs no other event loop; to be closed."""
+
+    def __init__(
+        self,
+        store: Store,
+        evaluator: Evaluator,
+        config: JudgeConfig,
+        environ: Mapping[str, str],
+        telemetry: Telemetry,
+        on_judged: Callable[[int, int], None],
+    ) -> None:
+        """``environ``: where its secrets are. ``on_judged`` hears how many of how many judgements are done."""
+        self._store, self._evaluator, self._config = store, evaluator, config
+        self._environ, self._telemetry, self._on_judged = environ, telemetry, on_judged
+        self._loop = asyncio.Runner()
+        self._asked = 0
+
+    @cached_property
+    def _open(self) -> tuple[WorkerProcess, Caller]:
+        hasty = replace(self._config, setup=replace(self._config.setup, cooldown=_COOLDOWN_S))
+        return open_caller(self._store, hasty, self._environ)
+
+    @cached_property
+    def _desks(self) -> Desks:
+        return Desks(self._open[1], self._evaluator.settings.judge)
+
+    def close(self) -> None:
+        """Ends the process, if one was started."""
+        with self._loop:
+            if "_open" in self.__dict__:
+                self._loop.run(self._open[0].close())
+
+    def results(self, line: Line, closing: Sequence[Sequence[str]]) -> list[Result]:
+        """What the stored jobs come to, then the results of the sessions of ``closing``, which is in batches, and what
+        a judge says of those."""
+        return self._loop.run(self._results(line, closing))
+
+    def trials(self, grader: TrialGrader, trials: Sequence[Trial]) -> Sequence[Mapping[str, Verdict]]:
+        """What the judge finds about each of the trials, by grader."""
+        settings = self._evaluator.settings.judge
+        hide = redact if settings is None else hider(settings)
+        asked = TrialJudge(grader, self._desk(), hide, secrets_out=self._desks.secrets)
+        return self._loop.run(asked.verdicts(trials, self._on_judged))
+
+    def grouped(self, failures: Sequence[Failure]) -> tuple[Group, ...]:
+        """The failures by root cause, gravest first: as the judge says in one call, else by label."""
+        settings = self._evaluator.settings.judge
+        if settings is None:
+            return by_label(failures)
+        desk, model = self._desk(), settings.model
+
+        async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
+            return await Judge(desk, record(shown), model, self._desks.secrets).ask(RUBRIC, given(shown))
+
+        return self._loop.run(grouped(failures, ask))
+
+    def _desk(self) -> Desk:
+        return self._desks.desk(StoredMemory(self._store, self._telemetry))
+
+    async def _results(self, line: Line, closing: Sequence[Sequence[str]]) -> list[Result]:
+        """Runs all jobs, one decision at a time; then closes the sessions, and runs what those ask."""
+        results: list[Result] = []
+        turn = asyncio.Lock()
+
+        async def settle(decide: Callable[[], Decision]) -> None:
+            async with turn:
+                decision = decide()
+                await asyncio.wrap_future(self._store.commit(decision.changes))
+                results.extend(decision.results)
+
+        await self._drain(line, settle)
+        for session_ids in closing:
+            await settle(partial(line.close_sessions, session_ids, lambda _: Trigger.FILE))
+        await self._drain(line, settle)
+        return results
+
+    async def _drain(self, line: Line, settle: Settle) -> None:
+        """Runs the jobs that wait now."""
+        jobs = self._store.jobs
+        if not (waiting := jobs.waiting()):
+            return
+        self._asked += waiting
+        process, caller = self._open
+        runner = Runner(
+            self._store,
+            line,
+            self._evaluator,
+            caller,
+            settle,
+            self._telemetry,
+            _PATIENCE,
+            slots=SLOTS * self._config.limits.concurrency,
+            checks=open_checks(self._config, self._store, self._desks, self._telemetry),
+            budgets=RecordBudgets(process.record_budget),
+        )
+        await runner.drain(lambda: self._on_judged(self._asked - jobs.waiting(), self._asked))
