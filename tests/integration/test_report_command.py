@@ -36,10 +36,14 @@ def test_a_report_shows_what_json_says(recording: Path, tmp_path: Path) -> None:
     assert "10 sessions, 30 traces" in outcome.stderr
     assert str(file) in outcome.stderr
     lines = CliRunner().invoke(app, ["evaluate", str(recording), "--format", "json"]).stdout.splitlines()
-    told = {(r["trace_id"], r["metric"], r["score"], r["why"]) for r in map(json.loads, lines) if r["level"] == "trace"}
+    told = {
+        (r["trace_id"], f"{r['level']}.{r['metric']}", r["score"], r["why"])
+        for r in map(json.loads, lines)
+        if r["level"] in ("trace", "turn")
+    }
     made = parsed(file.read_text())
     shown = {
-        (trace["id"], r["metric"].removeprefix("trace."), r.get("score"), r.get("why"))
+        (trace["id"], r["metric"], r.get("score"), r.get("why"))
         for trace in made.index["traces"]
         for r in trace["results"]
     }

@@ -91,9 +91,10 @@ def counted(collector: CollectorProcess, metric: str = "") -> float:
 
 
 def content(result: dict[str, Any]) -> dict[str, Any]:
-    """What does not tell when, how or in which run it was said."""
+    """What does not tell when, how or in which run it was said, nor with which live failures it was grouped."""
     left_out = ("run_id", "time", "duration_ms", "trigger", "revision", "final")
-    return {key: value for key, value in result.items() if key not in left_out}
+    metadata = {key: value for key, value in result["metadata"].items() if key != "failure_group"}
+    return {**{key: value for key, value in result.items() if key not in left_out}, "metadata": metadata}
 
 
 def test_a_run_of_metrics_without_a_model_says_what_was_said_live(

@@ -54,8 +54,10 @@ def evaluated(files: Iterable[Path], monkeypatch: pytest.MonkeyPatch) -> tuple[l
     thin = {each["session_id"] for each in unscored if each["why"] in _NOT_THERE}
     for each in unscored:
         reason = f"{each['level']}.{each['metric']} of {each['trace_id']}: {each['why']}, {each['reason']}"
-        allowed = {*_NOT_THERE, "insufficient_evidence"} if each["session_id"] in thin else _NOT_THERE
-        assert each["why"] in (allowed if each["level"] == "session" else _NOT_THERE), reason
+        thin_session = each["level"] == "session" and each["session_id"] in thin
+        nothing_to_contradict = each["metric"] == "faithfulness"
+        more = {"insufficient_evidence"} if thin_session or nothing_to_contradict else set()
+        assert each["why"] in {*_NOT_THERE, *more}, reason
     about_traces = [body for _, body in server.requests if rubric_of(body) != "goal_completion"]
     begun = ["".join(message["content"] for message in body["messages"][:2]) for body in about_traces]
     return results, about_each_record(begun)

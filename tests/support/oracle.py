@@ -146,7 +146,9 @@ def problems_of(told: Told, database: sqlite3.Connection) -> list[str]:
         found.append(f"{len(invented)} spans were never sent, first {_name(min(invented))}")
     if changed:
         found.append(f"{len(changed)} spans are not what was sent, first {_name(min(changed))}")
-    units = {row[0] for row in database.execute("SELECT DISTINCT unit FROM results")}
+    units = {
+        row[0].partition(":")[0] for row in database.execute("SELECT DISTINCT unit FROM results")
+    }  # turns': trace:span
     strangers = units - {trace_id.hex() for trace_id, _ in told.sent} - told.sessions
     if strangers:
         found.append(f"{len(strangers)} results are about nothing that was sent, such as {min(strangers)}")

@@ -82,8 +82,8 @@ def _suite(text: str, path: Path, known: Collection[str]) -> Suite:
 
 
 def _parsed(text: str, path: Path) -> tuple[Any, dict[Path_, int]]:
-    loader = _Loader(text)
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         lines: dict[Path_, int] = {}
         if node is not None:
@@ -101,8 +101,6 @@ def _parsed(text: str, path: Path) -> tuple[Any, dict[Path_, int]]:
         raise CaseFileError(f"{path}: is not valid YAML: {str(error).splitlines()[0]}") from error
     except (ValueError, RecursionError) as error:
         raise CaseFileError(f"{path}: is not valid YAML: {error}") from error
-    finally:
-        loader.dispose()
 
 
 def _walk(node: yaml.Node, path: Path_, lines: dict[Path_, int], seen: set[int]) -> Iterator[tuple[str, int]]:

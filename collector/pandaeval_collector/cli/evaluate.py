@@ -185,7 +185,7 @@ def _annotate(gates: Sequence[Gate], summary: Summary, least: str | None) -> Non
         typer.echo(f"notice: {problem}", err=True)
 
 
-def _settings(path: Path | None, asked: list[str] | None, model: str | None, with_cases: bool) -> Config:
+def _settings(path: Path | None, asked: list[str] | None, model: str | None, with_cases: bool = False) -> Config:
     """The configuration with the command's options in it; what keeps the judge from being asked is said before
     anything is read."""
     from pandaeval_collector.cli._config import check_asked, resolve_config

@@ -498,11 +498,11 @@ class TestTakingIn:
             sizes: list[int] = []
             append = line.store.append
 
-            def counting(chunks: Sequence[Chunk], endings: Sequence[str] = ()) -> Future[None]:
+            def counting(chunks: Sequence[Chunk], *more: Any) -> Future[None]:
                 sizes.append(len(chunks))
                 if len(sizes) == 3:
                     raise StoreFullError("full")
-                return append(chunks, endings)
+                return append(chunks, *more)
 
             monkeypatch.setattr(line.store, "append", counting)
             with pytest.raises(Overloaded):
