@@ -12,10 +12,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
+from pandaeval_collector.cases.graders import CORRECT
 from pandaeval_collector.cases.matching import Trials
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.evaluator.trials import TrialGrader, Verdict
@@ -27,6 +28,7 @@ from pandaeval_collector.line.implied_sessions import Forward, Link
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.reading import closing_of, stored
 from pandaeval_collector.line.understanding import Understood, unasked, with_session
+from pandaeval_collector.passk.results import repeated
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.result import Result
 from pandaeval_collector.store import Chunk, Store
@@ -69,11 +71,12 @@ class FileRun:
         on_judged: Callable[[int, int], None] | None = None,
         where: Callable[[Trace], bool] | None = None,
         grader: TrialGrader | None = None,
+        ks: Sequence[int] = (),
     ) -> None:
         """``judge``: asked after all else is scored, with secrets from ``environ``; ``on_judged`` hears how many of how
         many judgements are done. ``where``: says of an agent's trace whether it is to be scored at all; answers are
         compared with those of all earlier traces, and sessions are scored by those that are. ``grader``: grades the
-        traces that are trials of its cases."""
+        traces that are trials of its cases; ``ks``: of cases with that many trials, pass@k and pass^k."""
         self.read = Read()
         self.telemetry = Telemetry()
         self._rules = rules or CloseRules()
@@ -87,7 +90,7 @@ class FileRun:
             else FileJudge(self._store, evaluator, judge, environ or {}, self.telemetry, on_judged)
         )
         self._where = where
-        self._grader = grader
+        self._grader, self._ks = grader, ks
         self.trials = None if grader is None else Trials(grader.suite)
         """The traces of cases, once :meth:`results` has come to them."""
         self.left_out: set[str] = set()
@@ -184,8 +187,13 @@ class FileRun:
         verdicts: Sequence[Mapping[str, Verdict]] = [{} for _ in trials]
         if self._judge is not None and trials:
             verdicts = self._judge.trials(self._grader, trials)
+        told: list[Mapping[str, Any]] = []
         for trial, found in zip(trials, verdicts, strict=True):
-            yield from self._grader.results(trial, found)
+            for result in self._grader.results(trial, found):
+                if result.metric == CORRECT:
+                    told.append(result.to_dict())
+                yield result
+        yield from repeated(told, self._ks)
 
     def grouped(self, failures: Sequence[Failure]) -> tuple[Group, ...]:
         """The failures by root cause, gravest first: as the judge says in one call, else by label. Not to be called on

@@ -129,6 +129,7 @@ def evaluate(
             judged,
             chooser,
             None if suite is None else TrialGrader(scorer, suite),
+            settings.trials.k,
         ) as run,
         Target(output) as target,
     ):

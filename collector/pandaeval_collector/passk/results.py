@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from pandaeval_collector.passk.figures import CaseFigures, Figures, SuiteFigures, conversation, estimate_dict
-from pandaeval_collector.passk.trials import Case, Trials
+from pandaeval_collector.passk.figures import CaseFigures, Figures, SuiteFigures, conversation, estimate_dict, figures
+from pandaeval_collector.passk.trials import Case, Trials, trials
 from pandaeval_collector.result import EvaluatorInfo, Identity, Result, Unit, now
 from pandaeval_collector.score import Finding, Score, Unscored, Why
 from pandaeval_collector.stats.pass_k import PassEstimate
@@ -29,6 +29,17 @@ def task_results(found: Figures, run_id: str | None = None) -> Iterator[Result]:
             if found.trials.per == "conversation":
                 about |= conversation(each.case) | _as_the_source(metric, estimates["bayesian"])
             yield _result(metric, found.trials, each, _finding(estimates["unbiased"].value, each, about), run_id)
+
+
+def repeated(correct: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> Iterator[Result]:
+    """:func:`task_results` of the trials that some results of ``trial_correct``, JSON-ready, tell of: for those of
+    ``ks`` for which a case has as many trials, and none where no case was tried twice."""
+    if not correct:
+        return
+    found = trials(correct)
+    most = max(len(case.trials) for case in found.cases)
+    if most > 1:
+        yield from task_results(figures(found, [k for k in ks if k <= most]))
 
 
 def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:

@@ -73,7 +73,7 @@ BY_INPUT = f"{3:032x}"
 
 def test_trials_come_out_beside_other_results(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
     _, results, _ = told
-    assert {each["level"] for each in results} == {"trace", "trial"}
+    assert {each["level"] for each in results} == {"trace", "trial", "task"}
     correct = of(results, "trial_correct")
     assert {key: each["score"] for key, each in correct.items()} == {
         ("send", "1"): 1.0,
@@ -89,6 +89,25 @@ def test_trials_come_out_beside_other_results(told: tuple[Any, list[dict[str, An
     assert {*right["metadata"]["graders"]} == graders
     assert right["evaluator"]["kind"] == "code"
     assert correct["refuse", "1"]["metadata"]["case_kind"] == "capability"
+
+
+def test_what_was_tried_several_times_has_figures_of_its_own(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
+    _, results, _ = told
+    figures = {
+        (each["metric"], each["metadata"]["case"], each["metadata"]["k"]): each["score"]
+        for each in results
+        if each["level"] == "task"
+    }
+    assert figures == {
+        ("pass_at_k", "send", 1): pytest.approx(1 / 3),
+        ("pass_at_k", "send", 3): pytest.approx(1.0),
+        ("pass_pow_k", "send", 1): pytest.approx(1 / 3),
+        ("pass_pow_k", "send", 3): 0.0,
+        ("pass_at_k", "refuse", 1): 1.0,
+        ("pass_at_k", "refuse", 3): None,
+        ("pass_pow_k", "refuse", 1): 1.0,
+        ("pass_pow_k", "refuse", 3): None,
+    }
 
 
 def test_each_grader_says_what_is_wrong(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
