@@ -130,6 +130,8 @@ class Summary:
         if self._against is not None:
             self._against.add(result)
         key = f"{result['level']}.{result['metric']}"
+        if result["level"] == "task":  # a mean over several k would mean nothing
+            key += f" (k = {result['metadata']['k']})"
         self.outcomes[key, result["outcome"], result["why"] or ""] += 1
         if result["outcome"] == "scored":
             raw = result.get("raw")
