@@ -123,7 +123,7 @@ function certainty() {
     const names = [...new Set(Object.values(store.metrics).filter((each) => each.kind === kind).flatMap((each) => each.models))];
     return names.length ? ` (${names.join(", ")})` : "";
   };
-  const silent = Object.values(store.metrics).filter((each) => !each.asked && each.kind === "llm");
+  const silent = Object.values(store.metrics).filter((each) => !each.asked && each.kind === "llm" && each.level !== "trial");
   return el("section", { class: "card" }, el("h2", {}, "How sure is that"),
     el("p", { class: "big" }, results.length ? percent(scored / (scored + missing || 1)) : "–", el("span", { class: "muted" }, " of what should have a score has one")),
     el("p", { class: "muted" }, `${number(scored)} scored, ${number(assumed)} assumed (nothing to evaluate), ${number(missing)} not scored`),
