@@ -51,10 +51,18 @@ both_signals = pytest.mark.parametrize("signal", ["logs", "traces"])
 
 @pytest.fixture(autouse=True)
 def _brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sinks are given up on after half a second, and tried again after a moment."""
+    """Sinks are tried again after a moment."""
+    monkeypatch.setattr(outlet, "Backoff", functools.partial(Backoff, 0.02, 0.1))
+
+
+@pytest.fixture
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sinks are given up on after half a second. One that only answered late gets the same again, as it may."""
     monkeypatch.setattr(over_grpc, "TIMEOUT_S", 0.5)
     monkeypatch.setattr(over_http, "TIMEOUT_S", 0.5)
-    monkeypatch.setattr(outlet, "Backoff", functools.partial(Backoff, 0.02, 0.1))
+
+
+impatient = pytest.mark.usefixtures("_impatient")
 
 
 class House:
@@ -110,9 +118,9 @@ class House:
         await until(lambda: self.collector.at_rest)
 
     async def send_and_wait(self, *signals: str, seed: int = 1) -> None:
-        """... and until the sink has all of it."""
+        """... and until the sink has all of it, some of it perhaps twice."""
         await self.send(seed)
-        await until(lambda: all(self.arrived(signal) == self.result_ids() for signal in signals or ITEMS))
+        await until(lambda: all(self.arrived(signal).keys() == set(self.result_ids()) for signal in signals or ITEMS))
 
     # -- what came of it -----------------------------------------------------------------------------------------
 
@@ -270,6 +278,7 @@ class TestOutages:
             await until(lambda: made.sink.counted("pandaeval.evaluations") == len(made.results()))
             assert [made.state(signal) for signal in (*ITEMS, "metrics")] == [1, 1, 1]
 
+    @impatient
     @both_protocols
     @pytest.mark.parametrize("answer", [UNAVAILABLE, HANG, slow_down(0.0)], ids=["unavailable", "hang", "slow_down"])
     async def test_what_is_sent_again_is_the_same_bytes(self, house: Build, protocol: str, answer: Answer) -> None:
@@ -281,7 +290,7 @@ class TestOutages:
                 assert len(made.sink.seen[signal]) >= len(made.sink.requests[signal]) + 2
                 taken = set(made.sink.items(signal))
                 assert {item for request in made.sink.seen[signal] for item in items(request)} == taken
-            await until(lambda: all(made.exported(s) == {"sent": len(made.sink.items(s))} for s in ITEMS))
+            await until(lambda: all(made.exported(s) == {"sent": len(set(made.sink.items(s)))} for s in ITEMS))
 
     async def test_after_a_restart_nothing_is_sent_twice(self, house: Build) -> None:
         async with house() as made:
@@ -291,6 +300,7 @@ class TestOutages:
             await made.send_and_wait(seed=2)
             assert set(made.arrived("logs").values()) == {1}
 
+    @impatient
     @both_signals
     @pytest.mark.parametrize("trouble", [UNAVAILABLE, HANG, INVALID, UNIMPLEMENTED])
     async def test_the_trouble_of_one_is_not_that_of_the_other(
