@@ -54,7 +54,7 @@ def check(name: str, *arguments: object) -> None:
     """``python -m name`` with these arguments, in this process: what the checkers import takes seconds each time. What
     it says of a failure is in the assertion; the test is skipped where it is not installed."""
     module(name)
-    said = io.StringIO()
+    said, code = io.StringIO(), None
     with (
         mock.patch.object(sys, "argv", [name, *map(str, arguments)]),
         contextlib.redirect_stdout(said),
@@ -63,7 +63,8 @@ def check(name: str, *arguments: object) -> None:
         try:
             runpy.run_module(name, run_name="__main__", alter_sys=True)
         except SystemExit as ended:
-            assert not ended.code, f"{name} ended with {ended.code}\n{said.getvalue()}"
+            code = ended.code
+    assert not code, f"{name} ended with {code}\n{said.getvalue()}"
 
 
 def program(name: str) -> str:
