@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 import orjson
 
-from pandaeval_collector.store import numbers
+from pandaeval_collector.store import attributes, numbers
 from pandaeval_collector.store.access import Access
 from pandaeval_collector.store.changes import apply
 from pandaeval_collector.store.responses import ResponseTables
@@ -43,6 +43,10 @@ class DecisionTables(TableGroup):
             found.update((row[0], decided(row[1:])) for row in rows)
         return found
 
+    def decided_ids(self) -> set[bytes]:
+        """The ids of all decided traces that the store remembers."""
+        return {trace_id for (trace_id,) in self._reader().execute("SELECT trace_id FROM traces")}
+
     def held(self, trace_id: bytes) -> tuple[str, tuple[int, ...]] | None:
         """The digest of a decided trace and the ids of its chunks that the store still has; ``None`` for an undecided
         trace."""
@@ -57,6 +61,10 @@ class DecisionTables(TableGroup):
         self._seen.add(row.trace_id for row in changes.traces)
         self.responses.note(changes.responses)
         return self._writer.submit(lambda connection: apply(connection, changes, self.clock.now(), perhaps_known))
+
+    def tag(self, pair: str, trace_ids: Collection[bytes]) -> Future[int]:
+        """Has lists and runs find these traces by one more ``key=value``. The future holds how many are listed."""
+        return self._writer.submit(lambda connection: attributes.tag(connection, pair, trace_ids))
 
     def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:
         """The newest result of each (unit, metric) of the given units."""

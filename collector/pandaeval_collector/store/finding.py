@@ -224,16 +224,21 @@ class Finder:
             (no,) = reader.execute("SELECT coalesce(max(no), 0) FROM listed").fetchone()
         return f"{seq}-{no}"
 
-    # -- in a read -----------------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """The calling thread's connection, within a snapshot and the time limit."""
+    def connection(self) -> sqlite3.Connection:
+        """The calling thread's connection, for reads without the time limit."""
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = connect(self._file, "off", read_only=True)
             with self._opening:
                 self._open.append(connection)
+        return connection
+
+    # -- in a read -----------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """The calling thread's connection, within a snapshot and the time limit."""
+        connection = self.connection()
         until = time.monotonic() + self._limit_s
         connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
         connection.rollback()
