@@ -58,6 +58,7 @@ def scoring(config: Config) -> EvaluatorSettings:
         extra_signals=extra_signals(config),
         coherence_signal=config.session.coherence_signal,
         score_fragments=config.close.score_fragments,
+        score_rootless=config.close.score_rootless,
         modules=config.metrics.modules,
         listed_attributes=config.store.listed_attributes,
         judge=_judge(config, names),

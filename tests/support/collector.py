@@ -190,6 +190,12 @@ class CollectorProcess:
         samples = (sample for family in families for sample in family.samples)
         return next(float(sample.value) for sample in samples if sample.name == f"pandaeval_{name}")
 
+    def series(self, name: str) -> list[tuple[dict[str, str], float]]:
+        """Labels and value of each sample of one of its metrics, named without prefix."""
+        families = text_string_to_metric_families(self._get("/metrics").read().decode())
+        samples = (sample for family in families for sample in family.samples)
+        return [(sample.labels, sample.value) for sample in samples if sample.name == f"pandaeval_{name}"]
+
     def results(self) -> list[dict[str, Any]]:
         """What the JSON lines exporter wrote, whole lines only."""
         if not self.results_file.exists():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -98,9 +98,17 @@ def _value(value: dict[str, Any]) -> Any:
 
 class ConfiguredOtelcol(Process):
     """An OpenTelemetry Collector with one of the configurations of ``deploy/otelcol``, as a context manager. Its ports
-    are free ones: ``ports["4317"]`` is where it listens instead of 4317. ``changes``: further replacements of text."""
+    are free ones: ``ports["4317"]`` is where it listens instead of 4317. ``changes``: further replacements of text.
+    ``within``: what the command is an argument of."""
 
-    def __init__(self, name: str, folder: Path, environ: Mapping[str, str], changes: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        environ: Mapping[str, str],
+        changes: Mapping[str, str],
+        within: Sequence[str] = (),
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         text = (DEPLOYED / name).read_text()
         self.ports = dict(zip(("4317", "4318", "4319"), free_ports(3), strict=True))
@@ -110,7 +118,7 @@ class ConfiguredOtelcol(Process):
             assert was in text, f"{name} does not say {was}"
             text = text.replace(was, becomes)
         (folder / name).write_text(text)
-        command = [str(BINARY), "--config", str(folder / name), "--config", f"yaml:{_QUIET}"]
+        command = [*within, str(BINARY), "--config", str(folder / name), "--config", f"yaml:{_QUIET}"]
         super().__init__(command, folder / f"{name}.log", environ=environ)
 
     @property

@@ -74,6 +74,11 @@ class Close(Section):
         default=False,
         description="Score the part of a trace that arrived here when other services report elsewhere.",
     )
+    score_rootless: bool = Field(
+        default=True,
+        description="Score a trace whose root span never came. false behind a balancer: there it is most likely a part "
+        "of a trace whose other spans went to another collector.",
+    )
 
 
 class Late(Section):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from pandaeval_collector.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.metric import Metric
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.untrusted.foreign import explained
@@ -13,6 +14,14 @@ from pandaeval_otel.model import Trace
 _log = logging.getLogger(__package__)
 
 _FINDINGS = (Score, Assumed, Unscored)
+_FRAGMENT = Unscored(
+    Why.INCOMPLETE_TRACE,
+    "only a part of a trace over several services came here (close.score_fragments scores such parts)",
+)
+_ROOTLESS = Unscored(
+    Why.INCOMPLETE_TRACE,
+    "the root span did not come here, so that other spans may have gone elsewhere as well (close.score_rootless)",
+)
 
 
 def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
@@ -28,11 +37,8 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
     return finding if finding is None or refusal is None else refusal
 
 
-def refusal(trace: Trace, score_fragments: bool) -> Unscored | None:
+def refusal(trace: Trace, settings: EvaluatorSettings) -> Unscored | None:
     """Why no metric may score this trace; ``None`` when each may."""
-    if trace.fragment and not score_fragments:
-        return Unscored(
-            Why.INCOMPLETE_TRACE,
-            "only a part of a trace over several services came here (close.score_fragments scores such parts)",
-        )
-    return None
+    if trace.fragment:
+        return None if settings.score_fragments else _FRAGMENT
+    return None if trace.complete or settings.score_rootless else _ROOTLESS

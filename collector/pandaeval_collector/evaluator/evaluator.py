@@ -151,7 +151,7 @@ class Evaluator:
         return self._judged.answered(question, finding, spent)
 
     def _refusal(self, trace: Trace) -> Unscored | None:
-        return refusal(trace, self.settings.score_fragments)
+        return refusal(trace, self.settings)
 
     def _run(
         self,

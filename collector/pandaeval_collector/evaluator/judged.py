@@ -191,7 +191,7 @@ class Judged:
     ) -> Finding | None:
         if not sampled:
             return _NOT_SAMPLED
-        refused = refusal(trace, self._preparation.settings.score_fragments)
+        refused = refusal(trace, self._preparation.settings)
         if refused is None and trace.forced:
             refused = Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
         if refused is not None:

@@ -56,6 +56,8 @@ class Preparation:
         """The settings that a result depends on, as they enter its id."""
         settings = self.settings
         depends: dict[str, Any] = {**metric.settings, "threshold": threshold, "fragments": settings.score_fragments}
+        if not settings.score_rootless:
+            depends["rootless"] = False
         judge = settings.judge
         if metric.kind == "llm" and judge is not None:
             depends |= {"prompt": PROMPT_VERSION, "secrets": judge.secrets}

@@ -56,6 +56,7 @@ class EvaluatorSettings:
     extra_signals: tuple[str, ...] = ("response", "grounding", "tool_loop")
     coherence_signal: str = "sure"
     score_fragments: bool = False
+    score_rootless: bool = True
     modules: tuple[str, ...] = ()
     listed_attributes: tuple[str, ...] = ()
     """Keys of attributes by which lists find traces."""

@@ -11,7 +11,7 @@ from typing import Any
 from pandaeval_collector.cases.graders import CORRECT, custom, declared, short
 from pandaeval_collector.cases.model import Case, Suite
 from pandaeval_collector.cases.trial import Graded, Trial, TrialContext
-from pandaeval_collector.evaluator.asking import ask
+from pandaeval_collector.evaluator.asking import ask, refusal
 from pandaeval_collector.evaluator.evaluator import Evaluator
 from pandaeval_collector.evaluator.prepared import Preparation
 from pandaeval_collector.evaluator.unit import trace_unit
@@ -144,7 +144,7 @@ class TrialGrader:
 
     def _refusal(self, trial: Trial) -> Unscored | None:
         for trace in trial.traces:
-            if trace.forced or (trace.fragment and not self._settings.score_fragments):
+            if trace.forced or refusal(trace, self._settings) is not None:
                 return Unscored(Why.INCOMPLETE_TRACE, "a trace of the trial was closed before its root span ended")
         return None
 

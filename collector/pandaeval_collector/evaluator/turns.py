@@ -35,7 +35,7 @@ class Turns:
         if trace.is_step or not (self._inline or by_code):
             return []
         results: list[Result | None] = []
-        refused = refusal(trace, self._preparation.settings.score_fragments)
+        refused = refusal(trace, self._preparation.settings)
         for index in range(len(trace.turns)):
             bare = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
             found = [] if refused is not None else [metric for metric in by_code if says(metric, bare) is not None]
