@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,11 +18,12 @@ from pandaeval_collector.api import Lookouts
 from pandaeval_collector.api.work import PageWork, Work
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.delivery.emitter import Emitter
+from pandaeval_collector.delivery.members import ToOwner
 from pandaeval_collector.delivery.outlets import Outlets, instance_id
 from pandaeval_collector.doors import Doors
 from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import Evaluator
-from pandaeval_collector.exporters import Surroundings
+from pandaeval_collector.exporters import Exporter, Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.failures.gauges import GroupGauges
@@ -59,7 +60,7 @@ from pandaeval_collector.receivers.kafka.reader import Reader
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs import LiveJudge, Runs
 from pandaeval_collector.series import Labels
-from pandaeval_collector.settings import judge, kafka_reader, keys_of, live_evaluator, timing, workers
+from pandaeval_collector.settings import judge, kafka_reader, keys_of, live_evaluator, ownership, timing, workers
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
@@ -134,7 +135,7 @@ class Collector:
         outlets = await self._open_outlets(store)
         emitter = await self._emitter(store, outlets.signals)
         failures = await asyncio.to_thread(self._failure_groups, store, scorer)
-        line = Line(store, scorer, emitter, failures=failures)
+        line = Line(store, scorer, emitter, failures=failures, sessions=ownership(config))
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
         reader = await self._reader(store, pipeline, outlets)
@@ -348,10 +349,18 @@ class Collector:
         if config.exporters.scrape_results:
             self._scrape = Scrape(self.telemetry, ZeroFirst(store, "scrape", config.exporters.otlp.metrics_interval))
         around = Surroundings(store, self.telemetry, self._environ, await instance_id(store))
-        outlets = Outlets(config, around)
+        outlets = Outlets(config, around, self._handing_over())
         await outlets.start()
         self._parts.push_async_callback(outlets.stop)
         return outlets
+
+    def _handing_over(self) -> Iterator[Exporter]:
+        """What sends decided traces to the owner of their sessions."""
+        sessions = self._config.sessions
+        if sessions.forward_to is not None:
+            yield ToOwner(
+                sessions.forward_to, lambda member: member, token=self._token, certificate=sessions.certificate
+            )
 
     async def _stop_pipeline(self, pipeline: Pipeline, store: Store) -> None:
         decide = self._config.store.on_shutdown == "decide"

@@ -22,6 +22,7 @@ from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSet
 from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.labels.calibration import read, thresholds
+from pandaeval_collector.line.line import Ownership
 from pandaeval_collector.metric import registry
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runtime.cores import usable_cores
@@ -67,7 +68,7 @@ def scoring(config: Config) -> EvaluatorSettings:
 def _enabled(config: Config, names: list[tuple[str, str]]) -> frozenset[str]:
     """Without the metrics of sessions where traces of one may have reached other collectors."""
     enabled = enabled_metrics(config, names)
-    if config.kafka.brokers is None or config.kafka.sessions == "here":
+    if config.kafka.brokers is None or config.kafka.sessions != "none" or config.sessions.forward_to is not None:
         return enabled
     return frozenset(key for key in enabled if not key.startswith("session."))
 
@@ -215,6 +216,11 @@ def close_rules(config: Config) -> CloseRules:
         max_bytes=close.max_bytes,
         reopen_delays=CloseRules().reopen_delays if config.late.policy == "rescore" else (),
     )
+
+
+def ownership(config: Config) -> Ownership:
+    """Who scores the sessions of traces that are decided here."""
+    return "here" if config.sessions.forward_to is None else "elsewhere"
 
 
 def timing(config: Config) -> Timing:

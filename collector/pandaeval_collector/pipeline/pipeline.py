@@ -16,6 +16,7 @@ from functools import partial
 
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.understanding import NotUnderstoodError, Run, Understands
+from pandaeval_collector.pipeline.adopting import Adopting
 from pandaeval_collector.pipeline.commits import Committer
 from pandaeval_collector.pipeline.deciding import TraceDecider
 from pandaeval_collector.pipeline.intake import Intake
@@ -83,6 +84,7 @@ class Pipeline:
         )
         self._committer = Committer(store, self._retries, self._committed)
         self._sessions = SessionCloser(store, line, timing, self._committer, self._retries, telemetry, clock)
+        self._adopting = Adopting(store, line, self._committer, self._retries, telemetry, self._sessions.end)
         self._under_way = UnderWay(store.path)
         understanding = Trial(understands or Here(line.understanding), self._under_way.suspects, trial)
         self._decider = TraceDecider(
@@ -144,6 +146,10 @@ class Pipeline:
         """Stores messages of a log, see :meth:`Intake.consume`."""
         await self._intake.consume(splits, read)
 
+    async def take_members(self, messages: Sequence[bytes]) -> int:
+        """Stores traces that other collectors decided as members of their sessions, see :meth:`Adopting.take`."""
+        return await self._adopting.take(messages)
+
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
         """Forgets open traces with which another collector goes on; those that are being decided get a moment for
         it, and are decided in any case."""
@@ -177,6 +183,7 @@ class Pipeline:
         if decide:
             await self.close_all(Trigger.SHUTDOWN)
         await self._decider.drop()
+        await self._adopting.finish()
         await self._committer.close()
         await self._decider.close()
         await self._upkeep.stop()
@@ -203,7 +210,10 @@ class Pipeline:
 
     def end_session(self, session_id: str) -> None:
         """The application says that a session is over."""
-        self._sessions.end(session_id)
+        if self._line.hands_over:
+            self._adopting.end_elsewhere(session_id)
+        else:
+            self._sessions.end(session_id)
 
     def close_trace(self, trace_id: bytes) -> None:
         """The application says that a trace is done."""

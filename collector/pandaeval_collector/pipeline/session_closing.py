@@ -60,7 +60,7 @@ class SessionCloser:
         """A decision about traces or judgements of these sessions was committed: they go on."""
         now = self._clock()
         for session_id in decision.changes.touched:
-            if decision.runs:
+            if decision.runs or session_id in decision.grown:
                 self._awaited.goes_on(session_id)
             if session_id not in self._awaited:
                 self._touch(session_id, now)
