@@ -18,7 +18,7 @@ from pandaeval_collector.api import Lookouts
 from pandaeval_collector.api.work import PageWork, Work
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.delivery.emitter import Emitter
-from pandaeval_collector.delivery.members import ToOwner
+from pandaeval_collector.delivery.members import ToOwner, ToTopic
 from pandaeval_collector.delivery.outlets import Outlets, instance_id
 from pandaeval_collector.doors import Doors
 from pandaeval_collector.embedding.load import load
@@ -52,15 +52,27 @@ from pandaeval_collector.pipeline.accounting import publish
 from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.pipeline.guard import Guard
 from pandaeval_collector.pipeline.pipeline import Pipeline
+from pandaeval_collector.pipeline.topics import MemberTopic, SpanTopic
 from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers.bind import Address, parse_address
 from pandaeval_collector.receivers.health import health_app
+from pandaeval_collector.receivers.kafka.ledger import SessionLedger
 from pandaeval_collector.receivers.kafka.reader import Reader
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs import LiveJudge, Runs
+from pandaeval_collector.runtime.kafka import library, producer
 from pandaeval_collector.series import Labels
-from pandaeval_collector.settings import judge, kafka_reader, keys_of, live_evaluator, ownership, timing, workers
+from pandaeval_collector.settings import (
+    judge,
+    kafka_members,
+    kafka_reader,
+    keys_of,
+    live_evaluator,
+    ownership,
+    timing,
+    workers,
+)
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
@@ -139,6 +151,7 @@ class Collector:
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
         reader = await self._reader(store, pipeline, outlets)
+        members = await self._member_reader(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         self._start_monitor(store, pipeline)
@@ -154,6 +167,9 @@ class Collector:
                 reader.on_share = live.caller.share
             reader.start()
             self._parts.push_async_callback(reader.stop)
+        if members is not None:
+            members.start()
+            self._parts.push_async_callback(members.stop)
         shown = self._open_lookouts(store, scorer, watching, runs)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
@@ -221,10 +237,22 @@ class Collector:
         configured = kafka_reader(self._config.kafka, self._environ, await instance_id(store))
         if configured is None:
             return None
-        reader = Reader(configured, store, pipeline, outlets, self.telemetry)
+        sink = SpanTopic(pipeline, self.telemetry)
+        reader = Reader(configured, store.consumed, sink, outlets, self.telemetry)
         await reader.prepare()
         pipeline.may_decide = reader.may_decide
         self.telemetry.gauge("pandaeval.log.lag", lambda: reader.lag)
+        return reader
+
+    async def _member_reader(self, store: Store, pipeline: Pipeline, outlets: Outlets) -> Reader | None:
+        """Likewise, of the topic that sessions are shared by."""
+        configured = kafka_members(self._config.kafka, self._environ, await instance_id(store))
+        if configured is None:
+            return None
+        sink = MemberTopic(pipeline)
+        reader = Reader(configured, store.members_read, sink, outlets, self.telemetry, SessionLedger)
+        await reader.prepare()
+        pipeline.may_close = reader.may_decide
         return reader
 
     async def _start_pipeline(self, pipeline: Pipeline, store: Store) -> None:
@@ -361,6 +389,10 @@ class Collector:
             yield ToOwner(
                 sessions.forward_to, lambda member: member, token=self._token, certificate=sessions.certificate
             )
+        elif ownership(self._config) == "shared":
+            kafka = self._config.kafka
+            made = library("kafka.brokers").Producer(producer(kafka, self._environ))
+            yield ToTopic(made, kafka.sessions_topic, lambda member: member)
 
     async def _stop_pipeline(self, pipeline: Pipeline, store: Store) -> None:
         decide = self._config.store.on_shutdown == "decide"

@@ -220,7 +220,9 @@ def close_rules(config: Config) -> CloseRules:
 
 def ownership(config: Config) -> Ownership:
     """Who scores the sessions of traces that are decided here."""
-    return "here" if config.sessions.forward_to is None else "elsewhere"
+    if config.sessions.forward_to is not None:
+        return "elsewhere"
+    return "shared" if config.kafka.brokers is not None and config.kafka.sessions == "topic" else "here"
 
 
 def timing(config: Config) -> Timing:
@@ -236,6 +238,14 @@ def timing(config: Config) -> Timing:
         judged=config.labels.window,
         upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
     )
+
+
+def kafka_members(config: Kafka, environ: Mapping[str, str], owner: str) -> ReaderSettings | None:
+    """How decided traces are read from Kafka, likewise; ``None`` where sessions are not shared."""
+    spans = kafka_reader(config, environ, owner)
+    if spans is None or config.sessions != "topic":
+        return None
+    return replace(spans, topic=config.sessions_topic, group=f"{config.group}-sessions", name="sessions")
 
 
 def kafka_reader(config: Kafka, environ: Mapping[str, str], owner: str) -> ReaderSettings | None:

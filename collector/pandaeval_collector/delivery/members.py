@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import grpc.aio
 
 from pandaeval_collector.delivery.peer import channel, cure, headers
 from pandaeval_collector.exporters import RetryLaterError, Row, Sent
+from pandaeval_collector.exporters.kafka import KafkaExporter
+from pandaeval_otel._proto.session_service_pb2 import Member
 from pandaeval_otel.wire_fields import field
 
 SIGNAL = "members"
@@ -59,6 +62,20 @@ class ToOwner:
         if self._channel is not None:
             closing, self._channel = self._channel, None
             await closing.close(None)
+
+
+class ToTopic(KafkaExporter):
+    """The same by a topic, keyed by the ids of sessions, for the collectors that share it."""
+
+    name = "sessions"
+    source = SIGNAL
+
+    def __init__(self, made: Any, topic: str, complete: Complete) -> None:
+        super().__init__(made, topic)
+        self._complete = complete
+
+    def message(self, body: bytes) -> tuple[str, bytes]:
+        return Member.FromString(body).session_id, self._complete(body)
 
 
 def completed(rows: Sequence[Row], complete: Complete) -> Iterator[bytes]:

@@ -36,6 +36,10 @@ class Handed:
     contents: Sequence[Part] = ()
     is_done: bool = False
 
+    def done(self) -> Handed:
+        """The same, of a session that was scored."""
+        return replace(self, is_done=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -68,12 +72,6 @@ def packed_left(trace_id: bytes, session_id: str) -> bytes:
 def packed_end(session_id: str) -> bytes:
     """Says that a session is over."""
     return Member(session_id=session_id, session_end=True).SerializeToString()
-
-
-def named(message: bytes) -> tuple[bytes, str]:
-    """The trace id and the session id of a packed one."""
-    member = Member.FromString(message)
-    return member.trace_id, member.session_id
 
 
 def with_contents(message: bytes, contents: Sequence[Part]) -> bytes:

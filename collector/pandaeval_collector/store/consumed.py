@@ -142,6 +142,23 @@ class ConsumedTables:
         return self._writer.submit(work)
 
 
+class ConsumedMembers(ConsumedTables):
+    """Of the log whose units are sessions, by their ids as UTF-8."""
+
+    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
+        super().__init__(writer, reader, MEMBERS)
+
+    def unjudged(self) -> set[bytes]:
+        """The sessions with a job that has not ended."""
+        query = """SELECT DISTINCT json_extract(CAST(body AS TEXT), '$.session') FROM jobs
+                   WHERE state IN ('due', 'leased') AND metric LIKE 'session.%'"""
+        return {str(row[0]).encode() for row in self._reader().execute(query)}
+
+    def _jobs(self, state: str, becomes: tuple[str, str, float | None], trace_ids: Collection[bytes]) -> Future[int]:
+        """Jobs about sessions stay where they are: their verdicts have the same ids everywhere."""
+        return self._writer.submit(lambda connection: 0)
+
+
 def write(connection: sqlite3.Connection, read: Iterable[Consumed], log: str = SPANS) -> None:
     """Notes what was read, inside the transaction that stores it."""
     for each in read:
