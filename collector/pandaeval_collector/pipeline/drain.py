@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from pathlib import Path
 
 import grpc.aio
 
+from pandaeval_collector.delivery import peer
 from pandaeval_collector.store import Chunk, Store
 
 _log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ async def drain(
     seconds: a stop must neither hang on a peer that is down nor fail. ``token``: the peer's. ``certificate``: file with
     the authority to trust where the endpoint is ``https://``."""
     try:
-        peer = _channel(endpoint, certificate)
+        connection = peer.channel(endpoint, certificate)
     except OSError as error:
         _log.warning(
             "store.drain_certificate %s cannot be read (%s); open traces stay here", certificate, error.strerror
@@ -35,8 +35,8 @@ async def drain(
         return 0
     sent = 0
     deadline = asyncio.get_running_loop().time() + patience_s
-    headers = () if token is None else (("authorization", f"Bearer {token}"),)
-    async with peer as channel:
+    headers = peer.headers(token)
+    async with connection as channel:
         for chunk in store.open_chunks():
             if asyncio.get_running_loop().time() > deadline:
                 _log.warning("handing over to %s takes too long; the rest stays here", endpoint)
@@ -44,9 +44,8 @@ async def drain(
             try:
                 await _hand_over(channel, chunk, headers)
             except grpc.aio.AioRpcError as error:
-                _log.warning(
-                    "%s does not take over (%s)%s; the rest stays here", endpoint, error.details(), _cure(error)
-                )
+                cure = peer.cure(error, "store.drain_to", "store.drain_certificate")
+                _log.warning("%s does not take over (%s)%s; the rest stays here", endpoint, error.details(), cure)
                 break
             await asyncio.wrap_future(store.discard([chunk.id]))
             sent += 1
@@ -56,23 +55,3 @@ async def drain(
 
 async def _hand_over(channel: grpc.aio.Channel, chunk: Chunk, headers: tuple[tuple[str, str], ...]) -> None:
     await channel.unary_unary(_METHODS[chunk.logs], None, None)(chunk.data, timeout=_CALL_S, metadata=headers)
-
-
-def _cure(error: grpc.aio.AioRpcError) -> str:
-    details = (error.details() or "").upper()
-    if "CERTIFICATE_VERIFY_FAILED" in details:
-        return ": set store.drain_certificate to the file of its authority"
-    if "WRONG_VERSION_NUMBER" in details or "WRONG VERSION NUMBER" in details:
-        return ": it does not speak TLS there, write http:// in store.drain_to"
-    if "SOCKET CLOSED" in details or "CONNECTION RESET" in details or "ENDPOINT CLOSING" in details:
-        return ": if it speaks TLS, write https:// in store.drain_to; client certificates it must not demand"
-    return ""
-
-
-def _channel(endpoint: str, certificate: str | None) -> grpc.aio.Channel:
-    options = [("grpc.max_send_message_length", -1)]
-    target = endpoint.rpartition("//")[2]
-    if endpoint.startswith("https://"):
-        authority = Path(certificate).read_bytes() if certificate else None
-        return grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(authority), options=options)
-    return grpc.aio.insecure_channel(target, options=options)

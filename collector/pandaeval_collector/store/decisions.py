@@ -37,7 +37,7 @@ class DecisionTables(TableGroup):
         for marks, group in numbers.batched(perhaps):
             rows = reader.execute(
                 f"""SELECT trace_id, revision, final, known, chunks, size FROM traces
-                    WHERE {numbers.BY_ID.format(marks=marks)}""",  # noqa: S608
+                    WHERE revision > 0 AND {numbers.BY_ID.format(marks=marks)}""",  # noqa: S608
                 (among, *group),
             )
             found.update((row[0], decided(row[1:])) for row in rows)
@@ -59,6 +59,8 @@ class DecisionTables(TableGroup):
         """Applies a decision whole or not at all. The future holds the results that are new, with their ``seq``."""
         perhaps_known = [row.trace_id for row in changes.traces if row.trace_id in self._seen]
         self._seen.add(row.trace_id for row in changes.traces)
+        if changes.strangers:
+            self._seen.add(changes.strangers)
         self.responses.note(changes.responses)
         return self._writer.submit(lambda connection: apply(connection, changes, self.clock.now(), perhaps_known))
 
