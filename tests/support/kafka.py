@@ -83,6 +83,12 @@ class Broker:
         return f"127.0.0.1:{self._port}"
 
     @property
+    def pid(self) -> int:
+        """Of the process that runs."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def _client(self) -> dict[str, object]:
         return {"bootstrap.servers": self.address, "log_level": 0}
 
@@ -156,6 +162,11 @@ class Broker:
         asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
         found = asked[group].result(30).topic_partitions
         return {each.partition: each.offset for each in found if each.topic == topic and each.offset >= 0}
+
+    def size(self, topic: str) -> int:
+        """Bytes of a topic's messages on disk."""
+        segments = (self._folder / "log").glob(f"{topic}-*/*.log")
+        return sum(each.stat().st_size for each in segments)
 
     def log(self) -> str:
         """The end of what it said."""

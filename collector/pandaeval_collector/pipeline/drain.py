@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator, Sequence
 
 import grpc.aio
 
@@ -13,6 +14,19 @@ from pandaeval_collector.store import Chunk, Store
 _log = logging.getLogger(__name__)
 
 _CALL_S = 5.0
+_TOGETHER, _TOGETHER_BYTES = 64, 1 << 20
+"""Chunks in one request at most, and bytes from which on none is added; they are removed in one commit."""
+_FRUITLESS, _PAUSE_S = 3, 1.0
+"""Rounds in a row that begin with nothing but refusals, after which it is over, and seconds between two rounds."""
+_OF_ALL = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAUTHENTICATED}
+"""Refusals that a smaller request would meet as well."""
+_PASSING = {
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.ABORTED,
+}
+_Refusal = grpc.aio.AioRpcError
 _METHODS = {
     False: "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
     True: "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
@@ -23,9 +37,9 @@ async def drain(
     store: Store, endpoint: str, patience_s: float = 20.0, *, token: str | None = None, certificate: str | None = None
 ) -> int:
     """Sends the chunks of undecided traces as OTLP/gRPC to another collector; returns how many it took over. Those are
-    removed from this store; the rest stays for a next start. Stops at the first failure and after ``patience_s``
-    seconds: a stop must neither hang on a peer that is down nor fail. ``token``: the peer's. ``certificate``: file with
-    the authority to trust where the endpoint is ``https://``."""
+    removed from this store; the rest stays for a next start. What is refused is tried again, but not for longer than
+    ``patience_s`` seconds, nor where nothing is taken any more: a stop must neither hang on a peer that is down nor
+    fail. ``token``: the peer's. ``certificate``: file with the authority to trust where the endpoint is ``https://``."""
     try:
         connection = peer.channel(endpoint, certificate)
     except OSError as error:
@@ -33,25 +47,81 @@ async def drain(
             "store.drain_certificate %s cannot be read (%s); open traces stay here", certificate, error.strerror
         )
         return 0
-    sent = 0
-    deadline = asyncio.get_running_loop().time() + patience_s
-    headers = peer.headers(token)
     async with connection as channel:
-        for chunk in store.open_chunks():
-            if asyncio.get_running_loop().time() > deadline:
-                _log.warning("handing over to %s takes too long; the rest stays here", endpoint)
-                break
-            try:
-                await _hand_over(channel, chunk, headers)
-            except grpc.aio.AioRpcError as error:
-                cure = peer.cure(error, "store.drain_to", "store.drain_certificate")
-                _log.warning("%s does not take over (%s)%s; the rest stays here", endpoint, error.details(), cure)
-                break
-            await asyncio.wrap_future(store.discard([chunk.id]))
-            sent += 1
-    _log.info("handed over %d chunks of open traces to %s", sent, endpoint)
-    return sent
+        handing = _Handing(store, channel, peer.headers(token), asyncio.get_running_loop().time() + patience_s)
+        await handing.all()
+    if handing.late:
+        _log.warning("handing over to %s takes too long; the rest stays here", endpoint)
+    elif (refused := handing.refused) is not None:
+        cure = peer.cure(refused, "store.drain_to", "store.drain_certificate")
+        _log.warning("%s does not take over (%s)%s; the rest stays here", endpoint, refused.details(), cure)
+    _log.info("handed over %d chunks of open traces to %s", handing.taken, endpoint)
+    return handing.taken
 
 
-async def _hand_over(channel: grpc.aio.Channel, chunk: Chunk, headers: tuple[tuple[str, str], ...]) -> None:
-    await channel.unary_unary(_METHODS[chunk.logs], None, None)(chunk.data, timeout=_CALL_S, metadata=headers)
+class _Handing:
+    """Hands over what is open, some chunks at a time. ``taken``: chunks that the peer has; ``refused``: its last
+    refusal in the last round, ``late``: no time was left. On the event loop."""
+
+    def __init__(
+        self, store: Store, channel: grpc.aio.Channel, headers: tuple[tuple[str, str], ...], deadline: float
+    ) -> None:
+        self._store, self._channel, self._headers, self._deadline = store, channel, headers, deadline
+        self._fruitless = 0
+        self.taken, self.late = 0, False
+        self.refused: _Refusal | None = None
+
+    async def all(self) -> None:
+        """Round by round, as long as another one is worth it."""
+        again = True
+        while again:
+            again = await self._round()
+            await asyncio.sleep(_PAUSE_S if again else 0)
+
+    async def _round(self) -> bool:
+        """Tries all that is open once, up to where nothing is taken. Returns whether another round is worth it."""
+        self.refused, waiting = None, self._store.open_chunks()
+        while batch := _some(waiting):
+            if asyncio.get_running_loop().time() > self._deadline:
+                self.late = True
+                return False
+            answers = await self._hand_over([each for each in batch if not each.logs])
+            answers |= await self._hand_over([each for each in batch if each.logs])
+            refused = [answer for answer in answers.values() if answer is not None]
+            self.refused = refused[-1] if refused else self.refused
+            if len(refused) == len(batch):
+                self._fruitless += 1
+                return self._fruitless < _FRUITLESS and all(answer.code() in _PASSING for answer in refused)
+            self._fruitless = 0
+            done = [id_ for id_, answer in answers.items() if answer is None]
+            await asyncio.wrap_future(self._store.discard(done))
+            self.taken += len(done)
+        return self.refused is not None
+
+    async def _hand_over(self, chunks: Sequence[Chunk]) -> dict[int, _Refusal | None]:
+        """Why the peer has not taken each chunk, ``None`` if it has, by the chunk's id. All of one signal."""
+        if not chunks:
+            return {}
+        whole = await self._send(chunks[0].logs, b"".join([each.data for each in chunks]))
+        if whole is None or whole.code() in _OF_ALL or len(chunks) == 1:
+            return dict.fromkeys([each.id for each in chunks], whole)
+        alone = await asyncio.gather(*[self._send(each.logs, each.data) for each in chunks])
+        return dict(zip([each.id for each in chunks], alone, strict=True))
+
+    async def _send(self, logs: bool, data: bytes) -> _Refusal | None:
+        """``data``: one OTLP request or several in a row, which together are one as well (repeated fields add up)."""
+        try:
+            await self._channel.unary_unary(_METHODS[logs], None, None)(data, timeout=_CALL_S, metadata=self._headers)
+        except _Refusal as error:
+            return error
+        return None
+
+
+def _some(chunks: Iterator[Chunk]) -> list[Chunk]:
+    """The next ones, for one request; none at the end."""
+    found: list[Chunk] = []
+    size = 0
+    while len(found) < _TOGETHER and size < _TOGETHER_BYTES and (chunk := next(chunks, None)) is not None:
+        found.append(chunk)
+        size += len(chunk.data)
+    return found

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from pandaeval_collector.config import Config, load
+from pandaeval_collector.telemetry import INSTRUMENTS
 from support.chart import CHART, GATEWAY, README, gateway, readme, template
 from support.deploy import DEPLOY, check, program, read, run
 
@@ -18,11 +19,13 @@ _ALL = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 _MANIFESTS = [path for path in _ALL if path.stem != "sidecar-minimal"]
 """For good; the other is for a try (tests/unit/pages/test_recipe_pages.py)."""
 _TLS = ("--set", "insecureBind=false,tls.secretName=t,token.secretName=k")
+_KAFKA = ("--set", "config.kafka.brokers=k:9092,persistence.enabled=false,autoscaling.enabled=true")
 _SETS = {
     "defaults": (),
     "tls and token": _TLS,
     "mutual tls": ("--set", "insecureBind=false,tls.secretName=t,tls.clientCa=true"),
     "judge": ("--set", "judge.secretName=j,config.judge.model=openai/gpt-4o-mini,env[0].name=A,env[0].value=b"),
+    "kafka": _KAFKA,
     "everything": (
         *_TLS,
         "--set",
@@ -91,6 +94,24 @@ def test_the_chart_renders_what_kubernetes_takes(options: tuple[str, ...], tmp_p
     assert config.server.insecure_bind == ("insecureBind=false" not in str(options))
 
 
+def test_collectors_that_share_a_topic_come_and_go_by_what_waits() -> None:
+    """Each keeps its partitions by its pod's name; KEDA decides on their number, and a restart of Helm does not."""
+    documents = _documents(template(*_KAFKA))
+    workers = _by_kind(documents, "StatefulSet")
+    assert "replicas" not in workers["spec"]
+    assert "volumeClaimTemplates" not in workers["spec"]
+    (pod,) = _pods(documents)
+    named = {"name": "PANDAEVAL_KAFKA__INSTANCE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    assert named in _collector(pod)["env"]
+    scaled = _by_kind(documents, "ScaledObject")["spec"]
+    assert scaled["scaleTargetRef"]["name"] == workers["metadata"]["name"]
+    ours = '{namespace="pandaeval",pod=~"pandaeval-[0-9]+"}'
+    asked = [trigger["metadata"] for trigger in scaled["triggers"]]
+    assert [each["query"] for each in asked] == [f"sum(pandaeval_log_lag{ours})", f"max(pandaeval_lag_seconds{ours})"]
+    assert {type(value) for each in asked for value in each.values()} == {str}
+    assert {"pandaeval.log.lag", "pandaeval.lag"} <= INSTRUMENTS.keys()
+
+
 @pytest.mark.parametrize("path", _ALL, ids=lambda path: str(path.stem))
 @pytest.mark.parametrize("version", ["1.29", "1.37"])
 def test_manifests_are_what_kubernetes_takes(path: Path, version: str) -> None:
@@ -127,6 +148,8 @@ def test_the_schema_of_values_fits_them() -> None:
         ("config.server.grpc=0.0.0.0:1", "config"),
         ("presistence.size=1Gi", "presistence"),
         ("terminationGracePeriodSeconds=10", "terminationGracePeriodSeconds"),
+        ("persistence.enabled=false", "config.kafka.brokers"),
+        ("autoscaling.enabled=true", "config.kafka.brokers"),
     ],
 )
 def test_values_that_cannot_work_are_refused(options: str, says: str) -> None:

@@ -14,6 +14,11 @@ app.kubernetes.io/component: collector
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
+{{/* Whether collectors read from Kafka; empty if not. */}}
+{{- define "pandaeval.reads" -}}
+{{- with .Values.config.kafka }}{{ .brokers }}{{ end -}}
+{{- end }}
+
 {{/* The configuration file: what the chart knows wins over .Values.config, since both sides of it must agree. */}}
 {{- define "pandaeval.config" -}}
 {{- $open := not (and .Values.tls.secretName (or .Values.token.secretName .Values.tls.clientCa)) }}
@@ -22,6 +27,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- if and $open (not .Values.networkPolicy.enabled) }}
 {{- fail "without TLS and a token the network has to be closed: set networkPolicy.enabled, or tls.secretName and token.secretName" }}
+{{- end }}
+{{- if and (not (include "pandaeval.reads" .)) (not .Values.persistence.enabled) }}
+{{- fail "persistence.enabled is false: without config.kafka.brokers nobody reads again what a pod loses" }}
+{{- end }}
+{{- if and (not (include "pandaeval.reads" .)) .Values.autoscaling.enabled }}
+{{- fail "autoscaling.enabled needs config.kafka.brokers: behind a balancer each change of replicas tears traces" }}
 {{- end }}
 {{- $server := dict "grpc" "0.0.0.0:4327" "http" "0.0.0.0:4328" "health" "0.0.0.0:4329" "insecure_bind" $open }}
 {{- if .Values.tls.secretName }}
