@@ -35,7 +35,7 @@ def api_app(
     app.include_router(lists(reads, work))
     app.include_router(overview(reads, work, lambda: _changing(app)))
     app.include_router(labelling(reads, work))
-    app.include_router(failure_routes(reads))
+    app.include_router(failure_routes(reads, work.page is not None))
     if runs is not None:
         app.include_router(runs_routes(reads, runs))
         app.include_router(schedule_routes(reads, runs))
