@@ -39,17 +39,20 @@ class Adoption:
         adopted = Adopted()
         runs: list[Run] = []
         gone: list[SessionTraceRow] = []
+        again: list[tuple[SessionTraceRow, SessionTraceRow]] = []
         for trace_id, each in newest.items():
             old = before.get(trace_id)
             if each.left:
-                changes.touched.update(self._known(each.row.session_id))
+                adopted.grown |= self._known(each.row.session_id)
                 if old is not None and old.session_id == each.row.session_id:
                     gone.append(old)
             elif old is not None and _is_same(old, each.row):
-                self._retell(old, each.row, changes)
+                again.append((old, each.row))
             else:
                 runs.append(run_of(each))
         self._file(runs, gone, adopted, changes)
+        for old, new in again:
+            self._retell(old, new, changes)
         self._keep_closed(handed, adopted, changes)
         return adopted
 
@@ -61,6 +64,7 @@ class Adoption:
         places.moved += [(row, None) for row in gone]
         adopted.results += self._sessions.file(placed, places, changes)
         adopted.grown |= changes.touched
+        changes.touched |= adopted.grown
 
     def _retell(self, old: SessionTraceRow, new: SessionTraceRow, changes: WriteSet) -> None:
         """Only what is said of the trace has changed: a judge answered."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -94,6 +95,8 @@ def unpacked(message: bytes) -> Handed | Ended:
         return Ended(member.session_id)
     if len(member.trace_id) != 16:
         raise ValueError("its trace id has not 16 bytes")
+    if max(member.start_ns, member.end_ns) >= 1 << 63:
+        raise ValueError("its times are none")
     row = SessionTraceRow(
         member.trace_id, member.session_id, member.start_ns, member.end_ns, member.facts, member.answer
     )
@@ -105,7 +108,7 @@ def unpacked(message: bytes) -> Handed | Ended:
         said = orjson.loads(member.unit or b"{}")
         lost = Lost(*map(str, said.pop("lost"))) if "lost" in said else None
         known = {name: said[name] for name in _SAID if name in said}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
         raise ValueError(f"it says nothing of its trace: {type(error).__name__}: {error}") from error
     return Handed(row, known, lost, contents=[(each.logs, each.request) for each in member.contents])
 

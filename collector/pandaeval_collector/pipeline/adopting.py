@@ -49,6 +49,14 @@ class Adopting:
             raise Overloaded("the store cannot be written to just now")
         handed = [each for each in members if isinstance(each, Handed)]
         ended = list(dict.fromkeys(each.session_id for each in members if isinstance(each, Ended)))
+        lost = await self._commit(handed, ended, read) if members or read else 0
+        self._telemetry.add("pandaeval.members", "taken", len(members) - lost)
+        for session_id in ended:
+            self._end_session(session_id)
+        return len(members) - lost
+
+    async def _commit(self, handed: Sequence[Handed], ended: Sequence[str], read: Sequence[Consumed]) -> int:
+        """Returns how many are lost: one that cannot be made a member must not keep those that come after it."""
 
         def decide() -> Decision:
             decision = self._line.adopt(handed)
@@ -56,12 +64,18 @@ class Adopting:
             decision.changes.read.extend(read)
             return decision
 
-        if members or read:
+        try:
             await self._committer.commit(decide)
-        self._telemetry.add("pandaeval.members", "taken", len(members))
-        for session_id in ended:
-            self._end_session(session_id)
-        return len(members)
+        except Exception:  # whatever members hold that nobody thought of
+            if self._retries.stopping or not handed:
+                raise
+            if len(handed) == 1:
+                _log.exception("trace %s cannot be made a member of its session", handed[0].row.trace_id.hex())
+                self._telemetry.add("pandaeval.members", "rejected", 1, "failed")
+                return 1 + await self._commit([], ended, read)
+            lost = sum([await self._commit([each], (), ()) for each in handed])
+            return lost + await self._commit([], ended, read)
+        return 0
 
     def unpack(self, message: bytes) -> Handed | Ended | str:
         """What a message holds, or why it cannot be read."""

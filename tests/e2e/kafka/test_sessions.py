@@ -22,19 +22,19 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 
 def test_three_that_share_sessions_say_what_one_says(broker: Broker, tmp_path: Path) -> None:
-    traces = _traces(90, 41)
-    sent = _begin(broker, "quiet", traces, tmp_path)
+    traces = _traces(88, 41)
+    groups = _begin(broker, "quiet", traces)
     with contextlib.ExitStack() as stack:
         workers = _three(stack, broker, "quiet", tmp_path)
-        broker.produce("quiet", sent)
-        said = _all_done(broker, "quiet", sent, traces, workers)
+        for group in groups:
+            broker.produce("quiet", group)
+        said = _all_done(broker, "quiet", sum(map(len, groups)), traces, workers)
     assert said == _by_one(tmp_path / "one", traces)
 
 
 def test_sessions_move_with_their_partitions(broker: Broker, tmp_path: Path) -> None:
     traces = _traces(180, 43)
-    sent = _begin(broker, "moved", traces, tmp_path)
-    parts = [sent[at : at + len(sent) // 4 + 1] for at in range(0, len(sent), len(sent) // 4 + 1)]
+    parts = _begin(broker, "moved", traces)
     with contextlib.ExitStack() as stack:
         a, b, c = workers = _three(stack, broker, "moved", tmp_path)
         broker.produce("moved", parts[0])
@@ -51,7 +51,7 @@ def test_sessions_move_with_their_partitions(broker: Broker, tmp_path: Path) -> 
         assert c.stop() == 0, c.log()
         broker.produce("moved", parts[3])
         a.start()
-        said = _all_done(broker, "moved", sent, traces, (a, b, d))
+        said = _all_done(broker, "moved", sum(map(len, parts)), traces, (a, b, d))
     assert said == _by_one(tmp_path / "one", traces)
 
 
@@ -60,12 +60,13 @@ def _traces(number: int, seed: int) -> list[MadeTrace]:
     return [composer.trace() for _ in range(number)]
 
 
-def _begin(broker: Broker, name: str, traces: Sequence[MadeTrace], folder: Path) -> list[tuple[bytes, bytes]]:
-    broker.create(name, 6)
-    broker.create(f"{name}.members", 6)
-    broker.create(f"{name}.scores", 3)
-    # The parts of a trace come soon after one another: no wait between them is a reason to close.
-    return [message for at in range(0, len(traces), 30) for message in messages(traces[at : at + 30], parts=2)]
+def _begin(broker: Broker, name: str, traces: Sequence[MadeTrace]) -> list[list[tuple[bytes, bytes]]]:
+    """Makes the topics. Returns the messages in four groups: the parts of a trace come soon after one another, so that
+    no wait between them is a reason to close."""
+    for topic, partitions in ((name, 6), (f"{name}.members", 6), (f"{name}.scores", 3)):
+        broker.create(topic, partitions)
+    size = len(traces) // 4
+    return [list(messages(traces[at : at + size], parts=2)) for at in range(0, len(traces), size)]
 
 
 def _three(
@@ -87,13 +88,13 @@ def _owned(workers: Iterable[CollectorProcess]) -> int:
 def _all_done(
     broker: Broker,
     name: str,
-    sent: Sequence[object],
+    sent: int,
     traces: Sequence[MadeTrace],
     workers: Sequence[CollectorProcess],
 ) -> dict[tuple[str, str], tuple[Any, ...]]:
     """What stands when Kafka was told that all spans and all members are done."""
     group = f"readers-of-{name}"
-    workers[0].until(lambda: sum(broker.committed(group, name).values()) == len(sent), "done with spans", 300)
+    workers[0].until(lambda: sum(broker.committed(group, name).values()) == sent, "done with spans", 300)
 
     def members_done() -> bool:
         held = len(broker.everything(f"{name}.members"))
