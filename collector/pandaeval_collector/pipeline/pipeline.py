@@ -140,9 +140,9 @@ class Pipeline:
         :class:`pandaeval_collector.receivers.SubmissionIngest`."""
         return await self._intake.submit(traces, large)
 
-    async def consume(self, splits: Sequence[Split], read: Sequence[Consumed]) -> None:
+    async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split] = ()) -> None:
         """Stores messages of a log, see :meth:`Intake.consume`."""
-        await self._intake.consume(splits, read)
+        await self._intake.consume(spans, read, logs)
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
         """Forgets open traces with which another collector goes on; those that are being decided get a moment for

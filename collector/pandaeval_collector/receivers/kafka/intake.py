@@ -11,9 +11,10 @@ from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.receivers.kafka.letters import DeadLetters
 from pandaeval_collector.receivers.kafka.partitions import Partitions
 from pandaeval_collector.receivers.kafka.protocols import Sink, StoppedError
+from pandaeval_collector.receivers.kafka.signals import holds_logs
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.fragments import MalformedOtlpError, Split
-from pandaeval_otel.wire import split_traces
+from pandaeval_otel.wire import split_logs, split_traces
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -53,21 +54,24 @@ class MessageIntake:
 
     def _store(self, messages: Sequence[Message], wait: Callable[[], None]) -> None:
         owners = self._partitions.snapshot()
-        taken = [(each.partition(), self._taken_apart(each)) for each in messages if each.partition() in owners]
+        taken = [(each.partition(), *self._taken_apart(each)) for each in messages if each.partition() in owners]
         read, told = self._partitions.news(), False
         while True:
             # A partition that went and came back meanwhile is read again from another place.
             now = self._partitions.snapshot()
             still = {number for number, ledger in owners.items() if now.get(number) is ledger}
-            splits = [split for partition, split in taken if partition in still]
+            spans, logs = (
+                [split for partition, is_logs, split in taken if partition in still and is_logs is kind]
+                for kind in (False, True)
+            )
             try:
-                self._on_loop(self._sink.consume(splits, [each for each in read if each.partition in still]))
+                self._on_loop(self._sink.consume(spans, [each for each in read if each.partition in still], logs))
             except (Overloaded, Draining) as refusal:
                 if not told:
                     _log.warning("messages wait: %s", refusal)
                 told = True
             else:
-                self._telemetry.add("pandaeval.log.messages", "read", len(splits))
+                self._telemetry.add("pandaeval.log.messages", "read", len(spans) + len(logs))
                 return
             if self._stopping.is_set():
                 raise StoppedError
@@ -82,12 +86,14 @@ class MessageIntake:
             self._telemetry.add("pandaeval.log.errors", "told")
         return False
 
-    def _taken_apart(self, message: Message) -> Split:
-        """The fragments of a message that are not of traces which other collectors have decided. One that cannot be
-        read goes to the dead letters."""
+    def _taken_apart(self, message: Message) -> tuple[bool, Split]:
+        """Whether a message holds log records, and its fragments that are not of traces which other collectors have
+        decided. One that cannot be read goes to the dead letters."""
         ledger, offset = self._partitions.ledger(message.partition()), message.offset() or 0
+        request = message.value() or b""
+        is_logs = holds_logs(request)
         try:
-            split = split_traces(message.value() or b"")
+            split = split_logs(request) if is_logs else split_traces(request)
         except MalformedOtlpError as error:
             self._letters.put(message, str(error))
             split = Split([])
@@ -97,6 +103,7 @@ class MessageIntake:
                 split.fragments.append(fragment)
             else:
                 for outcome in ("decoded", "duplicate"):
-                    self._telemetry.add("pandaeval.spans", outcome, len(fragment.items))
+                    instrument = "pandaeval.logs" if is_logs else "pandaeval.spans"
+                    self._telemetry.add(instrument, outcome, len(fragment.items))
         ledger.passed(offset)
-        return split
+        return is_logs, split

@@ -44,8 +44,8 @@ class ReaderSettings:
 class Sink(Protocol):
     """Where spans go; all of it on the event loop."""
 
-    async def consume(self, splits: Sequence[Split], read: Sequence[Consumed]) -> None:
-        """Stores spans and how far the log was read, in one commit. Raises a :class:`Refusal`."""
+    async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split] = ()) -> None:
+        """Stores spans, log records and how far the log was read, in one commit. Raises a :class:`Refusal`."""
         ...
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
