@@ -27,7 +27,8 @@ class Facts:
     ``loop_evidence``: what it was compared with last. ``responses`` and ``continues``: as in
     :class:`pandaeval_otel.model.Trace`. ``chained``: no span names its session, which follows from responses.
     ``pending``: the trace ended in a tool call. ``done``: the tools that change something, and did in this trace.
-    ``turns``: how many turns of the conversation it holds; ``judged``: whether traces like it are judged at all."""
+    ``turns``: how many turns of the conversation it holds; ``judged``: whether traces like it are judged at all.
+    ``rootless``: its root was not seen to end."""
 
     agent: str
     service: str
@@ -51,6 +52,7 @@ class Facts:
     done: tuple[str, ...] = ()
     turns: int = 1
     judged: bool = False
+    rootless: bool = False
 
     @property
     def linked(self) -> bool:
@@ -90,6 +92,8 @@ class Facts:
             body["turns"] = self.turns
         if self.judged:
             body["judged"] = True
+        if self.rootless:
+            body["rootless"] = True
         return orjson.dumps(body)
 
 
@@ -132,6 +136,7 @@ def unpack(packed: bytes) -> tuple[Facts, Older | None]:
         tuple(get("done", ())),
         get("turns", 1),
         get("judged", False),
+        get("rootless", False),
     ), older
 
 

@@ -142,6 +142,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False) -> Member:
         done=changed_by(trace) if trace.tool_calls else (),
         turns=0 if trace.is_step else max(1, len(trace.turns)),
         judged=is_judged,
+        rootless=not trace.complete,
     )
     spoken = (texts.direction(text), words) if points else None
     return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack(), _spoken=spoken)
@@ -173,6 +174,7 @@ def remembered(member: Member, unit: Unit) -> Trace:
         late_spans=unit.late_spans,
         response_id=unit.response_id,
         sampled=unit.sampled,
+        complete=not facts.rootless,
         fragment=facts.fragment,
     )
 

@@ -99,18 +99,20 @@ class Intake:
         failpoints.reach_soon("after_ack")
         return [each.problem or (self._too_late(each) if any_late else "") for each in taken]
 
-    async def consume(self, splits: Sequence[Split], read: Sequence[Consumed]) -> None:
-        """Stores the spans of messages of a log, and with them how far it was read; returns after the commit. Raises a
-        ``Refusal``, after which the same messages have to come again."""
+    async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split] = ()) -> None:
+        """Stores the spans and log records of messages of a log, and with them how far it was read; returns after the
+        commit. Raises a ``Refusal``, after which the same messages have to come again."""
         if self._is_draining():
             raise Draining("the collector is shutting down")
         failpoints.reach("after_decode")
-        whole = added_up(splits)
-        whole.rejected = sum(split.rejected for split in splits)
-        await self._label(whole.labels)
-        group = _Group("pandaeval.spans", [fragment for split in splits for fragment in split.fragments])
-        await self._keep([group], read=read)
-        self._counts.in_no_fragment(group.instrument, whole)
+        found = {"pandaeval.spans": spans, "pandaeval.logs": logs}
+        await self._label([label for split in (*spans, *logs) for label in split.labels])
+        groups = [_Group(name, [part for each in splits for part in each.fragments]) for name, splits in found.items()]
+        await self._keep(groups, read=read)
+        for instrument, splits in found.items():
+            whole = added_up(splits)
+            whole.rejected = sum(split.rejected for split in splits)
+            self._counts.in_no_fragment(instrument, whole)
         failpoints.reach_soon("after_ack")
 
     async def let_go(self, trace_ids: Iterable[bytes]) -> None:

@@ -145,9 +145,9 @@ class Pipeline:
         :class:`pandaeval_collector.receivers.SubmissionIngest`."""
         return await self._intake.submit(traces, large)
 
-    async def consume(self, splits: Sequence[Split], read: Sequence[Consumed]) -> None:
+    async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split] = ()) -> None:
         """Stores messages of a log, see :meth:`Intake.consume`."""
-        await self._intake.consume(splits, read)
+        await self._intake.consume(spans, read, logs)
 
     async def take_members(self, messages: Sequence[bytes]) -> int:
         """Stores traces that other collectors decided as members of their sessions, see :meth:`Adopting.take`."""

@@ -1,27 +1,39 @@
-"""What the pipeline makes of the messages of Kafka topics: spans, and members of sessions."""
+"""What the pipeline makes of the messages of Kafka topics: spans with their log records, and members of sessions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from pandaeval_collector.line.handed import Ended, Handed, unpacked
+from pandaeval_collector.pipeline.message_signal import holds_logs
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.store import Consumed
 from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.fragments import MalformedOtlpError, Split
-from pandaeval_otel.wire import split_traces
+from pandaeval_otel.wire import split_logs, split_traces
+
+
+@dataclass(frozen=True, slots=True)
+class SpansOrLogs:
+    """What is to be stored of a message: its fragments, and whether they hold log records."""
+
+    split: Split
+    logs: bool = False
 
 
 class SpanTopic:
-    """Implements :class:`pandaeval_collector.receivers.kafka.protocols.Sink`: units are traces."""
+    """Implements :class:`pandaeval_collector.receivers.kafka.protocols.Sink`: units are traces. A message holds spans
+    or the log records of spans."""
 
     def __init__(self, pipeline: Pipeline, telemetry: Telemetry) -> None:
         self._pipeline, self._telemetry = pipeline, telemetry
 
-    def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> Split:
+    def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> SpansOrLogs:
         """The fragments of a message that are not of traces which other collectors have decided."""
+        logs = holds_logs(message)
         try:
-            split = split_traces(message)
+            split = split_logs(message) if logs else split_traces(message)
         except MalformedOtlpError as error:
             raise ValueError(str(error)) from error
         fragments, split.fragments = split.fragments, []
@@ -30,15 +42,16 @@ class SpanTopic:
                 split.fragments.append(fragment)
             else:
                 for outcome in ("decoded", "duplicate"):
-                    self._telemetry.add("pandaeval.spans", outcome, len(fragment.items))
-        return split
+                    self._telemetry.add("pandaeval.logs" if logs else "pandaeval.spans", outcome, len(fragment.items))
+        return SpansOrLogs(split, logs)
 
     @property
-    def nothing(self) -> Split:
-        return Split([])
+    def nothing(self) -> SpansOrLogs:
+        return SpansOrLogs(Split([]))
 
-    async def consume(self, taken: Sequence[Split], read: Sequence[Consumed]) -> None:
-        await self._pipeline.consume(taken, read)
+    async def consume(self, taken: Sequence[SpansOrLogs], read: Sequence[Consumed]) -> None:
+        spans, logs = ([each.split for each in taken if each.logs is kind] for kind in (False, True))
+        await self._pipeline.consume(spans, read, logs)
 
     async def let_go(self, keys: Collection[bytes]) -> None:
         await self._pipeline.let_go(keys)

@@ -65,7 +65,8 @@ def test_it_holds_compiled_modules_made_by_the_compiler_that_the_project_names()
 @pytest.mark.parametrize("extra", ["collector", "judge"])
 def test_locks_are_what_the_project_asks_for(extra: str) -> None:
     """Otherwise: ``uv pip compile pyproject.toml --extra collector --extra kafka --python-version 3.11
-    --generate-hashes --no-header --no-annotate -o deploy/locks/collector.txt``, and with ``--extra judge`` another."""
+    --generate-hashes --no-header --no-annotate -o deploy/locks/collector.txt``; the other one with ``--extra judge``
+    as well."""
     text = (DEPLOY / "locks" / f"{extra}.txt").read_text()
     locked = {
         canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE)

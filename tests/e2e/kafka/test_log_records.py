@@ -1,0 +1,72 @@
+"""Content that comes as log records: the real OpenTelemetry Collector writes spans and records to one topic, two
+collectors share it, and each trace is scored as where all of it came by OTLP."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from pandaeval_collector.receivers.files import Input, Request
+from support.collector import CollectorProcess, standing
+from support.kafka import Broker
+from support.kafka_workers import worker
+from support.kills import uninterrupted
+from support.otelcol import BINARY, ConfiguredOtelcol
+from support.processors import until
+from support.senders import GrpcDoor
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not BINARY.exists(), reason=f"needs {BINARY}: python tests/support/programs.py otelcol"),
+]
+
+_RECORDED = Path(__file__).parents[2] / "golden" / "captures" / "openai_genai_event"
+_ACROSS = "trace.loop_detection"
+"""What reads other traces of the same session, which may be at another collector."""
+
+
+def test_content_in_log_records_reaches_the_spans(broker: Broker, tmp_path: Path) -> None:
+    broker.create("with_logs", 6)
+    broker.create("with_logs.scores")
+    recorded = [each for path in sorted(_RECORDED.glob("*.jsonl")) for each in Input(str(path)).requests()]
+    expected = {key: score for key, (_, score) in uninterrupted(recorded).items() if _is_own(key)}
+    assert {score for (_, metric), score in expected.items() if metric == "trace.coherence"} - {None}, "content matters"
+    topic = {'"otlp_spans"': '"with_logs"'}
+    with (
+        ConfiguredOtelcol("kafka.yaml", tmp_path / "otelcol", {"KAFKA_BROKERS": broker.address}, topic) as otelcol,
+        worker(tmp_path, broker, "a", "with_logs", "with_logs.scores") as one,
+        worker(tmp_path, broker, "b", "with_logs", "with_logs.scores") as other,
+    ):
+        both = (one.start(), other.start())
+        until(lambda: all(_owned(each) for each in both), "both having partitions", 120)
+        with contextlib.closing(GrpcDoor(otelcol.grpc)) as door:
+            until(lambda: door.send(ExportTraceServiceRequest()).acknowledged, "the Collector's start", 120)
+            for each in recorded:
+                assert isinstance(each, Request)
+                kind = ExportLogsServiceRequest if each.logs else ExportTraceServiceRequest
+                assert door.send(kind.FromString(each.data)).acknowledged
+        until(lambda: _scores(*both).keys() >= expected.keys(), "all scored", 200)
+        for each in both:
+            each.until(each.at_rest, "at rest", 120)
+            assert each.gauge("accounting_residual") == 0
+            assert each.counts()["logs", "stored", ""] > 0, "both had records to read"
+        assert _scores(*both) == expected
+
+
+def _owned(collector: CollectorProcess) -> int:
+    counts = collector.counts()
+    return counts["log_partitions", "taken", ""] - counts["log_partitions", "released", ""]
+
+
+def _scores(*collectors: CollectorProcess) -> dict[tuple[str, str], float | None]:
+    said = standing([result for each in collectors for result in each.results()])
+    return {key: result["score"] for key, result in said.items() if _is_own(key)}
+
+
+def _is_own(key: tuple[str, str]) -> bool:
+    """Whether a result is about a single trace and rests on nothing else."""
+    return key[1].startswith("trace.") and key[1] != _ACROSS
