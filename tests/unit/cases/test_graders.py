@@ -263,6 +263,22 @@ class TestConversations:
             "insufficient_evidence"
         )
 
+    def test_arguments_that_were_not_captured_are_neither_right_nor_wrong(self) -> None:
+        case = {"interactions": [{"expected_tools": [A]}]}
+        found = results(case, trace(ToolCall("a")))
+        assert found["conversation_correctness"].why == Why.INSUFFICIENT_EVIDENCE
+        assert "arguments" in found["conversation_correctness"].finding.reason
+        assert found["trial_correct"].success is None
+        assert score(case, "conversation_correctness", trace(ToolCall("b"))) == 0.0  # another tool, whatever it got
+
+    def test_results_that_must_be_used_count_here_too(self) -> None:
+        case = {"interactions": [{"expected_tools": [A]}], "results_must_be_used": True}
+        made = trace(call("a", A["parameters"]))
+        assert score(case, "conversation_correctness", made) == "insufficient_evidence"
+        assert score({**case, "results_used": True}, "conversation_correctness", made) == 1.0
+        for used, expected in ((1.0, 1.0), (0.5, 0.0)):
+            assert score(case, "conversation_correctness", made, result_utilization=Score(used)) == expected
+
     def test_the_turns_of_one_trace_are_interactions_too(self) -> None:
         spans = tuple(Span("1" * 32, f"{at:016x}", "", "chat", Kind.LLM, at * 100, at * 100 + 9) for at in (1, 2))
         turns = Turn("hi", "Hello", f"{1:016x}"), Turn("do", "done", f"{2:016x}")
