@@ -15,6 +15,8 @@ from _server import Server, _free_ports, collector
 from _table import table
 from synthetic import SIZES, SPANS_PER_TRACE
 
+_TOO_SLOW = 503
+"""The answer to a question that took longer than its time limit; it counts with the time that it took."""
 Questions = Sequence[tuple[str, str]]
 
 
@@ -111,7 +113,7 @@ def _asked(
                 begun = time.perf_counter()
                 answer = client.get(address)
                 took.setdefault(name, []).append(1000 * (time.perf_counter() - begun))
-                assert answer.status_code == 200, (address, answer.text)
+                assert answer.status_code in (200, _TOO_SLOW), (address, answer.text)
                 if over.wait(0.2):
                     break
             if once:
