@@ -3,10 +3,12 @@
 Only where HATCH_BUILD_HOOKS_ENABLE=1 asks for it: without that, the wheel is Python alone and needs no compiler. Which
 modules, and why no others, stands in pyproject.toml. Everything is made in a folder of its own, so that no file of
 the checkout is touched; the wheel holds both the sources and what was made of them, and Python prefers the latter.
+PANDAEVAL_OPT_LEVEL=0 has the C compiler hurry, for a wheel whose behaviour is to be tried and not its speed.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +44,7 @@ class CompiledModules(BuildHookInterface[Any]):
             copytree(Path(self.root, where), folder / package, ignore=ignore_patterns("__pycache__", "*.so"))
         modules = _chosen(folder, self.config["compile"], self.config["leave"])
         self.app.display_info(f"mypyc compiles {len(modules)} modules, which takes minutes")
-        _compile(folder, modules, self.config["opt-level"])
+        _compile(folder, modules, os.environ.get("PANDAEVAL_OPT_LEVEL", self.config["opt-level"]))
         for library in (*folder.glob("*.so"), *folder.glob("pandaeval_*/**/*.so")):
             build_data["force_include"][str(library)] = str(library.relative_to(folder))
         build_data["pure_python"] = False

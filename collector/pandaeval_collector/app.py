@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,11 +18,12 @@ from pandaeval_collector.api import Lookouts
 from pandaeval_collector.api.work import PageWork, Work
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.delivery.emitter import Emitter
+from pandaeval_collector.delivery.members import ToOwner, ToTopic
 from pandaeval_collector.delivery.outlets import Outlets, instance_id
 from pandaeval_collector.doors import Doors
 from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import Evaluator
-from pandaeval_collector.exporters import Surroundings
+from pandaeval_collector.exporters import Exporter, Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.failures.gauges import GroupGauges
@@ -51,15 +52,27 @@ from pandaeval_collector.pipeline.accounting import publish
 from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.pipeline.guard import Guard
 from pandaeval_collector.pipeline.pipeline import Pipeline
+from pandaeval_collector.pipeline.topics import MemberTopic, SpanTopic
 from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers.bind import Address, parse_address
 from pandaeval_collector.receivers.health import health_app
+from pandaeval_collector.receivers.kafka.ledger import SessionLedger
 from pandaeval_collector.receivers.kafka.reader import Reader
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs import LiveJudge, Runs
+from pandaeval_collector.runtime.kafka import library, producer
 from pandaeval_collector.series import Labels
-from pandaeval_collector.settings import judge, kafka_reader, keys_of, live_evaluator, timing, workers
+from pandaeval_collector.settings import (
+    judge,
+    kafka_members,
+    kafka_reader,
+    keys_of,
+    live_evaluator,
+    ownership,
+    timing,
+    workers,
+)
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
@@ -134,10 +147,11 @@ class Collector:
         outlets = await self._open_outlets(store)
         emitter = await self._emitter(store, outlets.signals)
         failures = await asyncio.to_thread(self._failure_groups, store, scorer)
-        line = Line(store, scorer, emitter, failures=failures)
+        line = Line(store, scorer, emitter, failures=failures, sessions=ownership(config))
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
         reader = await self._reader(store, pipeline, outlets)
+        members = await self._member_reader(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         self._start_monitor(store, pipeline)
@@ -153,6 +167,9 @@ class Collector:
                 reader.on_share = live.caller.share
             reader.start()
             self._parts.push_async_callback(reader.stop)
+        if members is not None:
+            members.start()
+            self._parts.push_async_callback(members.stop)
         shown = self._open_lookouts(store, scorer, watching, runs)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
@@ -220,10 +237,22 @@ class Collector:
         configured = kafka_reader(self._config.kafka, self._environ, await instance_id(store))
         if configured is None:
             return None
-        reader = Reader(configured, store, pipeline, outlets, self.telemetry)
+        sink = SpanTopic(pipeline, self.telemetry)
+        reader = Reader(configured, store.consumed, sink, outlets, self.telemetry)
         await reader.prepare()
         pipeline.may_decide = reader.may_decide
         self.telemetry.gauge("pandaeval.log.lag", lambda: reader.lag)
+        return reader
+
+    async def _member_reader(self, store: Store, pipeline: Pipeline, outlets: Outlets) -> Reader | None:
+        """Likewise, of the topic that sessions are shared by."""
+        configured = kafka_members(self._config.kafka, self._environ, await instance_id(store))
+        if configured is None:
+            return None
+        sink = MemberTopic(pipeline)
+        reader = Reader(configured, store.members_read, sink, outlets, self.telemetry, SessionLedger)
+        await reader.prepare()
+        pipeline.may_close = reader.may_decide
         return reader
 
     async def _start_pipeline(self, pipeline: Pipeline, store: Store) -> None:
@@ -348,10 +377,22 @@ class Collector:
         if config.exporters.scrape_results:
             self._scrape = Scrape(self.telemetry, ZeroFirst(store, "scrape", config.exporters.otlp.metrics_interval))
         around = Surroundings(store, self.telemetry, self._environ, await instance_id(store))
-        outlets = Outlets(config, around)
+        outlets = Outlets(config, around, self._handing_over())
         await outlets.start()
         self._parts.push_async_callback(outlets.stop)
         return outlets
+
+    def _handing_over(self) -> Iterator[Exporter]:
+        """What sends decided traces to the owner of their sessions."""
+        sessions = self._config.sessions
+        if sessions.forward_to is not None:
+            yield ToOwner(
+                sessions.forward_to, lambda member: member, token=self._token, certificate=sessions.certificate
+            )
+        elif ownership(self._config) == "shared":
+            kafka = self._config.kafka
+            made = library("kafka.brokers").Producer(producer(kafka, self._environ))
+            yield ToTopic(made, kafka.sessions_topic, lambda member: member)
 
     async def _stop_pipeline(self, pipeline: Pipeline, store: Store) -> None:
         decide = self._config.store.on_shutdown == "decide"

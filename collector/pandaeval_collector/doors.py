@@ -13,6 +13,7 @@ from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.receivers._reading import Reading
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, Tls, check_bind
+from pandaeval_collector.receivers.members_grpc import MembersHandler
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.receivers.results_grpc import ResultsHandler
@@ -68,6 +69,7 @@ class Doors:
     def _grpc(self, pipeline: Pipeline, watching: Watching, address: Address) -> OtlpGrpcServer:
         submit = SubmitHandler(pipeline, self._admission, self._telemetry, self._max_items, self._reading)
         results = ResultsHandler(watching, self._telemetry, self._reading)
+        members = MembersHandler(pipeline, self._admission, self._telemetry, self._reading)
         return OtlpGrpcServer(
             pipeline,
             self._admission,
@@ -77,7 +79,7 @@ class Doors:
             reading=self._reading,
             token=self._token,
             tls=self._tls,
-            handlers=[submit.handler, results.handler],
+            handlers=[submit.handler, results.handler, members.handler],
             telemetry=self._telemetry,
         )
 

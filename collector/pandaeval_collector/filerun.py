@@ -7,6 +7,7 @@ matter. Memory does not grow with the input: spans wait on disk.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -72,16 +73,20 @@ class FileRun:
         where: Callable[[Trace], bool] | None = None,
         grader: TrialGrader | None = None,
         ks: Sequence[int] = (),
+        store: Store | None = None,
+        wants: Callable[[bytes], bool] | None = None,
     ) -> None:
         """``judge``: asked after all else is scored, with secrets from ``environ``; ``on_judged`` hears how many of how
         many judgements are done. ``where``: says of an agent's trace whether it is to be scored at all; answers are
         compared with those of all earlier traces, and sessions are scored by those that are. ``grader``: grades the
-        traces that are trials of its cases; ``ks``: of cases with that many trials, pass@k and pass^k."""
+        traces that are trials of its cases; ``ks``: of cases with that many trials, pass@k and pass^k. ``store``: takes
+        the place of a temporary one, and stays open; what it holds undecided is scored too. ``wants``: asked for the id
+        of a trace whether it is to be read."""
         self.read = Read()
         self.telemetry = Telemetry()
         self._rules = rules or CloseRules()
-        self._folder = tempfile.TemporaryDirectory(prefix="pandaeval-")
-        self._store = Store(Path(self._folder.name), durability="off", max_bytes=1 << 40)
+        self._own = contextlib.ExitStack()
+        self._store = store or self._temporary()
         self._evaluator = evaluator
         on_judged = on_judged or (lambda done, total: None)
         self._judge = (
@@ -89,7 +94,7 @@ class FileRun:
             if judge is None or evaluator is None
             else FileJudge(self._store, evaluator, judge, environ or {}, self.telemetry, on_judged)
         )
-        self._where = where
+        self._where, self._wants = where, wants
         self._grader, self._ks = grader, ks
         self.trials = None if grader is None else Trials(grader.suite)
         """The traces of cases, once :meth:`results` has come to them."""
@@ -107,8 +112,13 @@ class FileRun:
     ) -> None:
         if self._judge is not None:
             self._judge.close()
-        self._store.close()
-        self._folder.cleanup()
+        self._own.close()
+
+    def _temporary(self) -> Store:
+        folder = self._own.enter_context(tempfile.TemporaryDirectory(prefix="pandaeval-"))
+        store = Store(Path(folder), durability="off", max_bytes=1 << 40)
+        self._own.callback(store.close)
+        return store
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -130,6 +140,8 @@ class FileRun:
         self.read.requests += 1
         self.read.items += split.decoded
         for fragment in split.fragments:
+            if self._wants is not None and not self._wants(fragment.trace_id):
+                continue
             chunk = Chunk(
                 self._store.next_chunk_id(),
                 fragment.trace_id,

@@ -22,6 +22,7 @@ from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSet
 from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.labels.calibration import read, thresholds
+from pandaeval_collector.line.line import Ownership
 from pandaeval_collector.metric import registry
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runtime.cores import usable_cores
@@ -68,7 +69,7 @@ def scoring(config: Config) -> EvaluatorSettings:
 def _enabled(config: Config, names: list[tuple[str, str]]) -> frozenset[str]:
     """Without the metrics of sessions where traces of one may have reached other collectors."""
     enabled = enabled_metrics(config, names)
-    if config.kafka.brokers is None or config.kafka.sessions == "here":
+    if config.kafka.brokers is None or config.kafka.sessions != "none" or config.sessions.forward_to is not None:
         return enabled
     return frozenset(key for key in enabled if not key.startswith("session."))
 
@@ -218,6 +219,13 @@ def close_rules(config: Config) -> CloseRules:
     )
 
 
+def ownership(config: Config) -> Ownership:
+    """Who scores the sessions of traces that are decided here."""
+    if config.sessions.forward_to is not None:
+        return "elsewhere"
+    return "shared" if config.kafka.brokers is not None and config.kafka.sessions == "topic" else "here"
+
+
 def timing(config: Config) -> Timing:
     return Timing(
         close=close_rules(config),
@@ -231,6 +239,14 @@ def timing(config: Config) -> Timing:
         judged=config.labels.window,
         upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
     )
+
+
+def kafka_members(config: Kafka, environ: Mapping[str, str], owner: str) -> ReaderSettings | None:
+    """How decided traces are read from Kafka, likewise; ``None`` where sessions are not shared."""
+    spans = kafka_reader(config, environ, owner)
+    if spans is None or config.sessions != "topic":
+        return None
+    return replace(spans, topic=config.sessions_topic, group=f"{config.group}-sessions", name="sessions")
 
 
 def kafka_reader(config: Kafka, environ: Mapping[str, str], owner: str) -> ReaderSettings | None:

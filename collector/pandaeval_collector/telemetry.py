@@ -67,6 +67,12 @@ INSTRUMENTS: Mapping[str, Instrument] = {
             "{item}",
             "Spans and log records taken up again, decided, or let go for another collector",
         ),
+        Instrument(
+            "pandaeval.members",
+            "counter",
+            "{trace}",
+            "Traces that other collectors decided and whose sessions are scored here, by what became of them",
+        ),
         Instrument("pandaeval.log.messages", "counter", "{message}", "Messages of Kafka, by what became of them"),
         Instrument("pandaeval.log.partitions", "counter", "{partition}", "Partitions taken and released"),
         Instrument("pandaeval.log.errors", "counter", "{error}", "Failures of reading from Kafka"),

@@ -34,6 +34,9 @@ from deploy.grafana.words import (
 
 _METRIC = chosen('gen_ai_evaluation_name=~"$metric"')
 _ALL = in_range(EVALUATIONS + chosen(), SERVICE)
+_FAILURES = 'pandaeval_failures_total{pandaeval_service=~"$service", gen_ai_agent_name=~"$agent"}'
+"""They have no environment."""
+_SEVERITY, _LABEL = "pandaeval_failure_severity", "pandaeval_failure_label"
 _SESSIONS = "/d/pandaeval-session?var-service=${__data.fields.service}&var-agent=${__data.fields.agent}"
 
 
@@ -49,6 +52,7 @@ def build() -> dashboard.Dashboard:
             ("At a glance", _numbers()),
             ("Scores by metric", (_means(), _passing(), _distribution())),
             ("Agents", (_worst(), _by_agent())),
+            ("What goes wrong", (_failures(), _gravest())),
             ("Not scored, changed, and what it costs", (_unscored(), _revised(), _cost())),
         ],
         failed("trace"),
@@ -179,6 +183,27 @@ def _by_agent() -> Panel:
         {"mean {{gen_ai_agent_name}}": mean(SCORE, _METRIC, AGENT), lowest: quantile(0.1, SCORE, _METRIC, AGENT)},
         exemplars=(lowest,),
         top=1,
+    )
+
+
+def _failures() -> Panel:
+    return graph(
+        "Failures by what went wrong",
+        "Results whose label says what went wrong: the ends of runs, behaviours that a judge names, loops. The causes, "
+        "with examples, are on the collector's own page and at /api/v1/failures.",
+        {"{{pandaeval_failure_severity}}: {{pandaeval_failure_label}}": per_bar(_FAILURES, f"{_SEVERITY}, {_LABEL}")},
+        width=14,
+        stacked=True,
+    )
+
+
+def _gravest() -> Panel:
+    return listing(
+        "Most frequent",
+        "Failures in the time that is shown, by agent.",
+        {_SEVERITY: "severity", _LABEL: "what went wrong", AGENT: "agent"},
+        {"failures": f"topk(15, round({in_range(_FAILURES, f'{_SEVERITY}, {_LABEL}, {AGENT}')}) > 0)"},
+        width=10,
     )
 
 

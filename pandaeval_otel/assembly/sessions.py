@@ -35,6 +35,13 @@ class SessionAssembler:
     def __len__(self) -> int:
         return len(self._open)
 
+    def __contains__(self, session_id: str) -> bool:
+        return session_id in self._open
+
+    def forget(self, session_id: str) -> None:
+        """Somebody else goes on with this session, if it is open."""
+        self._open.pop(session_id, None)
+
     def touch(self, session_id: str, now: float) -> None:
         """A trace of this session was decided."""
         session = self._open.get(session_id)

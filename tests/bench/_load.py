@@ -22,6 +22,7 @@ import uvloop
 from _server import LOAD_CORE, pinned
 from synthetic import SPANS_PER_TRACE, Stream
 
+_RETRIED = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 _METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _OPTIONS = (("grpc.max_send_message_length", 64 << 20), ("grpc.use_local_subchannel_pool", 1))
 
@@ -109,7 +110,7 @@ class _Sender:
             try:
                 await call(request)
             except grpc.aio.AioRpcError as error:
-                if error.code() not in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE):
+                if error.code() not in _RETRIED:
                     raise
                 self.refused += 1
                 await asyncio.sleep(1.0)

@@ -6,6 +6,11 @@ answer is made into JSON, as after a restart but for the first answer, which is 
 tells how long it would take on a machine that has nothing else to do.
 
     python tests/bench/lookouts.py [--traces 100000] [--times 21] [--folder FOLDER]
+
+With a rate of spans a collector on that store takes traffic meanwhile, and rounds with readers and without take turns:
+what the lists take beside it, and what the senders wait for their acknowledgements.
+
+    python tests/bench/lookouts.py --rate 2000 [--rounds 3] [--seconds 30] [--readers 2]
 """
 
 from __future__ import annotations
@@ -21,10 +26,13 @@ from statistics import median
 
 import httpx
 import orjson
+from _beside import measure
 from _table import table
 from pandaeval_collector.api.lookouts import Lookouts
 from pandaeval_collector.api.work import PageWork, Work
 from pandaeval_collector.store import ListedRow, ResultRow, SessionTraceRow, Store, TraceRow, WriteSet
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.wanted import Wanted
 from starlette.applications import Starlette
 
 _BATCH = 500
@@ -47,6 +55,7 @@ def fill(store: Store, traces: int, seed: int = 1) -> None:
             changes.listed.append(listed)
             changes.results += results
         store.commit(changes).result()
+        store.commit(WriteSet(closed=set(changes.touched))).result()  # a collector that starts has nothing to score
 
 
 def _trace(chance: random.Random, at: int, traces: int, now: int) -> tuple[ListedRow, str, list[ResultRow]]:
@@ -126,15 +135,27 @@ def main() -> None:
     parser.add_argument("--traces", type=int, default=100_000)
     parser.add_argument("--times", type=int, default=21)
     parser.add_argument("--folder", help="where the store is made, or was made before; default: a temporary one")
+    parser.add_argument("--rate", type=float, default=0.0, help="spans a second that a collector takes meanwhile")
+    parser.add_argument("--rounds", type=int, default=3, help="with a rate: of traffic alone, and as many with readers")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of a round")
+    parser.add_argument("--readers", type=int, default=2)
     said = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = said.folder or temporary
-        filled = (Path(folder) / "pandaeval.db").exists()
-        store = Store(Path(folder), "normal")
+        folder = Path(said.folder or temporary) / "data"
+        filled = (folder / "pandaeval.db").exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        store = Store(folder, "normal")
         if not filled:
             fill(store, said.traces)
+        if said.rate:
+            trace = Finder(folder).traces(Wanted(), limit=1).rows[0].facts["id"]
+            store.close()
+            asked = [*questions(trace)]
+            found = measure(folder.parent, asked, said.rate, said.rounds, said.seconds, said.readers)
+            print(found.report(said.rate, said.readers))
+            return
         work = Work(store.jobs.counts, lambda: 0.0, page=PageWork({}, 10.0))
-        lookouts = Lookouts(Path(folder), work, None)
+        lookouts = Lookouts(folder, work, None)
         try:
             asyncio.run(_measured(lookouts, said.times))
         finally:

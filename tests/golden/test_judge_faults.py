@@ -26,7 +26,8 @@ from pandaeval_otel.normal.trace import is_genai
 
 GOLDEN = Path(__file__).parent / "captures"
 SHARED = Path(__file__).parents[2].parent / "shared" / "captures"
-QUICK = ("pydantic_ai", "langgraph_openinference", "strands", "adk")
+QUICK = ("langgraph_openinference", "adk")
+"""Of two vocabularies; all others are slow tests."""
 JUDGED = [m for m in registry().values() if m.kind == "llm" and m.level == "trace"]
 
 

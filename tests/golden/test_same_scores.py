@@ -49,7 +49,9 @@ def _groups(root: Path) -> dict[tuple[object, ...], dict[str, Scores]]:
     return groups
 
 
-@pytest.mark.parametrize("root", [OWN, SHARED], ids=["own", "shared"])
+@pytest.mark.parametrize(
+    "root", [pytest.param(OWN, id="own"), pytest.param(SHARED, id="shared", marks=pytest.mark.slow)]
+)
 def test_equal_runs_score_equally_in_every_dialect(root: Path) -> None:
     if not root.is_dir():
         pytest.skip(f"no captures in {root.name}: they are not part of this checkout")

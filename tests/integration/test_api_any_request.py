@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import schemathesis
-from support.any_request import ask_anything
 from support.collector import CollectorProcess
 from support.judged_files import send
 
@@ -16,6 +14,9 @@ CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_every_operation_answers_as_documented(tmp_path: Path) -> None:
+    import schemathesis  # takes seconds
+    from support.any_request import ask_anything
+
     with CollectorProcess(tmp_path) as collector:
         collector.start()
         send(collector, sorted(CAPTURES.glob("*/tool_loop.otlp.jsonl"))[:5])

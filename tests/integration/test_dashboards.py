@@ -34,11 +34,12 @@ from support.senders import GrpcDoor
 
 _ROOT = Path(__file__).parents[2]
 _PROMETHEUS = _ROOT / "deploy" / "prometheus"
+_RULE_TESTS = ("rules_test.yaml", "rules_over_days_test.yaml")
 _LABELS = {
     *("gen_ai_evaluation_name", "gen_ai_agent_name", "gen_ai_request_model", "deployment_environment_name", "le"),
     *(f"pandaeval_{name}" for name in ("level", "service", "outcome", "why", "passed")),
     *(f"pandaeval_{name}" for name in ("reason", "queue", "exporter", "signal", "check", "metric", "model")),
-    *(f"pandaeval_{name}" for name in ("of", "bound", "canary")),
+    *(f"pandaeval_{name}" for name in ("of", "bound", "canary", "failure_label", "failure_severity")),
     *("instance", "job"),
 }
 
@@ -229,7 +230,7 @@ def test_alerts_speak_of_what_there_is_and_say_what_to_do(rule: dict[str, Any]) 
     kebab = re.sub(r"(?<!^)(?=[A-Z])", "-", rule["alert"].removeprefix("PandaEval")).lower()
     assert rule["annotations"]["runbook"] == f"docs/operations.md#alert-{kebab}"
     assert rule["labels"]["severity"] in ("warning", "critical")
-    tested = (_PROMETHEUS / "rules_test.yaml").read_text()
+    tested = "".join((_PROMETHEUS / name).read_text() for name in _RULE_TESTS)
     assert f"alertname: {rule['alert']}\n" in tested, "a test in which it fires"
     assert f"| `{rule['alert']}` |" in (_ROOT / "docs" / "dashboards.md").read_text()
     assert f"### alert-{kebab}\n" in (_ROOT / "docs" / "operations.md").read_text(), "what to do about it"
@@ -237,7 +238,7 @@ def test_alerts_speak_of_what_there_is_and_say_what_to_do(rule: dict[str, Any]) 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
 def test_alerts_fire_when_they_should() -> None:
-    for arguments in (("test", "rules", "rules_test.yaml"), ("check", "rules", "rules.yaml")):
+    for arguments in (("test", "rules", *_RULE_TESTS), ("check", "rules", "rules.yaml")):
         done = subprocess.run([str(PROMTOOL), *arguments], cwd=_PROMETHEUS, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -46,6 +46,8 @@ TRACES = 12
 MEGABYTE = "x" * (1 << 20)
 ITEMS = ("logs", "traces")
 both_protocols = pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+either_protocol = pytest.mark.parametrize("protocol", ["grpc", pytest.param("http/protobuf", marks=pytest.mark.slow)])
+"""What is the same code for both: through the second one in slow tests only."""
 both_signals = pytest.mark.parametrize("signal", ["logs", "traces"])
 
 
@@ -63,6 +65,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 impatient = pytest.mark.usefixtures("_impatient")
+TROUBLES = (UNAVAILABLE, INVALID, UNIMPLEMENTED)
 
 
 class House:
@@ -194,7 +197,7 @@ class TestThreeSurfaces:
             assert exemplars
             assert {(each.trace_id, each.span_id) for each in exemplars} <= evaluated
 
-    @both_protocols
+    @either_protocol
     async def test_all_say_who_speaks(self, house: Build, protocol: str) -> None:
         async with house(protocol) as made:
             await made.send_and_wait()
@@ -208,7 +211,7 @@ class TestThreeSurfaces:
             assert len(resource["service.instance.id"]) == 36
             assert scope == "pandaeval.evaluation"
 
-    @both_protocols
+    @either_protocol
     async def test_headers_come_from_the_environment(self, house: Build, protocol: str) -> None:
         async with house(protocol, EXPORTERS__OTLP__HEADERS_ENV="SINK_HEADERS") as made:
             await made.stop()
@@ -265,7 +268,7 @@ class TestThreeSurfaces:
 
 
 class TestOutages:
-    @both_protocols
+    @either_protocol
     async def test_a_sink_that_was_away_has_missed_nothing(self, house: Build, protocol: str) -> None:
         async with house(protocol, sink=False) as made:
             await made.send()
@@ -279,7 +282,7 @@ class TestOutages:
             assert [made.state(signal) for signal in (*ITEMS, "metrics")] == [1, 1, 1]
 
     @impatient
-    @both_protocols
+    @either_protocol
     @pytest.mark.parametrize("answer", [UNAVAILABLE, HANG, slow_down(0.0)], ids=["unavailable", "hang", "slow_down"])
     async def test_what_is_sent_again_is_the_same_bytes(self, house: Build, protocol: str, answer: Answer) -> None:
         async with house(protocol) as made:
@@ -302,7 +305,7 @@ class TestOutages:
 
     @impatient
     @both_signals
-    @pytest.mark.parametrize("trouble", [UNAVAILABLE, HANG, INVALID, UNIMPLEMENTED])
+    @pytest.mark.parametrize("trouble", [HANG, *(pytest.param(each, marks=pytest.mark.slow) for each in TROUBLES)])
     async def test_the_trouble_of_one_is_not_that_of_the_other(
         self, house: Build, signal: str, trouble: Answer
     ) -> None:
@@ -315,7 +318,7 @@ class TestOutages:
 
 
 class TestRefusals:
-    @both_protocols
+    @either_protocol
     @both_signals
     async def test_a_sink_without_this_signal_is_left_alone(
         self, house: Build, protocol: str, signal: str, caplog: pytest.LogCaptureFixture
@@ -332,7 +335,7 @@ class TestRefusals:
             assert len(told) == 1
             assert f"exporters.otlp.{signal}.enabled" in told[0].message
 
-    @both_protocols
+    @either_protocol
     async def test_metrics_may_be_missing_too(self, house: Build, protocol: str) -> None:
         async with house(protocol) as made:
             before = len(made.sink.seen["metrics"])  # the first interval may have passed already
@@ -357,7 +360,7 @@ class TestRefusals:
             assert made.exported("logs")[reason] == lost
             assert sum("will not take them" in record.message for record in caplog.records) == 1
 
-    @both_protocols
+    @either_protocol
     async def test_too_large_is_halved_until_it_fits(self, house: Build, protocol: str) -> None:
         async with house(protocol, sink=False) as made:
             await made.send()
@@ -368,7 +371,7 @@ class TestRefusals:
             assert max(len(items(request)) for request in made.sink.requests["logs"]) <= 3
             await until(lambda: made.sink.counted("pandaeval.evaluations") == len(made.results()))
 
-    @both_protocols
+    @either_protocol
     async def test_a_single_item_that_does_not_fit_is_dropped(self, house: Build, protocol: str) -> None:
         async with house(protocol) as made:
             made.sink.always["logs"] = too_large(0)
@@ -376,7 +379,7 @@ class TestRefusals:
             await until(lambda: made.exported("logs")["too_large"] == len(made.results()))
             assert made.state("logs") == 1
 
-    @both_protocols
+    @either_protocol
     async def test_what_a_sink_throws_away_is_counted(self, house: Build, protocol: str) -> None:
         async with house(protocol) as made:
             made.sink.answers["traces"].append(Answer(rejected=1, message="no links, please"))
@@ -386,7 +389,7 @@ class TestRefusals:
 
 
 class TestZeroFirst:
-    @both_protocols
+    @either_protocol
     async def test_every_series_begins_at_zero(self, house: Build, protocol: str) -> None:
         async with house(protocol) as made:
             await made.send()

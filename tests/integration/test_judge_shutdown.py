@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from support.collector import CollectorProcess
 from support.judge import JudgeServer
 from support.made_traces import Composer
 from support.senders import HttpDoor
 
 
+@pytest.mark.slow
 def test_jobs_outlive_a_shutdown_that_decides_everything(tmp_path: Path) -> None:
     with JudgeServer() as server:
         settings = {

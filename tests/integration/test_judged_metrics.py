@@ -71,6 +71,7 @@ def test_a_file_is_judged_by_all_seven_for_nine_calls_at_most(monkeypatch: pytes
     assert len(heads) == len(files), "all calls about a trace begin alike"
 
 
+@pytest.mark.slow  # files are judged by the same code
 def test_a_running_collector_judges_by_all_seven(tmp_path: Path) -> None:
     with JudgeServer(behave) as server, CollectorProcess(tmp_path, environ(server)) as collector:
         collector.start()
@@ -80,6 +81,7 @@ def test_a_running_collector_judges_by_all_seven(tmp_path: Path) -> None:
     assert len(server.requests) <= MOST_CALLS
 
 
+@pytest.mark.slow  # tests/unit/judge has each part of it
 def test_a_running_collector_says_how_far_its_judge_can_be_trusted(tmp_path: Path) -> None:
     canaries = tmp_path / "canaries.yaml"
     expected = {"trace.confidence": [0.9, 1.0]}

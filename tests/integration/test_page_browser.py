@@ -103,6 +103,26 @@ def test_failures_by_agent_and_metric_lead_to_their_traces(page: Page, collector
     assert page.count(".row.trace.bad") == page.count(".row.trace") == 1
 
 
+def test_failures_stand_together_by_their_cause_and_lead_to_examples(page: Page, collector: CollectorProcess) -> None:
+    groups = httpx.get(f"{collector.http}/api/v1/failures").json()["items"]
+    page.visit(f"{collector.http}/")
+    assert page.count(".causes .group") == min(5, len(groups)) > 1
+    loop = next(each for each in groups if each["metric"] == "trace.tool_loop")
+    page.go("#/failures")
+    assert page.count(".group") == len(groups)
+    [row] = [each for each in page.texts(".group") if "tool_loop ·" in each]
+    assert f"× {loop['occurrences']}\n" in row
+    assert "last seen 20" in row
+    page.visit(f"{collector.http}{loop['page']}")
+    assert page.count(".group") == 1
+    page.click(".group .examples a")
+    page.wait("document.querySelector('.fall') !== null")
+    assert loop["examples"][0]["trace_id"] in page.run("location.hash")
+    assert page.count(".line.pointed") > 0
+    page.visit(f"{collector.http}/#/failures?group=none")
+    assert "not kept any more" in page.text()
+
+
 def test_addresses_of_traces_sessions_and_spans_last(page: Page, collector: CollectorProcess) -> None:
     said = next(each for each in collector.results() if each["metric"] == "grounding" and each["span_ids"])
     page.visit(f"{collector.http}/#/trace/{said['trace_id'].upper()}?span={said['span_ids'][0]}")
@@ -155,7 +175,7 @@ def test_a_phone_needs_no_sideways_scrolling_and_dark_is_dark(page: Page, collec
     page.resize(390, 800)
     page.dark()
     try:
-        for address in ("#/", "#/traces", "#/session/table-for-four", f"#/trace/{trace}"):
+        for address in ("#/", "#/traces", "#/failures", "#/session/table-for-four", f"#/trace/{trace}"):
             page.visit(f"{collector.http}/{address}")
             assert page.run("document.documentElement.scrollWidth") <= 390, address
         assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"

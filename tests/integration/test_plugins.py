@@ -165,6 +165,7 @@ def test_files_are_scored_with_what_is_installed(installed: Path, own: Path, fil
     assert [(call["name"], call["arguments"]) for call in seen["tool_calls"]] == [("search", {"q": "trains"})]
 
 
+@pytest.mark.slow
 def test_a_judge_is_asked_by_a_metric_of_ones_own(installed: Path, tmp_path: Path, file: Path) -> None:
     module = tmp_path / "kindness.py"
     module.write_text(_JUDGED)
@@ -181,6 +182,7 @@ def test_a_judge_is_asked_by_a_metric_of_ones_own(installed: Path, tmp_path: Pat
     assert (result["metric"], result["score"], result["evaluator"]["kind"]) == ("kindness", 0.8, "llm")
 
 
+@pytest.mark.slow
 def test_commands_tell_of_what_is_installed(installed: Path, own: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(f"metrics: {{modules: ['{own}']}}\nexporters: {{alarm: {{below: 2}}}}\n")

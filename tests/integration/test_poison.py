@@ -71,6 +71,7 @@ def scored(collector: CollectorProcess, trace: MadeTrace) -> bool:
     return any(each["outcome"] in ("scored", "assumed") for each in found)
 
 
+@pytest.mark.slow  # tests/unit/wire/test_bounds.py has it without a process
 def test_a_span_of_twelve_million_events_in_the_store_is_decided(tmp_path: Path) -> None:
     collector = CollectorProcess(tmp_path)
     with collector:

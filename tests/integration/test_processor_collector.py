@@ -332,6 +332,7 @@ class TestTrouble:
             taken = {trace_id for each in applications for trace_id in each.taken}
             collector.until(lambda: taken <= scored(collector.results()), "done with what it acknowledged")
 
+    @pytest.mark.slow  # test_fork has the forks, and test_kill the kills
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
     def test_it_is_killed_while_an_application_has_forked(self, tmp_path: Path) -> None:
         """Likewise in every process of it: a parent that traced before, and children that were forked meanwhile."""

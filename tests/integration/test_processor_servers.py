@@ -34,8 +34,8 @@ SERVERS = {
     "gunicorn, gevent, preloaded": (*GEVENT, "--preload", "--workers", str(WORKERS), "--bind"),
     "uvicorn": ("uvicorn", "support.web:asgi", "--workers", str(WORKERS), "--port"),
 }
-EVER = ("gunicorn, gevent, preloaded", "uvicorn")
-"""The two that differ most from each other; the others are slow tests."""
+EVER = ("gunicorn, gevent, preloaded",)
+"""The one with forks and greenlets both; the others are slow tests."""
 
 
 class Server:
@@ -185,6 +185,7 @@ def test_greenlets_have_sessions_of_their_own_and_none_is_held_up(tmp_path: Path
         assert {trace: found[trace] for trace in sessions} == sessions
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_harms_no_other(tmp_path: Path) -> None:
     """gunicorn makes another one; what the killed one had sent counts, and all others lose nothing."""
     with CollectorProcess(tmp_path / "collector") as collector:

@@ -13,6 +13,7 @@ from support.builders import Spans, says, user
 from support.chromium import Page, chromium
 from support.judged import call, trace
 from support.reports import report, result
+from support.trials import run, write
 from typer.testing import CliRunner
 
 from pandaeval_otel.model import Captured, Kind, Trace, Turn
@@ -158,6 +159,66 @@ def test_keys_alone_are_enough(page: Page, demo: Path) -> None:
     assert page.count(".line.in-loop") == 0
     page.press("p")
     page.wait("document.querySelector('.crumbs').innerText.includes('trace 1 of')")
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of two cases that were tried several times, and their traces with the cases."""
+    folder = tmp_path_factory.mktemp("trials")
+    tools = "[{tool_name: look_up}]"
+    (folder / "suite.yaml").write_text(
+        f"name: desk\ncases:\n- {{id: look-it-up, expected_tools: {tools}}}\n- {{id: refuse, expected_tools: []}}\n"
+    )
+    runs = [
+        run(number, case=("look-it-up", "refuse")[number % 2], trial=str(number), calls=[("look_up", {"id": 1})])
+        for number in range(1, 7)
+    ]
+    return write(folder / "traces.jsonl", runs)
+
+
+def evaluated(trials: Path, *options: str) -> None:
+    cases = ("--cases", str(trials.with_name("suite.yaml")))
+    outcome = CliRunner().invoke(app, ["evaluate", str(trials), *cases, *options])
+    assert outcome.exit_code == 0, outcome.output
+
+
+def is_whole(page: Page, selector: str) -> bool:
+    """Whether the words of each such cell stand on one line."""
+    lines = page.run(
+        f"""[...document.querySelectorAll('{selector}')].map((cell) => {{
+            const words = document.createRange();
+            words.selectNodeContents(cell);
+            return new Set([...words.getClientRects()].map((line) => line.top)).size; }})"""
+    )
+    return set(lines) == {1}
+
+
+def test_cases_stand_in_a_table_that_breaks_no_word(page: Page, trials: Path, tmp_path: Path) -> None:
+    made = tmp_path / "report.html"
+    evaluated(trials, "--format", "html", "--output", str(made))
+    for width in (1200, 390):
+        page.resize(width, 900)
+        page.open(made)
+        assert page.texts(".cases tbody td:first-child") == ["refuse", "look-it-up"]
+        assert is_whole(page, ".cases th")
+        assert page.run("document.documentElement.scrollWidth") <= width
+    page.resize(1280, 900)
+
+
+def test_the_page_of_repeated_trials_fits_its_paper(page: Page, trials: Path, tmp_path: Path) -> None:
+    results, made = tmp_path / "results.jsonl", tmp_path / "report.html"
+    evaluated(trials, "--format", "json", "--output", str(results))
+    outcome = CliRunner().invoke(app, ["passk", str(results), "--format", "html", "--output", str(made)])
+    assert outcome.exit_code == 0, outcome.output
+    reaches = "[...document.querySelectorAll('svg')].every((svg) => svg.getBoundingClientRect().right <= "
+    for width in (1200, 390):
+        page.resize(width, 900)
+        page.browse(made.as_uri(), "document.querySelectorAll('table').length === 2")
+        assert page.texts("figure h3") == ["refuse (regression)", "look-it-up (regression)"]
+        assert page.run(f"{reaches} svg.closest('.card').getBoundingClientRect().right - 10)")
+        assert is_whole(page, "th:first-child, td:nth-child(2)")
+        assert page.run("document.documentElement.scrollWidth") <= width
+    page.resize(1280, 900)
 
 
 def test_a_phone_needs_no_sideways_scrolling(page: Page, demo: Path) -> None:

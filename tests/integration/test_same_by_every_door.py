@@ -18,23 +18,23 @@ GOLDEN, SHARED = ROOT / "tests/golden/captures", ROOT.parent / "shared/captures"
 DOORS = ("OTLP/gRPC", "OTLP/HTTP protobuf", "OTLP/HTTP JSON")
 
 
-def captures(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*/*.otlp.jsonl"))
+def captures(folder: Path, scenarios: str = "*") -> list[Path]:
+    return sorted(folder.glob(f"*/{scenarios}.otlp.jsonl"))
 
 
 @pytest.mark.parametrize(
-    "folder",
+    "files",
     [
-        pytest.param(GOLDEN, id="golden"),
+        pytest.param(captures(GOLDEN, "good_session"), id="a session of each framework"),
+        pytest.param(captures(GOLDEN), id="golden", marks=pytest.mark.slow),
         pytest.param(
-            SHARED,
+            captures(SHARED),
             id="shared",
             marks=[pytest.mark.slow, pytest.mark.skipif(not SHARED.exists(), reason="../shared is not there")],
         ),
     ],
 )
-def test_the_way_in_makes_no_difference(folder: Path, tmp_path: Path) -> None:
-    files = captures(folder)
+def test_the_way_in_makes_no_difference(files: Sequence[Path], tmp_path: Path) -> None:
     assert files
     expected = uninterrupted(request for file in files for request in Input(str(file)).requests())
     assert len({trace for trace, metric in expected if metric == "trace.coherence"}) > len(files) // 2

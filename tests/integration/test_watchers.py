@@ -143,6 +143,7 @@ async def test_watchers_are_sent_away_at_the_end_with_a_cursor_to_come_back_with
         assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
+@pytest.mark.slow
 async def test_nothing_is_missed_or_repeated_over_kills(tmp_path: Path) -> None:
     """One watcher lives through the collector's deaths, and another goes on where its predecessor's cursor stood."""
     telemetry = Recording()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import yaml
@@ -44,6 +48,23 @@ def module(name: str) -> list[str]:
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"{name} is not installed: pip install '.[deploy]'")
     return [sys.executable, "-m", name]
+
+
+def check(name: str, *arguments: object) -> None:
+    """``python -m name`` with these arguments, in this process: what the checkers import takes seconds each time. What
+    it says of a failure is in the assertion; the test is skipped where it is not installed."""
+    module(name)
+    said, code = io.StringIO(), None
+    with (
+        mock.patch.object(sys, "argv", [name, *map(str, arguments)]),
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(said),
+    ):
+        try:
+            runpy.run_module(name, run_name="__main__", alter_sys=True)
+        except SystemExit as ended:
+            code = ended.code
+    assert not code, f"{name} ended with {code}\n{said.getvalue()}"
 
 
 def program(name: str) -> str:

@@ -40,6 +40,21 @@ def worker(
     )
 
 
+def sharing_sessions(spans: str) -> dict[str, str]:
+    """Settings of workers that share their sessions too."""
+    return {"PANDAEVAL_KAFKA__SESSIONS": "topic", "PANDAEVAL_KAFKA__SESSIONS_TOPIC": f"{spans}.members"}
+
+
+def newest(results: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], tuple[Any, ...]]:
+    """(id, score, outcome, session) of the newest final result of each (trace, turn or session, metric)."""
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for each in sorted(results, key=lambda each: each["time"]):
+        if each["final"]:
+            unit = each["session_id"] if each["level"] == "session" else f"{each['trace_id']}:{each['span_id']}"
+            found[unit, f"{each['level']}.{each['metric']}"] = each
+    return {key: (each["id"], each["score"], each["outcome"], each["session_id"]) for key, each in found.items()}
+
+
 def messages(traces: Iterable[MadeTrace], parts: int = 1) -> Iterator[tuple[bytes, bytes]]:
     """Key and value of the messages that OpenTelemetry Collectors would write, each trace in so many ``parts``: the
     first parts of all traces, then the second ones."""

@@ -17,7 +17,7 @@ from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.failures.live import LiveGroups
 from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.line.line import Line
+from pandaeval_collector.line.line import Line, Ownership
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Accepted
@@ -49,13 +49,14 @@ class RunningLine:
         settings: EvaluatorSettings | None = None,
         workers: int = 0,
         environ: Mapping[str, str] = os.environ,
+        sessions: Ownership = "here",
     ) -> None:
         self._on_results = on_results
         self.folder, self.timing = folder, timing or Timing(upkeep=1e9)
         self.embedder = embedder or (load("embedded") if workers else WordEmbedder())
         self.settings = settings or EvaluatorSettings()
         self._environ = environ
-        self._number = workers
+        self._number, self._sessions = workers, sessions
         self.now = 0.0
         self.telemetry = Telemetry()
         self.store = self._open()
@@ -86,7 +87,7 @@ class RunningLine:
     def _open(self) -> Store:
         store = Store(self.folder, "off")
         groups = LiveGroups(self.embedder, store.failure_groups.all())
-        line = Line(store, Evaluator(self.embedder, self.settings), failures=groups)
+        line = Line(store, Evaluator(self.embedder, self.settings), failures=groups, sessions=self._sessions)
         setup = WorkerSetup(self.folder, "embedded", self.settings, logging.WARNING)
         self.workers = Workers(self._number, setup, self._environ, self.telemetry) if self._number else None
         self.pipeline = Pipeline(

@@ -14,6 +14,7 @@ from pandaeval_collector.api.reading import Reads
 from pandaeval_collector.api.work import Work
 from pandaeval_collector.errors import UserError
 from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.run_reads import RunReads
 
 
 @contextmanager
@@ -22,7 +23,7 @@ def alone(folder: Path) -> Iterator[ASGIApp]:
     reads = Reads(Finder(folder))
     try:
         reads.finder.change()
-        yield api_app(reads, work(), "0")
+        yield api_app(reads, work(), "0", stored=RunReads(reads.finder.connection))
     except (FileNotFoundError, sqlite3.OperationalError) as error:
         raise UserError(
             f"there is no store to be read in {folder} ({error}): name a collector's data directory"

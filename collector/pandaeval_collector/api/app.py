@@ -11,14 +11,18 @@ from pandaeval_collector.api.overview import overview
 from pandaeval_collector.api.pages import pages
 from pandaeval_collector.api.problems import DOCUMENTED, answer_problems, document_problems
 from pandaeval_collector.api.reading import Reads
-from pandaeval_collector.api.runs import runs_routes
+from pandaeval_collector.api.runs import run_reads_routes, runs_routes
 from pandaeval_collector.api.schedules import schedule_routes
 from pandaeval_collector.api.work import Work
 from pandaeval_collector.runs import Runs
+from pandaeval_collector.store.run_reads import RunReads
 
 
-def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) -> FastAPI:
-    """The application; its OpenAPI document is at ``openapi.json``. ``runs``: missing where no collector runs."""
+def api_app(
+    reads: Reads, work: Work, version: str, runs: Runs | None = None, stored: RunReads | None = None
+) -> FastAPI:
+    """The application; its OpenAPI document is at ``openapi.json``. ``runs``: missing where nobody works on
+    runs; ``stored`` are those of the store, to be looked at, then."""
     app = FastAPI(
         title="pandaeval",
         version=version,
@@ -31,10 +35,12 @@ def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) ->
     app.include_router(lists(reads, work))
     app.include_router(overview(reads, work, lambda: _changing(app)))
     app.include_router(labelling(reads, work))
-    app.include_router(failure_routes(reads))
+    app.include_router(failure_routes(reads, work.page is not None))
     if runs is not None:
         app.include_router(runs_routes(reads, runs))
         app.include_router(schedule_routes(reads, runs))
+    elif stored is not None:
+        app.include_router(run_reads_routes(reads, stored))
     if work.page is not None:
         app.include_router(pages(reads, work, version))
     told = app.openapi

@@ -45,6 +45,7 @@ class FailureGroup(BaseModel):
     occurrences: int
     first_at: Milliseconds
     last_at: Milliseconds
+    page: str | None = Field(description="Where this collector's page shows it; null where there is no page.")
     examples: list[FailureExample] = Field(description="At most 20.")
 
 
@@ -54,8 +55,8 @@ class FailureGroups(BaseModel):
     items: list[FailureGroup]
 
 
-def failure_routes(reads: Reads) -> APIRouter:
-    """The operations."""
+def failure_routes(reads: Reads, paged: bool = False) -> APIRouter:
+    """The operations. ``paged``: the collector shows a page."""
     router = APIRouter()
 
     @router.get("/failures", response_model=FailureGroups, summary="Failures by root cause, the newest first")
@@ -64,16 +65,16 @@ def failure_routes(reads: Reads) -> APIRouter:
     ) -> Response:
         def read() -> FailureGroups:
             found = [row for row in reads.finder.failure_groups() if _is_wanted(row, severity, agent)]
-            return FailureGroups(items=[_shown(row) for row in found[:limit]])
+            return FailureGroups(items=[_shown(row, paged) for row in found[:limit]])
 
-        return await reads.fresh(read)
+        return await reads.answer(request, read)
 
     @router.get("/failures/{group_id}", response_model=FailureGroup, summary="One group of failures")
     async def one(group_id: str) -> Response:
         def read() -> FailureGroup:
             for row in reads.finder.failure_groups():
                 if row.id == group_id:
-                    return _shown(row)
+                    return _shown(row, paged)
             raise ProblemError(404, f"there is no group of failures {group_id[:40]}")
 
         return await reads.fresh(read)
@@ -85,11 +86,12 @@ def _is_wanted(row: FailureGroupRow, severity: str | None, agent: str | None) ->
     return (severity is None or at_least(row.severity, severity)) and (agent is None or row.agent == agent)
 
 
-def _shown(row: FailureGroupRow) -> FailureGroup:
+def _shown(row: FailureGroupRow, paged: bool) -> FailureGroup:
     return FailureGroup.model_validate(
         {
             **{name: getattr(row, name) for name in FailureGroup.model_fields if hasattr(row, name)},
             "occurrences": row.count,
+            "page": f"/#/failures?group={row.id}" if paged else None,
             "first_at": int(row.first_at * 1000),
             "last_at": int(row.last_at * 1000),
             "examples": [{**each, "at": int(each["at"] * 1000)} for each in reversed(row.examples)],

@@ -25,6 +25,7 @@ from pandaeval_collector.runs.compare import Change, Compared
 from pandaeval_collector.runs.configure import metric_keys
 from pandaeval_collector.runs.scheduling import next_time
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.run_reads import RunReads
 from pandaeval_collector.store.run_rows import RunRow, ScheduleRow
 
 _FAILURES = 50
@@ -49,12 +50,12 @@ def run_row(run: RunRow) -> RunShape:
     return RunShape(**_fields(run))
 
 
-def run_detail(store: Store, run: RunRow) -> RunDetail:
+def run_detail(runs: RunReads, run: RunRow) -> RunDetail:
     """A run with what it found, in numbers."""
     results: dict[str, dict[str, int]] = {}
-    for (metric, outcome), count in store.runs.counts(run.no).items():
+    for (metric, outcome), count in runs.counts(run.no).items():
         results.setdefault(metric, {})[outcome] = count
-    failures = [FailedItem(trace_id=id_, why=why) for id_, why in store.runs.items(run.no, "failed", _FAILURES)]
+    failures = [FailedItem(trace_id=id_, why=why) for id_, why in runs.items(run.no, "failed", _FAILURES)]
     return RunDetail(**_fields(run), results=results, failures=failures)
 
 
@@ -74,16 +75,16 @@ def schedule_row(store: Store, schedule: ScheduleRow) -> ScheduleShape:
     )
 
 
-def comparison(store: Store, first: RunRow, second: RunRow | None, found: Sequence[Compared]) -> Comparison:
+def comparison(runs: RunReads, first: RunRow, second: RunRow | None, found: Sequence[Compared]) -> Comparison:
     """What differs."""
     return Comparison(
         a=run_row(first),
         b=None if second is None else run_row(second),
-        metrics=[_metric(store, first, each) for each in found],
+        metrics=[_metric(runs, first, each) for each in found],
     )
 
 
-def _metric(store: Store, run: RunRow, found: Compared) -> ComparedMetric:
+def _metric(runs: RunReads, run: RunRow, found: Compared) -> ComparedMetric:
     difference = None if found.difference is None else Difference(**asdict(found.difference))
     return ComparedMetric(
         metric=found.metric,
@@ -94,12 +95,12 @@ def _metric(store: Store, run: RunRow, found: Compared) -> ComparedMetric:
         difference=difference,
         versions=found.versions,
         same_series=found.versions[0] == found.versions[1],
-        changes=[_change(store, run, found.metric, each) for each in found.changes],
+        changes=[_change(runs, run, found.metric, each) for each in found.changes],
     )
 
 
-def _change(store: Store, run: RunRow, metric: str, change: Change) -> ChangedScore:
-    said: dict[str, Any] = orjson.loads(store.runs.body(run.no, metric, change.about) or b"{}")
+def _change(runs: RunReads, run: RunRow, metric: str, change: Change) -> ChangedScore:
+    said: dict[str, Any] = orjson.loads(runs.body(run.no, metric, change.about) or b"{}")
     trace_id = said.get("trace_id") if change.about > 0 else None
     return ChangedScore(trace_id=trace_id, session_id=said.get("session_id"), before=change.before, after=change.after)
 

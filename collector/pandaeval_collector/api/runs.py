@@ -19,6 +19,7 @@ from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs import Runs
 from pandaeval_collector.runs.compare import compared
 from pandaeval_collector.runs.process import RunProcessEndedError
+from pandaeval_collector.store.run_reads import RunReads
 from pandaeval_collector.store.run_rows import KeyTakenError, RunRow
 
 Key = Annotated[
@@ -28,15 +29,11 @@ Id = Annotated[str, Query(max_length=64, description="Id of a run.")]
 
 
 def runs_routes(reads: Reads, runs: Runs) -> APIRouter:
-    """The operations."""
-    router = APIRouter()
-    store = runs.store
+    """The operations of a collector that works on runs."""
+    router = run_reads_routes(reads, runs.store.runs)
 
     def found(id_: str) -> RunRow:
-        run = store.runs.find(id_)
-        if run is None:
-            raise ProblemError(404, f"there is no run {id_}")
-        return run
+        return _found(runs.store.runs, id_)
 
     @router.post(
         "/runs",
@@ -60,30 +57,6 @@ def runs_routes(reads: Reads, runs: Runs) -> APIRouter:
         response.status_code = 201 if new else 200
         return run_row(run)
 
-    @router.get("/runs", response_model=RunList, summary="Runs, newest first")
-    async def list_(cursor: CursorText = None, limit: Limit = 50) -> RunList:
-        before = position_of(cursor)
-        rows = await reads.run(lambda: store.runs.newest(None if before is None else before[1], limit + 1))
-        more = cursor_of((0.0, rows[limit - 1].no)) if len(rows) > limit else None
-        return RunList(items=[run_row(row) for row in rows[:limit]], next=more)
-
-    @router.get("/runs/compare", response_model=Comparison, summary="Two runs, or a run and the live results")
-    async def compare(
-        a: Id, b: Annotated[str, Query(max_length=64, description="Id of another run, or live.")] = "live"
-    ) -> Comparison:
-        def read() -> Comparison:
-            first, second = found(a), None if b == "live" else found(b)
-            return comparison(store, first, second, compared(store, first, second))
-
-        return await reads.run(read)
-
-    @router.get("/runs/{run_id}", response_model=RunDetail, summary="A run and how far it is")
-    async def show(run_id: str) -> RunDetail:
-        def read() -> RunDetail:
-            return run_detail(store, found(run_id))
-
-        return await reads.run(read)
-
     @router.post("/runs/{run_id}/cancel", response_model=RunShape, summary="End a run early")
     async def cancel(run_id: str) -> RunShape:
         otherwise = "has ended already, or stands beside live judging (judge.shadow)"
@@ -99,6 +72,37 @@ def runs_routes(reads: Reads, runs: Runs) -> APIRouter:
             raise ProblemError(409, f"run {run_id} {otherwise}")
         return run_row(run)
 
+    return router
+
+
+def run_reads_routes(reads: Reads, stored: RunReads) -> APIRouter:
+    """What can be looked at whether or not a collector works on runs."""
+    router = APIRouter()
+
+    @router.get("/runs", response_model=RunList, summary="Runs, newest first")
+    async def list_(cursor: CursorText = None, limit: Limit = 50) -> RunList:
+        before = position_of(cursor)
+        rows = await reads.run(lambda: stored.newest(None if before is None else before[1], limit + 1))
+        more = cursor_of((0.0, rows[limit - 1].no)) if len(rows) > limit else None
+        return RunList(items=[run_row(row) for row in rows[:limit]], next=more)
+
+    @router.get("/runs/compare", response_model=Comparison, summary="Two runs, or a run and the live results")
+    async def compare(
+        a: Id, b: Annotated[str, Query(max_length=64, description="Id of another run, or live.")] = "live"
+    ) -> Comparison:
+        def read() -> Comparison:
+            first, second = _found(stored, a), None if b == "live" else _found(stored, b)
+            return comparison(stored, first, second, compared(stored, first, second))
+
+        return await reads.run(read)
+
+    @router.get("/runs/{run_id}", response_model=RunDetail, summary="A run and how far it is")
+    async def show(run_id: str) -> RunDetail:
+        def read() -> RunDetail:
+            return run_detail(stored, _found(stored, run_id))
+
+        return await reads.run(read)
+
     @router.get("/runs/{run_id}/results", response_model=RunResults, summary="Results of a run, as they came")
     async def results(
         run_id: str,
@@ -109,10 +113,17 @@ def runs_routes(reads: Reads, runs: Runs) -> APIRouter:
         after = position_of(cursor)
 
         def read() -> RunResults:
-            bodies, more = store.runs.results(found(run_id).no, after[1] if after else 0, limit, metric)
+            bodies, more = stored.results(_found(stored, run_id).no, after[1] if after else 0, limit, metric)
             following = None if more is None else cursor_of((0.0, more))
             return RunResults(items=[orjson.loads(body) for body in bodies], next=following)
 
         return await reads.run(read)
 
     return router
+
+
+def _found(stored: RunReads, id_: str) -> RunRow:
+    run = stored.find(id_)
+    if run is None:
+        raise ProblemError(404, f"there is no run {id_}")
+    return run

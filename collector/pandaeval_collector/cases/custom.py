@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from pandaeval_collector.runtime.modules import ModuleLoadError, load_module
+from pandaeval_collector.runtime.modules import ModuleLoadError, load_module, source_digest
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored
 
 Function = Callable[[Any], Any]
@@ -27,6 +27,14 @@ def function(spec: str) -> Function:
         raise ModuleLoadError(f"{spec}: {module} has no function {name}")
     made: Function = found
     return made
+
+
+def source_of(spec: str) -> str:
+    """12 hex digits that change with what a function could say; ``""`` for one without source, such as a built-in."""
+    try:
+        return source_digest(function(spec))
+    except (ValueError, AttributeError):  # a partial, an instance, a function of C
+        return ""
 
 
 def finding(said: Any) -> Finding | None:

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from pandaeval_collector.cases.model import Case
-from pandaeval_collector.cases.reading import WORDS
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
+from pandaeval_collector.untrusted.yaml_text import WORDS
 
 _MOST_CALLS = 500
 _HEAD = """\

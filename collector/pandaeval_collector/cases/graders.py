@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from pandaeval_collector.cases.custom import finding, function
+from pandaeval_collector.cases.custom import finding, function, source_of
 from pandaeval_collector.cases.model import Case, Suite
 from pandaeval_collector.cases.trial import Trial, TrialContext
 from pandaeval_collector.metric import Metric
@@ -45,6 +45,7 @@ def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[Fault]]:
         names = tuple(_written_out(name, suite, known) for name in case.graders)
         for index, name in enumerate(names):
             wrong += [(("cases", at, "graders", index), fault) for fault in _faults(name, known)]
+        wrong += [(("cases", at, "graders", index), fault) for index, fault in _twice(names)]
         unknown = set(case.thresholds) - set(known) - {short(name) for name in names}
         wrong += [(("cases", at, "thresholds", name), _unknown(name, known)) for name in sorted(unknown)]
         if case.end_state_from is not None:
@@ -69,7 +70,8 @@ def _metric(name: str) -> Metric[Trial, TrialContext]:
         return finding(function(name)(trial))
 
     layer = getattr(function(name), "layer", "outcome")
-    return Metric("trial", short(name), "code", "1", 0.5, "?", "-", evaluate, settings={"of": name}, layer=layer)
+    of = {"of": name, "source": source_of(name)}  # what else a function could say is another result
+    return Metric("trial", short(name), "code", "1", 0.5, "?", "-", evaluate, settings=of, layer=layer)
 
 
 def _written_out(name: str, suite: Suite, known: Collection[str]) -> str:
@@ -80,11 +82,20 @@ def _written_out(name: str, suite: Suite, known: Collection[str]) -> str:
 
 def _faults(name: str, known: Collection[str]) -> Iterator[str]:
     if SEPARATOR in name:
-        yield from _loading(name)
+        yield from _making(name)
         if short(name) in known:
             yield f"{name}: there is a grader {short(name)} already; give the function another name"
     elif name not in known or name == CORRECT:
         yield _unknown(name, known)
+
+
+def _twice(names: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Two graders of a case whose results would have one name, so that one would hide the other."""
+    known: dict[str, str] = {}
+    for index, name in enumerate(names):
+        other = known.setdefault(short(name), name)
+        if other != name:
+            yield index, f"{name}: results of {other} have the same name, {short(name)}; give one another name"
 
 
 def _loading(name: str) -> Iterator[str]:
@@ -92,6 +103,16 @@ def _loading(name: str) -> Iterator[str]:
         function(name)
     except ModuleLoadError as error:
         yield str(error)
+
+
+def _making(name: str) -> Iterator[str]:
+    """What keeps a function from being a grader: its name, its layer."""
+    try:
+        _metric(name)
+    except ModuleLoadError as error:
+        yield str(error)
+    except ValueError as error:
+        yield f"{name}: {error}"
 
 
 def _unknown(name: str, known: Collection[Any]) -> str:

@@ -6,8 +6,12 @@ from collections.abc import Iterable
 
 from pandaeval_collector.cases.model import Case, Suite
 from pandaeval_collector.cases.trial import Trial, said_first
+from pandaeval_collector.untrusted.stated_names import stated
 from pandaeval_otel import semconv
 from pandaeval_otel.model import Trace
+from pandaeval_otel.names import bounded
+
+_MOST_UNKNOWN = 100
 
 
 class Trials:
@@ -20,6 +24,7 @@ class Trials:
 
     def __init__(self, suite: Suite) -> None:
         self._cases = {case.id: case for case in suite.cases}
+        self._named = {bounded(case.id): case for case in suite.cases}
         self._by_task: dict[str, list[Case]] = {}
         self._frozen: dict[str, Case] = {}
         for case in suite.cases:
@@ -29,7 +34,7 @@ class Trials:
         self._sessions: dict[str, tuple[Case, str]] = {}
         self._gathered: dict[tuple[str, str], list[Trace]] = {}
         self.unknown: dict[str, int] = {}
-        """How many traces name a case that there is not, by its id."""
+        """How many traces name a case that there is not, by its id; of the first 100 such ids."""
         self.ambiguous = 0
         """Traces without a case whose input is the task of several cases."""
         self.unmatched = 0
@@ -45,7 +50,7 @@ class Trials:
             case, name = found
             self._gathered.setdefault((case.id, name), []).append(trace)
             if trace.session_id is not None:
-                self._sessions.setdefault(trace.session_id, found)
+                self._sessions[trace.session_id] = found
 
     def trials(self) -> list[Trial]:
         """All of them, in the order of the cases."""
@@ -64,9 +69,9 @@ class Trials:
         named = stated(trace, semconv.PANDAEVAL_CASE_ID)
         name = stated(trace, semconv.PANDAEVAL_TRIAL) or trace.session_id or trace.trace_id
         if named:
-            case = self._cases.get(named)
+            case = self._named.get(named)
             if case is None:
-                self.unknown[named] = self.unknown.get(named, 0) + 1
+                self._note_unknown(named)
             return None if case is None else (case, name)
         if trace.trace_id in self._frozen:
             return self._frozen[trace.trace_id], name
@@ -76,13 +81,13 @@ class Trials:
         self.ambiguous += len(found) > 1
         return (found[0], name) if len(found) == 1 else None
 
+    def _note_unknown(self, name: str) -> None:
+        """Whoever sends spans may name any number of cases, for as long as a collector runs."""
+        if name in self.unknown or len(self.unknown) < _MOST_UNKNOWN:
+            self.unknown[name] = self.unknown.get(name, 0) + 1
+
     def _same_task(self, trace: Trace) -> list[Case]:
         for said in (trace.input, said_first(trace)):
             if said is not None and said.strip() in self._by_task:
                 return self._by_task[said.strip()]
         return []
-
-
-def stated(trace: Trace, name: str) -> str:
-    """What the spans of a trace state under an attribute, in their order; ``""``: nothing."""
-    return next((str(span.attributes[name]) for span in trace.spans if span.attributes.get(name)), "")

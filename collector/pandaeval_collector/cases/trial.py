@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from pandaeval_collector.cases.custom import source_of
 from pandaeval_collector.cases.model import Case, CountedCalls, ExpectedCall
 from pandaeval_collector.cases.steps import in_best_order
 from pandaeval_collector.rules._failures import failed
@@ -105,8 +106,10 @@ class Trial:
 
     @cached_property
     def evidence(self) -> str:
-        """Digest of all that grading rests on: the traces and what the case says."""
-        told = [[trace.digest for trace in self.traces], case_digest(self.case)]
+        """Digest of all that grading rests on: the traces, what the case says, and whoever tells the end state."""
+        told: list[Any] = [[trace.digest for trace in self.traces], case_digest(self.case)]
+        if self.case.end_state_from is not None:
+            told.append(source_of(self.case.end_state_from))
         return hashlib.blake2b(orjson.dumps(told), digest_size=16).hexdigest()
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
+
+if TYPE_CHECKING:
+    from pandaeval_collector.api.asking import Asker
 
 _ADDRESS = "Address of the collector's HTTP listener; else port 4328 of this machine."
 Url = Annotated[str, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", show_default=False, help=_ADDRESS)]
@@ -14,19 +17,17 @@ TokenEnv = Annotated[str, typer.Option(help="Name of the variable that holds the
 URL, TOKEN_ENV = "http://127.0.0.1:4328", "PANDAEVAL_TOKEN"
 
 
-class Api:
-    """One collector, asked by a command that does one thing after the other. A context manager; what goes wrong is a
+class Asking:
+    """An API, asked by a command that does one thing after the other. A context manager; what goes wrong is a
     ``UserError``."""
 
-    def __init__(self, url: str, token_env: str) -> None:
+    def __init__(self, asker: Asker) -> None:
         import asyncio
 
-        from pandaeval_collector.api.asking import Asker
-
-        self._asker = Asker.over_http(url, token_env)
+        self._asker = asker
         self._loop = asyncio.Runner()
 
-    def __enter__(self) -> Api:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -44,6 +45,10 @@ class Api:
     def delete(self, path: str) -> None:
         self._loop.run(self._asker.delete(path))
 
+    def pause(self, seconds: float) -> None:
+        """Waits; returns earlier where something happened meanwhile."""
+        time.sleep(seconds)
+
     def pages(self, path: str, most: int | None = None, **parameters: Any) -> Iterator[dict[str, Any]]:
         """All items of a list, at most so many."""
         cursor, shown = None, 0
@@ -59,7 +64,16 @@ class Api:
                 return
 
 
-def watched(api: Api, run_id: str, every: float = 1.0) -> dict[str, Any]:
+class Api(Asking):
+    """That of a running collector."""
+
+    def __init__(self, url: str, token_env: str) -> None:
+        from pandaeval_collector.api.asking import Asker
+
+        super().__init__(Asker.over_http(url, token_env))
+
+
+def watched(api: Asking, run_id: str, every: float = 1.0) -> dict[str, Any]:
     """Waits until a run has ended, with a bar on a terminal; the run as it is then."""
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._progress import progress
@@ -70,4 +84,4 @@ def watched(api: Api, run_id: str, every: float = 1.0) -> dict[str, Any]:
             if run["ended_at"] is not None:
                 return run
             tell(run["done"] + run["failed"], run["traces"])
-            time.sleep(every)
+            api.pause(every)

@@ -24,9 +24,9 @@ def resolve_config(
     configuration needs here (secrets, certificates) is demanded too, as a command that uses them should.
     Raises ``ConfigError`` with every problem; those of an override go by the name of its option.
     """
-    from pandaeval_collector.config import ConfigError, check_available, check_machine, resolve
+    from pandaeval_collector.config import ConfigError, check_machine, resolve
 
-    checks = [_check_names, check_available]
+    checks = [_check_names]
     if on_this_machine:
         from pandaeval_collector.cli._start_checks import start_problems
 

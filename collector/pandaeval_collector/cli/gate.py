@@ -99,7 +99,9 @@ def _verdicts(file: Path, metric: str | None) -> Iterator[bool]:
 
 
 def _success(result: dict[str, Any]) -> bool | None:
-    success = result.get("success") if result["outcome"] == "scored" else None
+    """Whether a result passes; ``None``: it tells nothing, or nothing new, as a later revision does."""
+    is_first = result.get("revision") in (None, 1)
+    success = result.get("success") if is_first and result["outcome"] == "scored" else None
     return success if isinstance(success, bool) else None
 
 

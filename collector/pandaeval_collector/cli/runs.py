@@ -1,18 +1,26 @@
-"""``pandaeval runs``: evaluation runs of a running collector, over its API."""
+"""``pandaeval runs``: evaluation runs of a running collector, over its API, or in a data directory."""
 
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._api import TOKEN_ENV, URL, Api, TokenEnv, Url, watched
+from pandaeval_collector.cli._api import TOKEN_ENV, URL, Asking, TokenEnv, Url, watched
+from pandaeval_collector.cli._run_place import Configured, Here, LookedAt, WorkedOn, looking, working
+from pandaeval_collector.errors import UserError
 
 _Id = Annotated[str, typer.Argument(help="Id of a run.")]
 _Format = Annotated[given.Format, typer.Option("--format", help="table, or json: one object a line.")]
 _TABLE = given.Format.table
+_FROM = (
+    "With --store: about the traces of a file or a trace store, as `pandaeval evaluate` takes them, which are kept in "
+    "that folder. May be given several times."
+)
+_MOST_NAME = 200
 _INTERRUPTED = 130
 
 
@@ -37,15 +45,19 @@ def start(
     budget: given.Budget = None,
     emit: given.Emit = False,
     name: given.Name = "",
+    from_: Annotated[list[str] | None, typer.Option("--from", metavar="SOURCE", help=_FROM)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would take; nobody is asked.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
     format_: _Format = _TABLE,
     url: Url = URL,
     token_env: TokenEnv = TOKEN_ENV,
+    store: WorkedOn = None,
+    config: Configured = None,
 ) -> None:
-    """Start a run, and wait for its end. Ctrl-C ends the waiting, not the run."""
+    """Start a run, and wait for its end. Ctrl-C ends the waiting, not the run; with --store it ends the run too."""
     from pandaeval_collector.cli import _run_tables as tables
 
+    _check(store, emit, detach, from_)
     body = given.request(
         metrics=metrics,
         model=model,
@@ -56,33 +68,50 @@ def start(
         filters=filters,
         budget=budget,
     )
-    with Api(url, token_env) as api:
+    with working(url, token_env, store, config, new=bool(from_)) as api:
+        if from_ and isinstance(api, Here):
+            body["filters"]["attribute"] = [*body["filters"].get("attribute", ()), api.take_in(from_)]
+            body["name"] = name or ", ".join(from_)[:_MOST_NAME]
         if dry_run:
             dry = api.post("/runs", {**body, "dry_run": True})
             return tables.print_json([dry]) if format_ is given.Format.json else tables.print_dry(dry)
         run = api.post("/runs", body, key=secrets.token_hex(16))
         if detach:
             return tables.print_json([run]) if format_ is given.Format.json else typer.echo(run["id"])
-        _wait(api, run["id"], format_)
+        _wait(api, run["id"], format_, store)
+
+
+def _check(store: Path | None, emit: bool, detach: bool, sources: list[str] | None = None) -> None:
+    if sources and store is None:
+        raise UserError(
+            "--from keeps traces and results in a folder of their own: name it with --store, a new one first"
+        )
+    if store is not None and emit:
+        raise UserError("--emit: results leave by a running collector alone; leave out --emit, or --store")
+    if store is not None and detach:
+        raise UserError("--detach: with --store this command does the run, and nobody would go on with it")
 
 
 def watch(run_id: _Id, format_: _Format = _TABLE, url: Url = URL, token_env: TokenEnv = TOKEN_ENV) -> None:
     """Wait for the end of a run. Ctrl-C ends the waiting, not the run."""
-    with Api(url, token_env) as api:
+    with working(url, token_env, None, None) as api:
         _wait(api, run_id, format_)
 
 
-def _wait(api: Api, run_id: str, format_: given.Format) -> None:
+def _wait(api: Asking, run_id: str, format_: given.Format, store: Path | None = None) -> None:
     from pandaeval_collector.cli import _run_tables as tables
 
     try:
+        if isinstance(api, Here):
+            api.begin(run_id)
         run = watched(api, run_id)
     except KeyboardInterrupt as error:
-        typer.echo(
-            f"run {run_id} goes on; `pandaeval runs watch {run_id}` waits again, "
-            f"`pandaeval runs cancel {run_id}` ends it",
-            err=True,
-        )
+        if isinstance(api, Here):
+            api.post(f"/runs/{run_id}/cancel")
+            told = f"is cancelled; `pandaeval runs retry {run_id} --store {store}` goes on with it"
+        else:
+            told = f"goes on; `pandaeval runs watch {run_id}` waits again, `pandaeval runs cancel {run_id}` ends it"
+        typer.echo(f"run {run_id} {told}", err=True)
         raise typer.Exit(_INTERRUPTED) from error
     if format_ is given.Format.json:
         return tables.print_json([run])
@@ -94,27 +123,32 @@ def list_(
     format_: _Format = _TABLE,
     url: Url = URL,
     token_env: TokenEnv = TOKEN_ENV,
+    store: LookedAt = None,
 ) -> None:
     """List runs, newest first."""
     from pandaeval_collector.cli import _run_tables as tables
 
-    with Api(url, token_env) as api:
+    with looking(url, token_env, store) as api:
         runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
     return tables.print_json(runs) if format_ is given.Format.json else tables.print_runs(runs)
 
 
-def show(run_id: _Id, format_: _Format = _TABLE, url: Url = URL, token_env: TokenEnv = TOKEN_ENV) -> None:
+def show(
+    run_id: _Id, format_: _Format = _TABLE, url: Url = URL, token_env: TokenEnv = TOKEN_ENV, store: LookedAt = None
+) -> None:
     """Show a run: how far it is, what it found, what failed."""
     from pandaeval_collector.cli import _run_tables as tables
 
-    with Api(url, token_env) as api:
+    with looking(url, token_env, store) as api:
         run = api.get(f"/runs/{run_id}")
     return tables.print_json([run]) if format_ is given.Format.json else tables.print_run(run)
 
 
-def cancel(run_id: _Id, url: Url = URL, token_env: TokenEnv = TOKEN_ENV) -> None:
+def cancel(
+    run_id: _Id, url: Url = URL, token_env: TokenEnv = TOKEN_ENV, store: WorkedOn = None, config: Configured = None
+) -> None:
     """End a run early; what is done stays."""
-    with Api(url, token_env) as api:
+    with working(url, token_env, store, config) as api:
         run = api.post(f"/runs/{run_id}/cancel")
     typer.echo(f"run {run['id']} is cancelled after {run['done']} of {run['traces']} traces")
 
@@ -125,13 +159,18 @@ def retry(
     format_: _Format = _TABLE,
     url: Url = URL,
     token_env: TokenEnv = TOKEN_ENV,
+    store: WorkedOn = None,
+    config: Configured = None,
 ) -> None:
-    """Go on with a run that ended: with what failed, and what it did not come to."""
-    with Api(url, token_env) as api:
-        api.post(f"/runs/{run_id}/retry")
+    """Go on with a run that ended: with what failed, and what it did not come to. With --store also with one that was
+    broken off."""
+    _check(store, False, detach)
+    with working(url, token_env, store, config) as api:
+        if store is None or api.get(f"/runs/{run_id}")["ended_at"] is not None:
+            api.post(f"/runs/{run_id}/retry")
         if detach:
             return typer.echo(run_id)
-        _wait(api, run_id, format_)
+        _wait(api, run_id, format_, store)
 
 
 def results(
@@ -141,11 +180,12 @@ def results(
     format_: _Format = _TABLE,
     url: Url = URL,
     token_env: TokenEnv = TOKEN_ENV,
+    store: LookedAt = None,
 ) -> None:
     """Print the results of a run, in the order in which they came."""
     from pandaeval_collector.cli import _run_tables as tables
 
-    with Api(url, token_env) as api:
+    with looking(url, token_env, store) as api:
         found = api.pages(f"/runs/{run_id}/results", limit, metric=metric, limit=500)
         if format_ is given.Format.json:
             for each in found:
@@ -160,10 +200,11 @@ def compare(
     format_: _Format = _TABLE,
     url: Url = URL,
     token_env: TokenEnv = TOKEN_ENV,
+    store: LookedAt = None,
 ) -> None:
     """Compare two runs over the same traces, or a run with the live results."""
     from pandaeval_collector.cli import _run_tables as tables
 
-    with Api(url, token_env) as api:
+    with looking(url, token_env, store) as api:
         found = api.get("/runs/compare", a=a, b=b)
     return tables.print_json([found]) if format_ is given.Format.json else tables.print_comparison(found)

@@ -81,8 +81,11 @@ def _topics(config: Config, partitions: int, replicas: int, retention_s: float, 
     # A result that is said twice has one id, and compaction leaves one of it.
     scores = {**sure, "cleanup.policy": "compact,delete", "retention.ms": str(int(config.store.retention * 1000))}
     few = min(partitions, 6)
+    # A session that is open is read again from its first trace, so as long as it may be open the topic has to hold it.
+    members = spans | {"retention.ms": str(int((retention_s + config.session.max_age) * 1000))}
     return [
         Topic(config.kafka.topic, partitions, replicas, spans),
+        Topic(config.kafka.sessions_topic, partitions, replicas, members),
         Topic(config.exporters.kafka.topic, few, replicas, scores),  # type: ignore[attr-defined]
         Topic(config.kafka.dead_letters, 1, replicas, letters),
     ]

@@ -1,6 +1,5 @@
 """What can be set, read from file and environment, checked as a whole."""
 
-from pandaeval_collector.config._available import check_available
 from pandaeval_collector.config._load import Resolved, load, resolve
 from pandaeval_collector.config._machine import check_machine, secret
 from pandaeval_collector.config._messages import closest
@@ -54,7 +53,6 @@ __all__ = [
     "Sessions",
     "Store",
     "Tls",
-    "check_available",
     "check_embedder",
     "check_machine",
     "check_metrics",

@@ -33,6 +33,7 @@ def conflicts(config: Config) -> Iterator[Conflict]:
     yield from _weights(config)
     yield from _handing_over(config)
     yield from _log_and_stop(config)
+    yield from _two_owners(config)
     yield from _own_endpoint(config)
     yield from _http_paths(config)
     yield from _suspicious(config)
@@ -114,6 +115,12 @@ def _log_and_stop(config: Config) -> Iterator[Conflict]:
             "open traces of a Kafka topic are read again by whoever takes over: store.on_shutdown has to be persist"
         )
         yield Conflict((("store", "on_shutdown"), ("kafka", "brokers")), message)
+
+
+def _two_owners(config: Config) -> Iterator[Conflict]:
+    if config.sessions.forward_to is not None and config.kafka.brokers is not None and config.kafka.sessions != "none":
+        message = f"sessions have one owner: leave out sessions.forward_to, or kafka.sessions: {config.kafka.sessions}"
+        yield Conflict((("kafka", "sessions"), ("sessions", "forward_to")), message)
 
 
 def _suspicious(config: Config) -> Iterator[Conflict]:

@@ -23,9 +23,13 @@ class Kafka(KafkaCluster):
     session_timeout: Annotated[PositiveDuration, Field(ge=6)] = Field(
         default=45.0, description="Time without a sign of life after which others take the partitions over."
     )
-    sessions: Literal["none", "here"] = Field(
+    sessions: Literal["none", "here", "topic"] = Field(
         default="none",
         description="Traces of a session may reach different collectors. none: no metric of level session runs; here: "
-        "they run on the traces that reach this collector, right where one collector reads the whole topic.",
+        "they run on the traces that reach this collector, right where one collector reads the whole topic; topic: "
+        "decided traces go to sessions_topic, and the collectors share the sessions.",
+    )
+    sessions_topic: Text = Field(
+        default="eval.traces", description="Topic with decided traces, each keyed by the id of its session."
     )
     dead_letters: Text = Field(default="eval.dlq", description="Topic for messages that cannot be read.")

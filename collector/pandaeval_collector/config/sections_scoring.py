@@ -63,7 +63,13 @@ class Sessions(Section):
     """Sessions whose traces reach several collectors."""
 
     forward_to: Endpoint | None = Field(
-        default=None, description="Endpoint of the one collector that scores sessions; null: this one."
+        default=None,
+        description="gRPC endpoint of the one collector that scores sessions; https:// for TLS; null: this one. It is "
+        "shown the token of server.token_env, and must not demand a client certificate.",
+    )
+    certificate: FilePath | None = Field(
+        default=None,
+        description="File with the authority that signed the certificate of forward_to, PEM; null: the usual ones.",
     )
 
 

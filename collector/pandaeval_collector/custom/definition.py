@@ -12,6 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 Severity = Literal["low", "medium", "high", "critical"]
 Text = Annotated[str, Field(min_length=1, max_length=20_000)]
+UNKNOWN = "not determinable"
+"""What a judge answers where the record does not suffice to choose a label."""
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
@@ -80,6 +82,8 @@ class Definition(BaseModel):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
+        if self.level in ("trial", "task"):
+            raise ValueError("level: write trace, turn or session; a function grades trials (graders of a case file)")
         if self.criteria is None and not self.steps:
             raise ValueError("it has neither criteria nor steps: write what the judge is to look at")
         if self.labels is not None:
@@ -99,6 +103,8 @@ class Definition(BaseModel):
             raise ValueError("labels and scale exclude each other: keep labels for a choice, scale for a number")
         if len(labels) < 2:
             raise ValueError("labels: give two or more, such as {polite: 1, rude: 0}")
+        if UNKNOWN in labels:
+            raise ValueError(f"labels: a judge that cannot tell says {UNKNOWN!r} by itself; take it out, or rename it")
         if any(not label.strip() for label in labels):
             raise ValueError("labels: one has no name; write a word, such as rude")
 

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -17,6 +16,7 @@ from pandaeval_collector.custom.judged import build
 from pandaeval_collector.metric import Metric
 from pandaeval_collector.runtime.modules import ModuleLoadError
 from pandaeval_collector.untrusted.printable import one_printable_line
+from pandaeval_collector.untrusted.yaml_text import BadTextError, read_yaml
 
 SUFFIXES = (".yaml", ".yml")
 _MAX_BYTES = 1 << 20
@@ -63,15 +63,14 @@ def _loaded(path: Path) -> Any:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise ModuleLoadError(f"{path}: it has more than {_MAX_BYTES >> 20} MiB; is it the right file?")
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return read_yaml(path.read_text(encoding="utf-8-sig"))[0]
     except FileNotFoundError as error:
         raise ModuleLoadError(f"there is no file {path}; a path counts from the working directory") from error
     except (OSError, UnicodeDecodeError) as error:
         raise ModuleLoadError(f"{path} cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        at = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
-        raise ModuleLoadError(f"{path}: {at}no YAML: {getattr(error, 'problem', None) or error}") from error
+    except BadTextError as error:
+        told = (f"{path}: {f'line {line}: ' if line else ''}{fault}" for line, fault in error.faults)
+        raise ModuleLoadError(one_printable_line("; ".join(told))) from error
 
 
 def _called(entry: object, index: int) -> str:

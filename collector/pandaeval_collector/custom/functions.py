@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import re
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -14,6 +12,7 @@ from pandaeval_collector.custom.judged import labelled
 from pandaeval_collector.custom.scaled import UNIT, scaled, written
 from pandaeval_collector.judge.rubric import Rubric
 from pandaeval_collector.metric import Metric
+from pandaeval_collector.runtime.modules import source_digest
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 
 _WANTED = "a number, True or False, a label, a pair of one of these and a reason, a Score, an Unscored or None"
@@ -143,11 +142,8 @@ def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-def _digest(written: Any) -> str:
-    """12 hex digits of the module that it stands in: what it calls there can change a score as well."""
-    module = sys.modules.get(written.__module__)
+def _digest(given: Any) -> str:
     try:
-        source = inspect.getsource(module if module is not None else written)
-    except (OSError, TypeError) as error:  # typed at a prompt: there is no source to take a hash of
-        raise ValueError(f"{written.__name__}: its source cannot be read ({error}); give it a version") from error
-    return hashlib.blake2b(source.encode(), digest_size=6).hexdigest()
+        return source_digest(given)
+    except ValueError as error:
+        raise ValueError(f"{error}; give it a version") from error

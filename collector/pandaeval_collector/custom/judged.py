@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, create_model
 
-from pandaeval_collector.custom.definition import Definition, Label
+from pandaeval_collector.custom.definition import UNKNOWN, Definition, Label
 from pandaeval_collector.custom.scaled import scaled, written
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
@@ -16,7 +16,6 @@ from pandaeval_collector.score import Finding, Score, Unscored, Why
 from pandaeval_collector.untrusted.silence import says_something
 from pandaeval_otel.model import Trace
 
-_UNKNOWN = "not determinable"
 _ABOUT = {
     "turn": "Judge one turn of a conversation: the user's last words, what the agent did then, and what it answered. "
     "All that was said before is context, and not judged again.",
@@ -121,8 +120,8 @@ def _scored(name: str, label: Label) -> str:
 def _verdict(definition: Definition) -> type[Verdict]:
     reason: Any = (Reason, Field(description="What in the record bears out the answer, in one to three sentences."))
     if definition.labels is not None:
-        choices: Any = Literal[(*definition.labels, _UNKNOWN)]
-        about = f'One of the choices; "{_UNKNOWN}" if the record does not suffice to tell.'
+        choices: Any = Literal[(*definition.labels, UNKNOWN)]
+        about = f'One of the choices; "{UNKNOWN}" if the record does not suffice to tell.'
         return create_model(definition.name, __base__=Verdict, reason=reason, label=(choices, Field(description=about)))
     least, most = definition.range
     number: Any = (
@@ -134,7 +133,7 @@ def _verdict(definition: Definition) -> type[Verdict]:
 
 def _finding(definition: Definition, verdict: Any) -> Finding:
     value = verdict.score if definition.labels is None else verdict.label
-    if value is None or value == _UNKNOWN:
+    if value is None or value == UNKNOWN:
         return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {verdict.reason}")
     if definition.labels is None:
         return scaled(value, definition.range, verdict.reason)

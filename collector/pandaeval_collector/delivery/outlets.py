@@ -7,7 +7,7 @@ import functools
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pandaeval_collector.config import Config
 from pandaeval_collector.delivery.outbox import Outbox
@@ -43,9 +43,10 @@ def configured(config: Config, around: Surroundings) -> Iterator[Exporter | Repe
 class Outlets:
     """The exporters of one collector. On one event loop."""
 
-    def __init__(self, config: Config, around: Surroundings) -> None:
+    def __init__(self, config: Config, around: Surroundings, more: Iterable[Exporter] = ()) -> None:
+        """``more``: exporters beside those of the configuration's section."""
         self._store, self._telemetry = around.store, around.telemetry
-        found = list(configured(config, around))
+        found = [*configured(config, around), *more]
         feed = [each for each in found if isinstance(each, Exporter)]
         repeat = [each for each in found if not isinstance(each, Exporter)]
         self._outboxes = [Outbox(around.store, exporter, around.telemetry) for exporter in feed]

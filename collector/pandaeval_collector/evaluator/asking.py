@@ -31,7 +31,7 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
         finding = metric.evaluate(subject, context)
         if finding is not None and not isinstance(finding, _FINDINGS):
             raise TypeError(f"{metric.key} handed back a {type(finding).__name__}, and no Score, Assumed or Unscored")
-    except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the line
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a metric's bug must cost one result
         _log.exception("metric %s failed", metric.key)
         finding = Unscored(Why.METRIC_ERROR, explained(error))
     return finding if finding is None or refusal is None else refusal

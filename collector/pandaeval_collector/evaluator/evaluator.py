@@ -89,6 +89,11 @@ class Evaluator:
         ``unit`` covers the traces compared."""
         return self._run(self._in_session, trace, unit, lambda t: TraceContext(texts, t, earlier), self._refusal(trace))
 
+    @property
+    def compared(self) -> Sequence[Metric[Any, Any]]:
+        """The metrics of :meth:`in_session`."""
+        return self._in_session
+
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
         """Results of the session metrics that ask no model."""
         return self._run(self._session, session, unit, self._session_context, None)

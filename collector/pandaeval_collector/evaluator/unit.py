@@ -7,10 +7,10 @@ import time
 
 from pandaeval_collector.result import Unit
 from pandaeval_collector.turns import TurnView
+from pandaeval_collector.untrusted.stated_names import stated
 from pandaeval_otel import semconv
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace
-from pandaeval_otel.names import bounded
 
 
 def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
@@ -32,8 +32,8 @@ def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
         response_id=trace.response_id,
         end_ns=root.end_ns if root is not None else trace.end_ns,
         sampled=trace.sampled,
-        case=_stated(trace, semconv.PANDAEVAL_CASE_ID),
-        trial=_stated(trace, semconv.PANDAEVAL_TRIAL),
+        case=stated(trace, semconv.PANDAEVAL_CASE_ID),
+        trial=stated(trace, semconv.PANDAEVAL_TRIAL),
     )
 
 
@@ -44,14 +44,6 @@ def turn_unit(view: TurnView) -> Unit:
     unit.level, unit.id, unit.span_id = "turn", f"{unit.trace_id}:{span_id}", span_id
     unit.end_ns = next((span.end_ns for span in view.trace.spans if span.span_id == span_id), unit.end_ns)
     return unit
-
-
-def _stated(trace: Trace, name: str) -> str:
-    """What the first span that has this attribute says."""
-    for span in trace.spans:
-        if span.attributes and span.attributes.get(name):
-            return bounded(str(span.attributes[name]))
-    return ""
 
 
 def unread(due: DueTrace) -> Unit:

@@ -34,7 +34,7 @@ def exporters(settings: KafkaResults, around: Surroundings) -> Iterator[KafkaExp
 
 
 class KafkaExporter:
-    """Each result at least once: after a crash the last batch is written again, under the same keys."""
+    """Each row at least once, in order: after a crash the last batch is written again, under the same keys."""
 
     name = "kafka"
     source = "results"
@@ -42,6 +42,10 @@ class KafkaExporter:
 
     def __init__(self, made: Any, topic: str) -> None:
         self._producer, self._topic = made, topic
+
+    def message(self, body: bytes) -> tuple[str, bytes]:
+        """Key and value of what is written for a row."""
+        return orjson.loads(body)["id"], body
 
     async def open(self, position: str) -> str:
         return position
@@ -64,7 +68,8 @@ class KafkaExporter:
                 failures.append(error.str())
 
         for row in rows:
-            self._producer.produce(self._topic, row.body, orjson.loads(row.body)["id"], on_delivery=done)
+            key, value = self.message(row.body)
+            self._producer.produce(self._topic, value, key, on_delivery=done)
             self._producer.poll(0)
         if self._producer.flush(_PATIENCE_S):
             failures.append("no broker answered in time")

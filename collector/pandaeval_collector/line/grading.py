@@ -1,7 +1,8 @@
 """Grades live traces that are trials of a case by themselves (``cases.path``).
 
-Only code grades here, and each trace by itself: what a judge or several traces decide is left to `evaluate --cases`,
-and ``trial_correct`` then says that it cannot be told.
+Only code grades here, and each trace by itself. What a judge decides is left to `evaluate --cases`, and
+``trial_correct`` then says that it cannot be told; so is a conversation of which a trace holds only a part: nothing is
+said of it here, since it would fail for what is not there yet.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ class LiveTrials:
         self._grader, self._trials = TrialGrader(evaluator, suite), Trials(suite)
 
     def of(self, trace: Trace) -> Sequence[Result]:
-        """The results of a trace as a trial; none for one of no case."""
+        """The results of a trace as a trial; none for one of no case, and for a part of a conversation."""
         found = self._trials.case_of(trace)
-        return () if found is None else self._grader.results(Trial(found[0], found[1], (trace,)))
+        if found is None or len(found[0].interactions) > max(1, len(trace.turns)):
+            return ()
+        return self._grader.results(Trial(found[0], found[1], (trace,)))
 
 
 def live_trials(evaluator: Evaluator) -> LiveTrials | None:

@@ -120,7 +120,7 @@ class Stored:
 
     def place(self, runs: Sequence[Run]) -> Places:
         """See :class:`Chains`."""
-        revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1]
+        revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1 or run.is_handed]
         before = {row.trace_id.hex(): row for row in self._store.left_behind(revised).values()} if revised else {}
         places = Places(before=before)
         older = {trace_id: turn for trace_id, row in before.items() if (turn := _stored(row)).linked}

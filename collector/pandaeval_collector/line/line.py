@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.evaluator import Evaluator, unread
 from pandaeval_collector.failures.filing import filed
 from pandaeval_collector.failures.live import LiveGroups
+from pandaeval_collector.line.adopting import Adoption
+from pandaeval_collector.line.handed import Handed
+from pandaeval_collector.line.handover import Handover
 from pandaeval_collector.line.implied_sessions import Chains
 from pandaeval_collector.line.members import speak
 from pandaeval_collector.line.sessions import Sessions
@@ -28,6 +32,9 @@ from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.names import bounded
 
 _NOT_SAMPLED = Why.NOT_SAMPLED.value
+Ownership = Literal["here", "elsewhere", "shared"]
+"""Who scores the sessions of traces that are decided here: this collector; one other; each of several those that are
+its own."""
 
 
 @dataclass(slots=True)
@@ -41,6 +48,8 @@ class Decision:
     """Traces that are set aside, and the kind of error."""
     left_out: int = 0
     """Agents' traces that were not asked for, and are not among the runs."""
+    grown: set[str] = field(default_factory=set)
+    """Sessions that go on with traces which other collectors decided."""
 
     @property
     def traces(self) -> list[Trace]:
@@ -72,13 +81,18 @@ class Line:
         chains: Chains | None = None,
         left_out: Container[str] = frozenset(),
         failures: LiveGroups | None = None,
+        sessions: Ownership = "here",
     ) -> None:
         """``chains``: finds the sessions of traces that name none; if not given, from what the store holds.
         ``left_out``: ids of traces that no session is scored by; it may grow. ``failures``: the groups that failures
-        are filed under, if they are."""
+        are filed under, if they are. ``sessions``: who scores those of the traces that are decided here."""
         self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
         self._failures = failures
         self._sessions = Sessions(self._store, evaluator, chains, left_out)
+        self._adoption = Adoption(store, evaluator, self._sessions)
+        self._handover: Handover | None = None
+        if sessions != "here":
+            self._handover = Handover(store, evaluator, self._sessions, unnamed=sessions == "elsewhere")
         self.understanding = Understanding(store, evaluator)
         """What is to be done with traces before they are filed, in this process."""
 
@@ -94,11 +108,12 @@ class Line:
         decision.runs = sorted((one.run for one in understood if one.run is not None), key=lambda run: run.member.order)
         changes.traces = [_row(each, one) for each, one in zip(due, understood, strict=True)]
         with self._store.snapshot():
-            decision.runs, places = self._sessions.place(decision.runs)
+            filing = self._handover or self._sessions
+            decision.runs, places = filing.place(decision.runs)
             changes.jobs = [job for run in decision.runs for job in run.jobs]
             changes.listed = [run.listed for run in decision.runs if run.listed is not None]
             speak([run.member for run in decision.runs if run.member.facts.embedder is not None])
-            results = [*self._sessions.file(decision.runs, places, changes)]
+            results = [*filing.file(decision.runs, places, changes)]
             results += [_placed(result, run) for run in decision.runs for result in run.graded]
             for each, one in zip(due, understood, strict=True):
                 if one.failed is not None:
@@ -111,6 +126,27 @@ class Line:
         """Decides a trace that cannot be understood or filed: its results say so, and it is not tried again."""
         decision = Decision(WriteSet(traces=[_row(due, Understood("", failed=(kind, why)))]))
         self._add_results(self._aside(due, kind, why, decision), decision)
+        return decision
+
+    def adopt(self, handed: Sequence[Handed]) -> Decision:
+        """Makes traces that other collectors decided members of their sessions, and compares them with those."""
+        decision = Decision()
+        with self._store.snapshot():
+            adopted = self._adoption.adopt(handed, decision.changes)
+            decision.grown = adopted.grown
+            self._add_results(adopted.results, decision)
+        return decision
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether other collectors may score the sessions of traces that are decided here."""
+        return self._handover is not None
+
+    def end_elsewhere(self, session_id: str) -> Decision:
+        """Tells the owner of a session that an application ended it."""
+        decision = Decision()
+        if self._handover is not None:
+            self._handover.end(session_id, decision.changes)
         return decision
 
     def close_sessions(self, session_ids: Iterable[str], trigger: Callable[[str], Trigger]) -> Decision:
@@ -154,7 +190,7 @@ class Line:
                 continue
             decision.changes.ended.append(judgement.end)
             results.append(result)
-        self._sessions.tell(results, decision.changes)
+        (self._handover or self._sessions).tell(results, decision.changes)
         self._add_results(results, decision)
         return decision
 

@@ -86,14 +86,16 @@ class Sessions:
         sessions, left = self._sessions(runs, places, changes)
         came = self._came(places, left, changes)
         elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
-        near = self._near({id_: added for id_, added in sessions.items() if id_ not in left and id_ not in came})
+        near = self._near(
+            {id_: added for id_, added in sessions.items() if id_ not in left and id_ not in came}, places
+        )
         stretches: list[Stretch] = []
         size = 0
         for session_id in sorted({*sessions, *left, *came}):
             first, members = near.get(session_id) or (0, self._all(session_id))
             # What left this session in this batch is filed elsewhere; what is in it comes back as it is now.
             members = [member for member in members if member.trace_id not in elsewhere]
-            members += [*(self._member(run, places) for run in sessions.get(session_id, ())), *came.get(session_id, ())]
+            members += [*(self.member(run, places) for run in sessions.get(session_id, ())), *came.get(session_id, ())]
             members.sort(key=lambda member: member.order)
             stretches.append(Stretch(session_id, first, members))
             size += len(members)
@@ -102,7 +104,7 @@ class Sessions:
                 stretches, size = [], 0
         again.extend(self._compare(stretches, batch, changes))
         waiting = [run for run in runs if run.unit.trace_id in places.waiting]
-        changes.session_traces.extend(to_row(self._member(run, places), "") for run in waiting)
+        changes.session_traces.extend(to_row(self.member(run, places), "") for run in waiting)
         changes.responses.extend(places.responses)
         return [*(result for filing in batch.values() for result in filing.results), *again]
 
@@ -142,6 +144,12 @@ class Sessions:
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
         """Stores judged results among the signals of their traces."""
+        rows = self.retold(results)
+        changes.session_traces.extend(rows)
+        changes.touched.update(row.session_id for row in rows if row.session_id)
+
+    def retold(self, results: Sequence[Result]) -> list[SessionTraceRow]:
+        """The rows of traces with judged results among their signals."""
         rows: dict[str, SessionTraceRow] = {}
         for result in results:
             if result.unit.level != "trace":
@@ -150,8 +158,14 @@ class Sessions:
             row = rows.get(trace_id) or self._store.session_trace(bytes.fromhex(trace_id))
             if row is not None:
                 rows[trace_id] = with_signals(row, self._signals([result]))
-        changes.session_traces.extend(rows.values())
-        changes.touched.update(row.session_id for row in rows.values() if row.session_id)
+        return [*rows.values()]
+
+    def member(self, run: Run, places: Places) -> Member:
+        """Makes a run a member of its session, with the signals that are known by now."""
+        before = places.before.get(run.unit.trace_id)
+        older = from_row(before).facts.signals if before is not None and not run.is_handed else {}
+        told = run.member.facts.signals | _waiting(run.awaited, older) | self._signals(run.results)
+        return with_its_signals(run.member, told)
 
     def _sessions(
         self, runs: Sequence[Run], places: Places, changes: WriteSet
@@ -185,21 +199,15 @@ class Sessions:
                 came.setdefault(session_id, []).append(member)
         return came
 
-    def _member(self, run: Run, places: Places) -> Member:
-        """Makes a run a member of its session, with the signals that are known by now."""
-        before = places.before.get(run.unit.trace_id)
-        older = from_row(before).facts.signals if before is not None else {}
-        return with_its_signals(run.member, _waiting(run.awaited, older) | self._signals(run.results))
-
     def _all(self, session_id: str) -> list[Member]:
         return [from_row(row) for row in self._store.session_traces(session_id)]
 
-    def _near(self, grown: Mapping[str, Sequence[Run]]) -> dict[str, tuple[int, list[Member]]]:
+    def _near(self, grown: Mapping[str, Sequence[Run]], places: Places) -> dict[str, tuple[int, list[Member]]]:
         """The members of sessions that runs which are new to them can be compared with, and the position of the first
         of them: a session of thousands of traces is not read for each new one. Nothing of a session that has to be read
         whole."""
         found: dict[str, tuple[int, list[Member]]] = {}
-        wanted = {id_ for id_, added in grown.items() if all(run.unit.revision == 1 for run in added)}
+        wanted = {id_ for id_, added in grown.items() if all(_is_new(run, places) for run in added)}
         for newest in _NEAR:
             for session_id, (size, rows) in self._store.newest_traces(wanted, newest).items() if wanted else ():
                 members = [from_row(row) for row in rows]
@@ -277,6 +285,11 @@ def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
         sampled=any(member.facts.sampled for member in members),
         trace_ids=tuple(f"{member.trace_id}:{member.facts.span_id}" for member in members[-_LINKED:]),
     )
+
+
+def _is_new(run: Run, places: Places) -> bool:
+    """Whether its session cannot hold it yet."""
+    return run.unit.trace_id not in places.before if run.is_handed else run.unit.revision == 1
 
 
 def _contents(members: Iterable[Member]) -> str:

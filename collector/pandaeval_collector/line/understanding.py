@@ -65,6 +65,8 @@ class Run:
     listed: ListedRow | None = None
     graded: Sequence[Result] = ()
     """What it is worth as a trial of a case."""
+    is_handed: bool = False
+    """Whether another collector decided it, and this one scores its session. It may have come before."""
 
 
 def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:

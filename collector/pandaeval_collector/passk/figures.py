@@ -19,7 +19,8 @@ FEW = 30
 class CaseFigures:
     """Of one case and ``k``: both curves by each estimator. ``at_bounds`` and ``pow_bounds``: between what the unbiased
     estimates would lie if the undetermined trials had been graded. ``label``: see :func:`assessment`, of the plug-in
-    estimates, as its source has them."""
+    estimates, as its source has them; ``None`` for fewer than ``k`` determined trials, of which one that passed would
+    be called reliable."""
 
     case: Case
     k: int
@@ -86,7 +87,7 @@ def _of_case(case: Case, k: int) -> CaseFigures:
     n, c = case.n, case.c
     at: dict[str, PassEstimate] = {mode: pass_at_k(n, c, k, mode) for mode in MODES}
     power: dict[str, PassEstimate] = {mode: pass_pow_k(n, c, k, mode) for mode in MODES}
-    label = assessment(at["plug_in"].value, power["plug_in"].value)
+    label = assessment(at["plug_in"].value, power["plug_in"].value) if n >= k else None
     return CaseFigures(case, k, at, power, *bounds(n, c, case.undetermined, k), label)
 
 

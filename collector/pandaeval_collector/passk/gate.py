@@ -2,7 +2,7 @@
 
 It fails for one of four reasons: the drop is larger than chance explains; it is larger than was allowed; a case of kind
 ``regression`` that passed all trials of the baseline fails all of now, whatever its significance; or too little of the
-baseline could be compared.
+baseline could be compared: too many of its cases, or of the trials of now at its cases, tell nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _SHOWN = 5
 class Rules:
     """``level``: the share of false alarms, 0..1, by which a drop is credible. ``max_drop``: the largest mean drop
     (0..1) that passes even so; ``None``: any that is not credible. ``max_missing``: largest share of the baseline's
-    cases, 0..1, that may have no determined trial now."""
+    cases, 0..1, that may have no determined trial now, and of the trials now at its other cases that may be
+    undetermined."""
 
     level: float = LEVEL
     max_drop: float | None = None
@@ -32,14 +33,16 @@ class Rules:
 @dataclass(slots=True)
 class Verdict:
     """What came of it. ``broken``: regression cases that passed all and fail all now; ``missing``: cases of the
-    baseline without a determined trial now; ``new``: those of now that the baseline does not know. ``failures``: a
-    sentence for each reason why it does not pass."""
+    baseline without a determined trial now; ``new``: those of now that the baseline does not know; ``undetermined`` of
+    ``tried``: trials of now at the compared cases. ``failures``: a sentence for each reason why it does not pass."""
 
     metric: str
     drop: Drop | None
     broken: list[str]
     missing: list[str]
     new: list[str]
+    undetermined: int = 0
+    tried: int = 0
     failures: list[str] = field(default_factory=list)
 
     @property
@@ -69,6 +72,8 @@ def compared(before: Trials, now: Trials, rules: Rules) -> Verdict:
         [new.id for old, new in both if _broke(old, new)],
         sorted(past.keys() - present.keys()),
         sorted(present.keys() - past.keys()),
+        sum(new.undetermined for _, new in both),
+        sum(len(new.trials) for _, new in both),
     )
     verdict.failures = list(_failures(verdict, rules, len(past)))
     return verdict
@@ -93,6 +98,9 @@ def _failures(verdict: Verdict, rules: Rules, cases: int) -> Iterator[str]:
     if len(verdict.missing) > rules.max_missing * cases:
         lost = _named(verdict.missing)
         yield f"{len(verdict.missing)} of {cases} cases of the baseline have no determined trial now: {lost}"
+    if verdict.undetermined > rules.max_missing * verdict.tried:
+        untold = f"{verdict.undetermined} of {verdict.tried} trials at the compared cases"
+        yield f"{untold} could not be graded, more than gates.max_unscored allows: whatever they hide is in no rate"
 
 
 def _named(names: list[str]) -> str:

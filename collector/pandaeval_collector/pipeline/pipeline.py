@@ -14,8 +14,10 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
+from pandaeval_collector.line.handed import Ended, Handed
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.understanding import NotUnderstoodError, Run, Understands
+from pandaeval_collector.pipeline.adopting import Adopting
 from pandaeval_collector.pipeline.commits import Committer
 from pandaeval_collector.pipeline.deciding import TraceDecider
 from pandaeval_collector.pipeline.intake import Intake
@@ -83,6 +85,7 @@ class Pipeline:
         )
         self._committer = Committer(store, self._retries, self._committed)
         self._sessions = SessionCloser(store, line, timing, self._committer, self._retries, telemetry, clock)
+        self._adopting = Adopting(store, line, self._committer, self._retries, telemetry, self._sessions.end)
         self._under_way = UnderWay(store.path)
         understanding = Trial(understands or Here(line.understanding), self._under_way.suspects, trial)
         self._decider = TraceDecider(
@@ -91,6 +94,8 @@ class Pipeline:
         self._task: asyncio.Task[None] | None = None
         self.may_decide: Callable[[], bool] = lambda: True
         """Whether traces and sessions may be decided at this moment; asked before each batch."""
+        self.may_close: Callable[[], bool] = lambda: True
+        """Whether sessions may be, likewise."""
         self.rounds = 0
         """How often it was looked what is due, and that was dealt with: a sign of life."""
 
@@ -144,6 +149,22 @@ class Pipeline:
         """Stores messages of a log, see :meth:`Intake.consume`."""
         await self._intake.consume(spans, read, logs)
 
+    async def take_members(self, messages: Sequence[bytes]) -> int:
+        """Stores traces that other collectors decided as members of their sessions, see :meth:`Adopting.take`."""
+        return await self._adopting.take(messages)
+
+    async def adopt(self, members: Sequence[Handed | Ended], read: Sequence[Consumed]) -> None:
+        """Stores members that came from a topic, see :meth:`Adopting.adopt`."""
+        await self._adopting.adopt(members, read)
+
+    async def let_go_sessions(self, session_ids: Collection[str]) -> None:
+        """Forgets open sessions that another collector scores from now on."""
+        await self._sessions.let_go(session_ids)
+
+    def session_is_open(self, session_id: str) -> bool:
+        """Whether a session is not scored for good yet."""
+        return self._sessions.is_open(session_id)
+
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
         """Forgets open traces with which another collector goes on; those that are being decided get a moment for
         it, and are decided in any case."""
@@ -177,6 +198,7 @@ class Pipeline:
         if decide:
             await self.close_all(Trigger.SHUTDOWN)
         await self._decider.drop()
+        await self._adopting.finish()
         await self._committer.close()
         await self._decider.close()
         await self._upkeep.stop()
@@ -203,7 +225,10 @@ class Pipeline:
 
     def end_session(self, session_id: str) -> None:
         """The application says that a session is over."""
-        self._sessions.end(session_id)
+        if self._line.hands_over:
+            self._adopting.end_elsewhere(session_id)
+        else:
+            self._sessions.end(session_id)
 
     def close_trace(self, trace_id: bytes) -> None:
         """The application says that a trace is done."""
@@ -224,7 +249,7 @@ class Pipeline:
             decided, may = 0, self.may_decide()
             if may:
                 decided = await self._decider.step(partial(self._traces.take_due, now))
-            if may and (not decided or now >= look_at):
+            if may and (not decided or now >= look_at) and self.may_close():
                 look_at = now + _LOOK_S
                 await self._retries.or_left(self._sessions.close_due(now), "sessions")
                 await self._retries.or_left(self._sessions.score_so_far(now), "scores of open sessions")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.pipeline.commits import Committer
@@ -38,12 +39,25 @@ class SessionCloser:
         self._sessions = SessionAssembler(timing.session_idle, timing.session_max_age)
         self._interims = Interims(timing.session_interim)
         self._awaited = Awaited(store.jobs.pending_in, timing.judge_wait)
-        self._closing = 0
+        self._closing: Counter[str] = Counter()
 
     @property
     def open(self) -> int:
         """Sessions that are not scored for good yet, those being scored included."""
-        return len(self._sessions) + len(self._awaited) + self._closing
+        return len(self._sessions) + len(self._awaited) + len(+self._closing)
+
+    def is_open(self, session_id: str) -> bool:
+        """Whether this session is one of them."""
+        return session_id in self._sessions or session_id in self._awaited or self._closing[session_id] > 0
+
+    async def let_go(self, session_ids: Collection[str]) -> None:
+        """Forgets sessions that another collector scores from now on. Those that are being scored are finished."""
+        for session_id in session_ids:
+            self._sessions.forget(session_id)
+            self._interims.forget(session_id)
+            self._awaited.goes_on(session_id)
+        if session_ids:
+            await self._committer.commit(lambda: Decision(WriteSet(closed=set(session_ids))))
 
     def resume(self) -> int:
         """Takes up the sessions that the store holds as open. Returns how many are open. On the line's thread."""
@@ -60,7 +74,7 @@ class SessionCloser:
         """A decision about traces or judgements of these sessions was committed: they go on."""
         now = self._clock()
         for session_id in decision.changes.touched:
-            if decision.runs:
+            if decision.runs or session_id in decision.grown:
                 self._awaited.goes_on(session_id)
             if session_id not in self._awaited:
                 self._touch(session_id, now)
@@ -103,7 +117,7 @@ class SessionCloser:
             self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
 
     async def _close(self, sessions: dict[str, Trigger]) -> None:
-        self._closing += len(sessions)
+        self._closing.update(sessions.keys())
         try:
             await self._committer.commit(lambda: self._line.close_sessions(sorted(sessions), sessions.__getitem__))
         except Exception as error:  # whatever one session raises, it must not cost the others, nor be tried forever
@@ -117,7 +131,8 @@ class SessionCloser:
             await self._committer.commit(lambda: Decision(WriteSet(closed=set(sessions))))
             self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
         finally:
-            self._closing -= len(sessions)
+            self._closing.subtract(sessions.keys())
+            self._closing = +self._closing
         told = [session_id for session_id, trigger in sessions.items() if trigger is Trigger.EXPLICIT]
         if told:
             # After the commit: where a crash comes in between, the session is closed once more, with the same results.

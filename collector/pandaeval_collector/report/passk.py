@@ -64,10 +64,10 @@ def page(found: Figures, source: str) -> str:
         '<div class="cards two"><figure class="card">',
         suite_picture(found.trials.counts, farthest),
         "<figcaption>Mean over cases, 95 % interval</figcaption></figure>",
-        f'<div class="card">{_suite_table(found)}</div></div>',
+        f'<div class="card scroll figures">{_suite_table(found)}</div></div>',
         f"<h2>By {_safe(found.trials.per)}, the least reliable first</h2>",
         f'<div class="cards three">{"".join(_card(case, farthest) for case in cases[:MOST_PICTURES])}</div>',
-        f"<h2>Figures</h2>{_case_table(found)}",
+        f'<h2>Figures</h2><div class="card scroll figures">{_case_table(found)}</div>',
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
@@ -119,8 +119,15 @@ def _three(of: Mapping[str, PassEstimate]) -> tuple[str, str, str]:
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     top = "".join(f"<th>{_safe(cell)}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(f'<td>{_safe(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(_cells(row))}</tr>" for row in rows)
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cells(row: Iterable[str]) -> Iterable[str]:
+    """An interval, and ``2 of 3``, stay on one line; the name that a row begins with may be of many words."""
+    for at, cell in enumerate(row):
+        text = _safe(cell)
+        yield f"<td>{text.replace(' to ', '&nbsp;to&nbsp;').replace(' of ', '&nbsp;of&nbsp;') if at else text}</td>"
 
 
 def _of_suite(k: int, estimate: SuiteEstimate) -> Point:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pandaeval_collector.stats.paired_difference import PairedDifference, paired_difference
-from pandaeval_collector.store import Store
+from pandaeval_collector.store.run_reads import RunReads
 from pandaeval_collector.store.run_rows import RunRow
 
 _SHOWN = 10
@@ -42,10 +42,10 @@ class Compared:
     changes: list[Change] = field(default_factory=list)
 
 
-def compared(store: Store, first: RunRow, second: RunRow | None) -> list[Compared]:
+def compared(runs: RunReads, first: RunRow, second: RunRow | None) -> list[Compared]:
     """Each metric that both have; ``second``: ``None`` for the live results. Blocks."""
     # The pairs are of the run that has the items; the live results, or those of the second run, stand beside.
-    rows = store.runs.pairs(first.no, None if second is None else second.no)
+    rows = runs.pairs(first.no, None if second is None else second.no)
     grouped = itertools.groupby(rows, key=lambda row: str(row[0]))
     return [_one(metric, of_metric) for metric, of_metric in grouped]
 

@@ -64,6 +64,15 @@ class Engine:
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
         self._task = asyncio.create_task(self._work(), name="pandaeval-runs")
 
+    async def finish(self, run: RunRow) -> None:
+        """Executes one run and no other, on a store that no collector works on. Breaking it off leaves the run as it is
+        after a crash: whoever executes it next goes on."""
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+        try:
+            await self._execute(run)
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)  # on the loop: it may be ending
+
     async def stop(self) -> None:
         """Breaks off; the next start goes on with the batch that was at hand."""
         if self._task is not None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from pandaeval_otel.plugins import told
 
@@ -32,6 +34,17 @@ def load_module(spec: str) -> ModuleType:
         raise
     except (Exception, SystemExit) as error:  # other people's code may raise whatever it likes
         raise ModuleLoadError(f"{spec} cannot be imported: {told(error)}") from error
+
+
+def source_digest(written: Any) -> str:
+    """12 hex digits of the source of the module that a function or class stands in: what it calls there can change a
+    score as well. Raises ``ValueError`` where there is no source to be read."""
+    module = sys.modules.get(written.__module__)
+    try:
+        source = inspect.getsource(module if module is not None else written)
+    except (OSError, TypeError) as error:  # typed at a prompt, or not Python
+        raise ValueError(f"{written.__name__}: its source cannot be read ({error})") from error
+    return hashlib.blake2b(source.encode(), digest_size=6).hexdigest()
 
 
 def _named(name: str) -> ModuleType:

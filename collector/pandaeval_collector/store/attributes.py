@@ -8,7 +8,7 @@ meets, however large the store is.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.bulk import insert
@@ -30,6 +30,18 @@ def add(connection: sqlite3.Connection, rows: Sequence[ListedRow], of_trace: Map
         known.update(connection.execute(f"SELECT pair, id FROM attribute_pairs WHERE pair IN ({marks})", group))  # noqa: S608
     found = sorted((known[pair], of_trace[row.trace_id]) for row in rows for pair in row.attributes)
     insert(connection, "listed_attributes (pair, no)", found, verb="INSERT OR IGNORE")
+
+
+def tag(connection: sqlite3.Connection, pair: str, trace_ids: Collection[bytes]) -> int:
+    """Gives listed traces a pair more; how many of them are listed."""
+    connection.execute("INSERT OR IGNORE INTO attribute_pairs (pair) VALUES (?)", (pair,))
+    (id_,) = connection.execute("SELECT id FROM attribute_pairs WHERE pair = ?", (pair,)).fetchone()
+    found = 0
+    for marks, some in numbers.batched(numbers.of_traces(connection, trace_ids).values()):
+        rows = connection.execute(f"SELECT no FROM listed WHERE no IN ({marks})", some).fetchall()  # noqa: S608
+        connection.executemany("INSERT OR IGNORE INTO listed_attributes VALUES (?, ?)", [(id_, no) for (no,) in rows])
+        found += len(rows)
+    return found
 
 
 def forget(connection: sqlite3.Connection, limit: int) -> int:

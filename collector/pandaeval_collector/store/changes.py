@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import orjson
 
-from pandaeval_collector.store import failure_groups, jobs, listed, numbers, people, run_writes, tally
+from pandaeval_collector.store import consumed, failure_groups, jobs, listed, numbers, people, run_writes, tally
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.clock import Times
 from pandaeval_collector.store.outbox_batches import OutboxBatch
@@ -25,6 +25,7 @@ def apply(
     now = times.calendar
     known = numbers.of_traces(connection, perhaps_known)
     traces = _apply_traces(connection, changes.traces, known, now)
+    _know_strangers(connection, changes.strangers, now)
     of_trace, of_session = _apply_sessions(connection, changes, traces, now)
     judged = _numbers(connection, [job.trace_id for job in changes.jobs], traces, now)
     redecided = {trace.trace_id for trace in changes.traces if trace.revision > 1}
@@ -34,6 +35,8 @@ def apply(
     _put_out(connection, changes.outbox, times.running)
     tally.add(connection, changes.series, times.wall)
     people.add_judged(connection, changes.judged, now)
+    insert(connection, "endings", [(id_,) for id_ in changes.endings], verb="INSERT OR IGNORE")
+    consumed.write(connection, changes.read, consumed.MEMBERS)
     run_writes.add(connection, changes.runs)
     failure_groups.add(connection, changes.failures)
     first_time = traces.keys() - known.keys()
@@ -82,6 +85,12 @@ def _apply_sessions(
             """ON CONFLICT (session_id) DO UPDATE SET open = excluded.open, touched_at = excluded.touched_at
                WHERE NOT (open AND excluded.open)""",
         )
+    insert(
+        connection,
+        "sessions (session_id, open, touched_at)",
+        [(id_, 0, now) for id_ in changes.elsewhere],
+        "ON CONFLICT (session_id) DO UPDATE SET touched_at = excluded.touched_at WHERE NOT open",
+    )
     rows = changes.session_traces
     of_trace = _numbers(connection, [row.trace_id for row in rows], traces, now)
     of_session = numbers.of_sessions(connection, {row.session_id for row in rows if row.session_id})
@@ -111,6 +120,19 @@ def _apply_sessions(
     )
     listed.move(connection, {of_trace[id_]: no for id_, no in filed.items() if id_ not in traces})
     return of_trace, filed
+
+
+def _know_strangers(connection: sqlite3.Connection, digests: Mapping[bytes, str], now: float) -> None:
+    """Gives numbers to traces that other collectors decided: rows of revision 0, which says that none of their spans
+    was decided here."""
+    if digests:
+        new = digests.keys() - numbers.of_traces(connection, digests).keys()
+        rows = [TraceRow(trace_id, 0, False, digests[trace_id], frozenset(), (), 0) for trace_id in sorted(new)]
+        _apply_traces(connection, rows, {}, now)
+        connection.executemany(
+            "UPDATE traces SET digest = ? WHERE no = ? AND revision = 0",
+            [(digests[id_], no) for id_, no in numbers.of_traces(connection, digests.keys() - new).items()],
+        )
 
 
 def _insert_results(

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from pandaeval_collector.store.numbers import batched
 from pandaeval_collector.store.writer import Writer
 
-_LOG = "log"
+SPANS, MEMBERS = "log", "member_log"
+"""The logs that a store may read: what its tables are called, and the key of what is known of it."""
 _TABLES = (
-    """CREATE TABLE IF NOT EXISTS log_partitions (
+    """CREATE TABLE IF NOT EXISTS {log}_partitions (
            partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, settled_below INTEGER NOT NULL)""",
-    """CREATE TABLE IF NOT EXISTS log_traces (
+    """CREATE TABLE IF NOT EXISTS {log}_traces (
            partition INTEGER NOT NULL, trace_id BLOB NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
            elsewhere INTEGER NOT NULL, PRIMARY KEY (partition, trace_id)) WITHOUT ROWID""",
 )
@@ -47,15 +48,15 @@ class Consumed:
 class ConsumedTables:
     """The tables of one store. Reading is safe from any thread, writing happens on the store's writer."""
 
-    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
-        self._writer, self._reader = writer, reader
+    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], log: str = SPANS) -> None:
+        self._writer, self._reader, self._log = writer, reader, log
 
     def make(self) -> Future[None]:
         """Makes the tables where they are not there yet."""
 
         def work(connection: sqlite3.Connection) -> None:
             for table in _TABLES:
-                connection.execute(table)
+                connection.execute(table.format(log=self._log))
 
         return self._writer.submit(work)
 
@@ -64,20 +65,20 @@ class ConsumedTables:
         offsets mean nothing in this one."""
 
         def work(connection: sqlite3.Connection) -> None:
-            known = connection.execute("SELECT value FROM meta WHERE key = ?", (_LOG,)).fetchone()
+            known = connection.execute("SELECT value FROM meta WHERE key = ?", (self._log,)).fetchone()
             if known != (log,):
-                connection.execute("DELETE FROM log_partitions")
-                connection.execute("DELETE FROM log_traces")
-                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_LOG, log))
+                connection.execute(f"DELETE FROM {self._log}_partitions")  # noqa: S608
+                connection.execute(f"DELETE FROM {self._log}_traces")  # noqa: S608
+                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._log, log))
 
         return self._writer.submit(work)
 
     def load(self) -> dict[int, Consumed]:
         """What was read of each partition, by partition. Of one that was released ``next`` is -1."""
         reader = self._reader()
-        rows = reader.execute("SELECT partition, next, settled_below FROM log_partitions")
+        rows = reader.execute(f"SELECT partition, next, settled_below FROM {self._log}_partitions")  # noqa: S608
         found = {row[0]: Consumed(*row) for row in rows}
-        rows = reader.execute("SELECT partition, trace_id, first, last, elsewhere FROM log_traces")
+        rows = reader.execute(f"SELECT partition, trace_id, first, last, elsewhere FROM {self._log}_traces")  # noqa: S608
         for partition, trace_id, first, last, elsewhere in rows:
             read = found.setdefault(partition, Consumed(partition, -1))
             read.extents[trace_id] = Extent(first, last, bool(elsewhere))
@@ -85,13 +86,13 @@ class ConsumedTables:
 
     def note(self, read: Sequence[Consumed]) -> Future[None]:
         """Notes how far partitions were read where no span came with it."""
-        return self._writer.submit(lambda connection: write(connection, read))
+        return self._writer.submit(lambda connection: write(connection, read, self._log))
 
     def forget(self, partition: int, before: int) -> Future[None]:
         """Deletes the extents of traces that end before an offset."""
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute("DELETE FROM log_traces WHERE partition = ? AND last < ?", (partition, before))
+            connection.execute(f"DELETE FROM {self._log}_traces WHERE partition = ? AND last < ?", (partition, before))  # noqa: S608
 
         return self._writer.submit(work)
 
@@ -99,10 +100,11 @@ class ConsumedTables:
         """Deletes what is known of a partition, except for the extents of the traces to ``keep``."""
 
         def work(connection: sqlite3.Connection) -> None:
-            rows = connection.execute("SELECT trace_id FROM log_traces WHERE partition = ?", (partition,)).fetchall()
+            query = f"SELECT trace_id FROM {self._log}_traces WHERE partition = ?"  # noqa: S608
+            rows = connection.execute(query, (partition,)).fetchall()
             gone = [(partition, trace_id) for (trace_id,) in rows if trace_id not in keep]
-            connection.executemany("DELETE FROM log_traces WHERE partition = ? AND trace_id = ?", gone)
-            connection.execute("DELETE FROM log_partitions WHERE partition = ?", (partition,))
+            connection.executemany(f"DELETE FROM {self._log}_traces WHERE partition = ? AND trace_id = ?", gone)  # noqa: S608
+            connection.execute(f"DELETE FROM {self._log}_partitions WHERE partition = ?", (partition,))  # noqa: S608
 
         return self._writer.submit(work)
 
@@ -140,13 +142,31 @@ class ConsumedTables:
         return self._writer.submit(work)
 
 
-def write(connection: sqlite3.Connection, read: Iterable[Consumed]) -> None:
+class ConsumedMembers(ConsumedTables):
+    """Of the log whose units are sessions, by their ids as UTF-8."""
+
+    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
+        super().__init__(writer, reader, MEMBERS)
+
+    def unjudged(self) -> set[bytes]:
+        """The sessions with a job that has not ended."""
+        query = """SELECT DISTINCT json_extract(CAST(body AS TEXT), '$.session') FROM jobs
+                   WHERE state IN ('due', 'leased') AND metric LIKE 'session.%'"""
+        return {str(row[0]).encode() for row in self._reader().execute(query)}
+
+    def _jobs(self, state: str, becomes: tuple[str, str, float | None], trace_ids: Collection[bytes]) -> Future[int]:
+        """Jobs about sessions stay where they are: their verdicts have the same ids everywhere."""
+        return self._writer.submit(lambda connection: 0)
+
+
+def write(connection: sqlite3.Connection, read: Iterable[Consumed], log: str = SPANS) -> None:
     """Notes what was read, inside the transaction that stores it."""
     for each in read:
         connection.execute(
-            "INSERT OR REPLACE INTO log_partitions VALUES (?, ?, ?)", (each.partition, each.next, each.settled_below)
+            f"INSERT OR REPLACE INTO {log}_partitions VALUES (?, ?, ?)",  # noqa: S608
+            (each.partition, each.next, each.settled_below),
         )
         connection.executemany(
-            "INSERT OR REPLACE INTO log_traces VALUES (?, ?, ?, ?, ?)",
+            f"INSERT OR REPLACE INTO {log}_traces VALUES (?, ?, ?, ?, ?)",  # noqa: S608
             [(each.partition, id_, e.first, e.last, e.elsewhere) for id_, e in each.extents.items()],
         )

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 import orjson
 
-from pandaeval_collector.store import numbers
+from pandaeval_collector.store import attributes, numbers
 from pandaeval_collector.store.access import Access
 from pandaeval_collector.store.changes import apply
 from pandaeval_collector.store.responses import ResponseTables
@@ -37,11 +37,15 @@ class DecisionTables(TableGroup):
         for marks, group in numbers.batched(perhaps):
             rows = reader.execute(
                 f"""SELECT trace_id, revision, final, known, chunks, size FROM traces
-                    WHERE {numbers.BY_ID.format(marks=marks)}""",  # noqa: S608
+                    WHERE revision > 0 AND {numbers.BY_ID.format(marks=marks)}""",  # noqa: S608
                 (among, *group),
             )
             found.update((row[0], decided(row[1:])) for row in rows)
         return found
+
+    def decided_ids(self) -> set[bytes]:
+        """The ids of all decided traces that the store remembers."""
+        return {trace_id for (trace_id,) in self._reader().execute("SELECT trace_id FROM traces")}
 
     def held(self, trace_id: bytes) -> tuple[str, tuple[int, ...]] | None:
         """The digest of a decided trace and the ids of its chunks that the store still has; ``None`` for an undecided
@@ -55,8 +59,14 @@ class DecisionTables(TableGroup):
         """Applies a decision whole or not at all. The future holds the results that are new, with their ``seq``."""
         perhaps_known = [row.trace_id for row in changes.traces if row.trace_id in self._seen]
         self._seen.add(row.trace_id for row in changes.traces)
+        if changes.strangers:
+            self._seen.add(changes.strangers)
         self.responses.note(changes.responses)
         return self._writer.submit(lambda connection: apply(connection, changes, self.clock.now(), perhaps_known))
+
+    def tag(self, pair: str, trace_ids: Collection[bytes]) -> Future[int]:
+        """Has lists and runs find these traces by one more ``key=value``. The future holds how many are listed."""
+        return self._writer.submit(lambda connection: attributes.tag(connection, pair, trace_ids))
 
     def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:
         """The newest result of each (unit, metric) of the given units."""

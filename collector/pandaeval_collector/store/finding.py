@@ -34,8 +34,11 @@ from pandaeval_collector.store.kept import contents
 from pandaeval_collector.store.listed import NOT_FAILED
 from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions, result_conditions
 
-_STEPS = 20_000
-"""Steps of SQLite's machine between two looks at the clock: some milliseconds."""
+_STEPS = 400_000
+"""Steps of SQLite's machine between two looks at the clock: some ten milliseconds. For each look the interpreter is
+waited for, which the line may hold for five."""
+_NAMES_AGE = 50.0
+"""Names are read again after so many times the time that reading them took: 2 % of a reader's time at most."""
 
 
 _MANY = 5_000
@@ -55,6 +58,7 @@ class Finder:
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
         self._opening = threading.Lock()
+        self._names: tuple[float, dict[str, list[str]]] | None = None
 
     def close(self) -> None:
         """Closes the connections of all threads."""
@@ -196,7 +200,17 @@ class Finder:
             return groups(reader, MOST_GROUPS)
 
     def names(self) -> dict[str, list[str]]:
-        """Agents, services and environments that there are, to choose from: at most 200 of each."""
+        """Agents, services and environments that there are, to choose from: at most 200 of each. Those of a large store
+        may be some seconds old."""
+        known, begun = self._names, time.monotonic()
+        if known is not None and begun < known[0]:
+            return known[1]
+        found = self._read_names()
+        ended = time.monotonic()
+        self._names = ended + _NAMES_AGE * (ended - begun), found
+        return found
+
+    def _read_names(self) -> dict[str, list[str]]:
         with self._reading() as reader:
             found = reader.execute(
                 "SELECT DISTINCT agent, service, environment FROM listed WHERE +no > 0 LIMIT 20000"
@@ -224,16 +238,21 @@ class Finder:
             (no,) = reader.execute("SELECT coalesce(max(no), 0) FROM listed").fetchone()
         return f"{seq}-{no}"
 
-    # -- in a read -----------------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """The calling thread's connection, within a snapshot and the time limit."""
+    def connection(self) -> sqlite3.Connection:
+        """The calling thread's connection, for reads without the time limit."""
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = connect(self._file, "off", read_only=True)
             with self._opening:
                 self._open.append(connection)
+        return connection
+
+    # -- in a read -----------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """The calling thread's connection, within a snapshot and the time limit."""
+        connection = self.connection()
         until = time.monotonic() + self._limit_s
         connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
         connection.rollback()

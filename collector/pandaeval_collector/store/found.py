@@ -97,8 +97,9 @@ def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> li
     shown = [None if row is None else next(found) for row in worst]
     numbered = [row[1] for row in rows if row[1]]
     names, results = _names_of(reader, numbered), results_about(reader, [-number for number in numbered])
+    traces = _traces_of(reader, numbered)
     return [
-        _alone(row, each) if each is not None and not row[1] else _session(reader, row, each, names, results)
+        _alone(row, each) if each is not None and not row[1] else _session(row, each, names, results, traces)
         for row, each in zip(rows, shown, strict=True)
     ]
 
@@ -110,25 +111,18 @@ def _alone(row: Sequence[Any], trace: Listed) -> ListedSession:
 
 
 def _session(
-    reader: sqlite3.Connection,
     row: Sequence[Any],
     worst: Listed | None,
     names: Mapping[int, str],
     results: Mapping[int, Mapping[str, Mapping[str, Any]]],
+    of_session: Mapping[int, tuple[Sequence[Any], Sequence[tuple[int, int]]]],
 ) -> ListedSession:
-    no, session, badness = row[:3]
-    traces, failed, first, last = reader.execute(
-        f"SELECT count(*), total(badness < ?), min(at), max(at) FROM listed WHERE {OF_SESSION}",  # noqa: S608
-        (NOT_FAILED, session),
-    ).fetchone()
-    states = reader.execute(
-        f"SELECT no, badness < ? FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT ?",  # noqa: S608
-        (NOT_FAILED, session, MOST_STATES),
-    ).fetchall()
+    session, badness = row[1], row[2]
+    (traces, failed, first, last), states = of_session[session]
     return ListedSession(
         names.get(session),
         session,
-        (badness, no),
+        (badness, row[0]),
         traces,
         int(failed),
         first or 0,
@@ -140,6 +134,25 @@ def _session(
     )
 
 
+def _traces_of(
+    reader: sqlite3.Connection, sessions: Sequence[int]
+) -> dict[int, tuple[Sequence[Any], Sequence[tuple[int, int]]]]:
+    """Of each session: number of traces, of failed ones, first and last start; and (number, whether it failed) of the
+    worst ones."""
+    (found,) = reader.execute(
+        f"""SELECT json_group_array(json_array(
+                s.value,
+                json((SELECT json_array(count(*), total(badness < {NOT_FAILED:g}), min(at), max(at))
+                      FROM listed WHERE session = s.value AND session > 0 AND no > 0)),
+                json((SELECT json_group_array(json_array(no, badness < {NOT_FAILED:g})) FROM (
+                      SELECT no, badness FROM listed WHERE session = s.value AND session > 0 AND no > 0
+                      ORDER BY badness, no LIMIT {MOST_STATES})))))
+            FROM json_each(?) AS s""",  # noqa: S608
+        (orjson.dumps([*sessions]).decode(),),
+    ).fetchone()
+    return {session: (counts, [*map(tuple, states)]) for session, counts, states in orjson.loads(found)}
+
+
 def _worst_of(reader: sqlite3.Connection, session: int) -> Sequence[Any] | None:
     row: Sequence[Any] | None = reader.execute(
         f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT 1",  # noqa: S608
@@ -149,15 +162,19 @@ def _worst_of(reader: sqlite3.Connection, session: int) -> Sequence[Any] | None:
 
 
 def results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
+    """The newest result of each metric, JSON objects by metric key, by the number that they are about."""
+    # All in one row: after each row the interpreter is waited for, which the line may hold for milliseconds.
     found: dict[int, dict[str, Mapping[str, Any]]] = {}
     for marks, group in numbers.batched(about):
-        rows = reader.execute(
-            f"SELECT about, metric, unit, body FROM results WHERE about IN ({marks}) ORDER BY seq",  # noqa: S608
+        columns, bodies = reader.execute(
+            f"""SELECT json_group_array(json_array(seq, about, metric, unit)), group_concat(CAST(body AS TEXT), ',')
+                FROM results WHERE about IN ({marks})""",  # noqa: S608
             group,
-        )
-        for number, metric, unit, body in rows:
+        ).fetchone()
+        rows = zip(orjson.loads(columns), orjson.loads(f"[{bodies or ''}]"), strict=True)
+        for (_, number, metric, unit), body in sorted(rows, key=lambda row: row[0][0]):
             key = f"{metric} {unit}" if metric.startswith("turn.") else metric  # a trace may have several turns
-            found.setdefault(number, {})[key] = orjson.loads(body)
+            found.setdefault(number, {})[key] = body
     return found
 
 

@@ -88,15 +88,18 @@ class Jobs:
         return int(self._reader().execute(f"SELECT count(*) FROM jobs WHERE {states}").fetchone()[0])  # noqa: S608
 
     def pending_in(self, session_ids: Iterable[str]) -> set[str]:
-        """Those of some sessions about a trace of which a judge has yet to be asked."""
+        """Those of some sessions about a trace of which a judge has yet to be asked, here or where it was decided."""
         found: set[str] = set()
         ids = list(session_ids)
         for start in range(0, len(ids), _IDS):
             some = ids[start : start + _IDS]
             rows = self._reader().execute(
-                f"""SELECT session_id FROM sessions WHERE session_id IN ({",".join("?" * len(some))}) AND EXISTS
+                f"""SELECT session_id FROM sessions WHERE session_id IN ({",".join("?" * len(some))}) AND (EXISTS
                     (SELECT 1 FROM members JOIN jobs ON jobs.trace = members.no
-                     WHERE members.session = sessions.no AND jobs.state IN ('due', 'leased'))""",  # noqa: S608
+                     WHERE members.session = sessions.no AND jobs.state IN ('due', 'leased')) OR EXISTS
+                    (SELECT 1 FROM members JOIN traces ON traces.no = members.no
+                     WHERE members.session = sessions.no AND traces.revision = 0
+                     AND instr(CAST(body AS TEXT), '"outcome":"pending"')))""",  # noqa: S608
                 some,
             )
             found.update(row[0] for row in rows)

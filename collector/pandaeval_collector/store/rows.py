@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from pandaeval_collector.store.consumed import Consumed
 from pandaeval_collector.store.failure_groups import FailureGroupRow
 from pandaeval_collector.store.outbox_batches import OutboxBatch
 from pandaeval_collector.store.run_rows import RunBatch
@@ -235,6 +236,14 @@ class WriteSet:
     """Traces that belong to no session any more."""
     touched: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
+    elsewhere: set[str] = field(default_factory=set)
+    """Sessions that another collector scores: they have a name here, and are open only where they were."""
+    strangers: dict[bytes, str] = field(default_factory=dict)
+    """Traces that other collectors decided, with the digests of their evidence."""
+    endings: list[str] = field(default_factory=list)
+    """Sessions that an application ended."""
+    read: list[Consumed] = field(default_factory=list)
+    """How far the topic of members was read that came with these changes."""
     outbox: list[OutboxBatch] = field(default_factory=list)
     series: list[SeriesRow] = field(default_factory=list)
     labels: list[tuple[str, str]] = field(default_factory=list)

@@ -16,7 +16,7 @@ from pandaeval_collector.store.access import Access
 from pandaeval_collector.store.chunks import ChunkTables
 from pandaeval_collector.store.clock import KEY, StoreClock
 from pandaeval_collector.store.connection import FILE_NAME, Durability, create
-from pandaeval_collector.store.consumed import ConsumedTables
+from pandaeval_collector.store.consumed import ConsumedMembers, ConsumedTables
 from pandaeval_collector.store.decisions import DecisionTables
 from pandaeval_collector.store.directory import Directory
 from pandaeval_collector.store.failure_groups import FailureGroups
@@ -63,6 +63,7 @@ class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables
         self.runs = Runs(self._writer, self._reader, self.clock)
         self.schedules = Schedules(self._writer, self._reader, self.clock)
         self.consumed = ConsumedTables(self._writer, self._reader)
+        self.members_read = ConsumedMembers(self._writer, self._reader)
 
     # -- cursors and small facts ---------------------------------------------------------------------------------
 

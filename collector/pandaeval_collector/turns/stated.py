@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import orjson
+
 from pandaeval_otel.model import Span, Trace
 from pandaeval_otel.semconv import PANDAEVAL_GOAL, PANDAEVAL_KNOWLEDGE, PANDAEVAL_PROFILE
 
@@ -54,7 +56,7 @@ def _parsed(stated: str) -> Iterator[str]:
     held: Any = None
     if stated.lstrip().startswith("["):
         try:
-            held = json.loads(stated)
+            held = orjson.loads(stated)  # which raises nothing else, however deep the lists of a stranger are
         except ValueError:
             held = None
     if isinstance(held, list):
@@ -64,4 +66,9 @@ def _parsed(stated: str) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    except RecursionError:  # hundreds of lists within each other tell nobody anything
+        return "…"

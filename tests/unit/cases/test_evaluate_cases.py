@@ -168,6 +168,9 @@ def test_a_configured_threshold_gates_the_trials(files: tuple[Path, Path], tmp_p
         ("- id: a\n  graders:\n  - end_stat\n", "suite.yaml:3: cases[0].graders[0]: there is no grader end_stat; did "
          "you mean end_state?"),
         ("- id: a\n  - b", "suite.yaml:2: is not valid YAML"),
+        ("- id: a\n  expected_outcome: {x: &a {y: *a}}\n", "suite.yaml:2: holds itself; write it out"),
+        ("cases: []", "suite.yaml:1: cases: is empty; write a list of cases"),
+        ("- text", "suite.yaml:1: cases[0]: is no map, such as {id: refund-3}, but 'text'"),
         ("- {description: x}", "suite.yaml:1: cases[0].id: is missing"),
         ("- id: a\n  tool_schemas: {x: {type: 5}}\n", "suite.yaml:2: cases[0].tool_schemas: is no JSON schema"),
         ("- id: a\n  tool_weights: {selection: 1}\n", "give all of selection, parameters, sequence, utilization"),
@@ -180,6 +183,7 @@ def test_a_mistake_names_its_place_and_the_cure(files: tuple[Path, Path], tmp_pa
     done = CliRunner().invoke(app, ["evaluate", str(files[0]), "--cases", str(wrong)])
     assert done.exit_code == 2
     assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1  # and nothing that follows from it
 
 
 def test_the_html_report_has_a_row_for_each_case(files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from pandaeval_collector.cases import Case, Suite, Trial
+from pandaeval_collector.cases import Case, Suite, Trial, read_suite
+from pandaeval_collector.cases.custom import source_of
+from pandaeval_collector.cases.reading import CaseFileError
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.evaluator.trials import TrialGrader, Verdict
 from pandaeval_collector.result import Result
@@ -260,6 +263,22 @@ class TestConversations:
             "insufficient_evidence"
         )
 
+    def test_arguments_that_were_not_captured_are_neither_right_nor_wrong(self) -> None:
+        case = {"interactions": [{"expected_tools": [A]}]}
+        found = results(case, trace(ToolCall("a")))
+        assert found["conversation_correctness"].why == Why.INSUFFICIENT_EVIDENCE
+        assert "arguments" in found["conversation_correctness"].finding.reason
+        assert found["trial_correct"].success is None
+        assert score(case, "conversation_correctness", trace(ToolCall("b"))) == 0.0  # another tool, whatever it got
+
+    def test_results_that_must_be_used_count_here_too(self) -> None:
+        case = {"interactions": [{"expected_tools": [A]}], "results_must_be_used": True}
+        made = trace(call("a", A["parameters"]))
+        assert score(case, "conversation_correctness", made) == "insufficient_evidence"
+        assert score({**case, "results_used": True}, "conversation_correctness", made) == 1.0
+        for used, expected in ((1.0, 1.0), (0.5, 0.0)):
+            assert score(case, "conversation_correctness", made, result_utilization=Score(used)) == expected
+
     def test_the_turns_of_one_trace_are_interactions_too(self) -> None:
         spans = tuple(Span("1" * 32, f"{at:016x}", "", "chat", Kind.LLM, at * 100, at * 100 + 9) for at in (1, 2))
         turns = Turn("hi", "Hello", f"{1:016x}"), Turn("do", "done", f"{2:016x}")
@@ -314,3 +333,44 @@ class TestTheWhole:
         assert id_of({"expected_tools": [B], "description": "other words"}, trace(call("b"))) == base
         assert id_of({"expected_tools": [A]}, trace(call("b"))) != base
         assert id_of({"expected_tools": [B]}, trace(call("b"), digest="other")) != base
+
+
+class TestFunctionsOfTheUsers:
+    """Graders that a case names as ./file.py:function."""
+
+    @staticmethod
+    def _told(folder: Any, source: str, *names: str) -> dict[str, Result]:
+        (folder / "g.py").write_text(source)
+        (folder / "suite.json").write_text(json.dumps([{"id": "c", "graders": [f"{folder}/g.py:{n}" for n in names]}]))
+        suite = read_suite(folder / "suite.json")
+        made = TrialGrader(EVALUATOR, suite).results(Trial(suite.cases[0], "1", (trace(),)))
+        return {each.metric: each for each in made}
+
+    def test_what_else_a_function_says_is_another_result(self, tmp_path: Any) -> None:
+        made = []
+        for folder, said in (("a", "True"), ("b", "False")):
+            (tmp_path / folder).mkdir()
+            made.append(self._told(tmp_path / folder, f"def fine(trial): return {said}", "fine"))
+        assert [each["trial_correct"].success for each in made] == [True, False]
+        digests = {source_of(f"{tmp_path}/{folder}/g.py:fine") for folder in "ab"}
+        assert len(digests) == 2
+        assert "" not in digests
+        assert source_of("math:sqrt") == ""
+
+    def test_one_that_leaves_the_process_costs_its_own_result(self, tmp_path: Any) -> None:
+        found = self._told(tmp_path, "import sys\ndef leaves(trial): sys.exit(3)", "leaves")
+        assert (found["leaves"].why, found["trial_correct"].why) == (Why.METRIC_ERROR, Why.INSUFFICIENT_EVIDENCE)
+
+    @pytest.mark.parametrize(
+        ("source", "names", "wrong"),
+        [
+            ("def _fine(trial): return True", ["_fine"], "name '_fine': write small letters"),
+            ("def fine(trial): return True\nfine.layer = 'x'", ["fine"], "layer 'x'"),
+            ("def fine(trial): return True\nFine = fine", ["fine", "Fine"], "have the same name, fine"),
+        ],
+    )
+    def test_one_that_cannot_be_told_apart_or_named_is_a_fault_of_the_file(
+        self, tmp_path: Any, source: str, names: list[str], wrong: str
+    ) -> None:
+        with pytest.raises(CaseFileError, match=wrong):
+            self._told(tmp_path, source, *names)

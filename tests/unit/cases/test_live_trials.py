@@ -20,7 +20,10 @@ from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.result import Result
 from support.trials import run, write
 
-SUITE = [{"id": "send", "expected_tools": [{"tool_name": "send"}]}]
+SUITE = [
+    {"id": "send", "expected_tools": [{"tool_name": "send"}]},
+    {"id": "talk", "interactions": [{"expected_tools": []}, {"expected_tools": [{"tool_name": "send"}]}]},
+]
 
 
 class Embedder:
@@ -34,7 +37,12 @@ class Embedder:
 def results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     folder = tmp_path_factory.mktemp("live")
     (folder / "suite.json").write_text(json.dumps(SUITE))
-    runs = [run(1, case="send", trial="7", calls=[("send", {})], session="s"), run(2), run(3, case="send")]
+    runs = [
+        run(1, case="send", trial="7", calls=[("send", {})], session="s"),
+        run(2),
+        run(3, case="send"),
+        run(4, case="talk"),
+    ]
     evaluator = Evaluator(Embedder(), EvaluatorSettings(cases=str(folder / "suite.json")))
     with FileRun(evaluator) as line:
         for request in Input(str(write(folder / "t.jsonl", runs))).requests():
@@ -48,6 +56,10 @@ def test_a_trace_that_names_a_case_is_graded_with_its_other_results(results: lis
     assert correct[f"{1:032x}"].finding.metadata["trial"] == "7"
     assert correct[f"{1:032x}"].unit.session_id == "s"
     assert {r.unit.level for r in results if r.unit.trace_id == f"{2:032x}"} == {"trace"}
+
+
+def test_a_part_of_a_conversation_is_not_held_against_all_of_it(results: list[Result]) -> None:
+    assert not [r for r in results if r.unit.level == "trial" and r.unit.trace_id == f"{4:032x}"]
 
 
 def test_its_results_are_no_signals_of_the_session(results: list[Result]) -> None:

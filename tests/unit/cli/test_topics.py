@@ -20,9 +20,11 @@ def _printed(*arguments: str) -> str:
 def test_commands_make_the_topics_that_the_configuration_names(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text("kafka: {brokers: 'k1:9092', topic: my_spans}\nexporters: {kafka: {topic: my.scores}}\n")
-    spans, scores, letters = (shlex.split(line) for line in _printed("--config", str(config)).splitlines())
-    assert [each[each.index("--topic") + 1] for each in (spans, scores, letters)] == [
+    printed = _printed("--config", str(config)).splitlines()
+    spans, members, scores, letters = (shlex.split(line) for line in printed)
+    assert [each[each.index("--topic") + 1] for each in (spans, members, scores, letters)] == [
         "my_spans",
+        "eval.traces",
         "my.scores",
         "eval.dlq",
     ]
@@ -31,6 +33,7 @@ def test_commands_make_the_topics_that_the_configuration_names(tmp_path: Path) -
     assert "retention.ms=172800000" in spans
     assert "max.message.bytes=10485760" in spans
     assert "min.insync.replicas=2" in spans
+    assert "retention.ms=259200000" in members, "a day longer: as long as a session may be open"
     assert "cleanup.policy=compact,delete" in scores
 
 
@@ -46,7 +49,7 @@ def test_other_forms_say_the_same(form: str) -> None:
         found = [(each["name"], each["partitions"]) for each in values["provisioning"]["topics"]]
     else:
         found = [(each["spec"]["topicName"], each["spec"]["partitions"]) for each in documents]
-    assert found == [("otlp_spans", 12), ("eval.scores", 6), ("eval.dlq", 1)]
+    assert found == [("otlp_spans", 12), ("eval.traces", 12), ("eval.scores", 6), ("eval.dlq", 1)]
 
 
 def test_a_retention_that_is_none_is_refused() -> None:

@@ -182,14 +182,6 @@ def test_show_prints_what_is_in_force(run: Run, tmp_path: Path, monkeypatch: pyt
     assert json.loads(out) == shown
 
 
-@pytest.mark.parametrize(("text", "key"), [("sessions: {forward_to: 'other:4327'}", "sessions.forward_to")])
-def test_what_would_do_nothing_is_refused(run: Run, tmp_path: Path, text: str, key: str) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text(text)
-    _, told = run("config", "check", str(path), code=2)
-    assert f"{key}: is not available in this version" in told
-
-
 def test_schema_example_and_page_are_printed_whole(run: Run) -> None:
     schema = json.loads(run("config", "schema")[0])
     assert schema["properties"]["close"]["$ref"] == "#/$defs/Close"

@@ -268,7 +268,11 @@ def test_an_async_function_asks_the_judge() -> None:
         ),
         ("- {name: a, criteria: x, labels: {b: 1, c: 0}, scale: 1-5}", "labels and scale exclude each other"),
         ("- {name: a, criteria: x, labels: {b: 1, c: {score: 0, severity: bad}}}", "labels.c.severity: 'bad'"),
-        ("- {name: a, criteria: [x", "line 1, column"),
+        ("- {name: a, criteria: [x", "line 1: is not valid YAML"),
+        ("- {name: a, criteria: x, criteria: y}", "line 1: criteria is given twice; keep one"),
+        ("- &a {name: a, criteria: x, guide: *a}", "line 1: holds itself"),
+        ("- {name: a, criteria: x, level: trial}", "level: write trace, turn or session"),
+        ("- {name: a, criteria: x, labels: {b: 1, not determinable: 0}}", "a judge that cannot tell says"),
         ("[]", "it holds no metric; write a list of them"),
         ("5", "it holds no metric"),
         ("- 5", "metrics[0]: is not a map"),
@@ -282,6 +286,14 @@ def test_a_mistake_is_told_with_the_file_the_key_and_the_cure(tmp_path: Path, te
         registry((str(file),))
     assert said in str(caught.value)
     assert str(file) in str(caught.value)
+
+
+def test_words_are_no_booleans_and_numbers_may_begin_with_a_dot(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text("- {name: polite, criteria: 2026-01-09, labels: {yes: 1, no: 0}, threshold: .5}\n")
+    (found,) = (each for each in registry((str(file),)).values() if each.name == "polite")
+    assert "yes 1, no 0" in found.about
+    assert found.threshold == 0.5
 
 
 def test_every_mistake_of_a_file_is_told_at_once(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pandaeval_collector.config import load
-from support.deploy import COMPOSE, DEPLOY, ROOT, module, mounts, program, read, run, services
+from support.deploy import COMPOSE, DEPLOY, ROOT, check, mounts, program, read, run, services
 
 _SERVICES = services()
 _TEMPO = DEPLOY / "compose" / "tempo" / "compose.yaml"
@@ -43,7 +43,7 @@ def _all() -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", _FILES, ids=lambda path: str(path.parent.name))
 def test_it_is_a_compose_file(path: Path) -> None:
-    run(*module("check_jsonschema"), "--builtin-schema", "vendor.compose-spec", path)
+    check("check_jsonschema", "--builtin-schema", "vendor.compose-spec", path)
 
 
 @pytest.mark.parametrize("files", [(COMPOSE,), _FILES], ids=["alone", "with tempo"])

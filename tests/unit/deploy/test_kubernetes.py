@@ -13,7 +13,7 @@ import yaml
 from pandaeval_collector.config import Config, load
 from pandaeval_collector.telemetry import INSTRUMENTS
 from support.chart import CHART, GATEWAY, README, gateway, readme, template
-from support.deploy import DEPLOY, module, program, read, run
+from support.deploy import DEPLOY, check, program, read, run
 
 _ALL = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 _MANIFESTS = [path for path in _ALL if path.stem != "sidecar-minimal"]
@@ -87,10 +87,9 @@ def test_helms_own_library_finds_nothing_wrong(monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.parametrize("options", _SETS.values(), ids=_SETS)
 def test_the_chart_renders_what_kubernetes_takes(options: tuple[str, ...], tmp_path: Path) -> None:
-    checker = module("kubernetes_validate")
     manifest = tmp_path / "manifest.yaml"
     manifest.write_text(template(*options))
-    run(*checker, "--strict", "--quiet", "--no-warn", manifest)
+    check("kubernetes_validate", "--strict", "--quiet", "--no-warn", manifest)
     config = _configured(_documents(manifest.read_text()), tmp_path)
     assert config.server.insecure_bind == ("insecureBind=false" not in str(options))
 
@@ -116,7 +115,14 @@ def test_collectors_that_share_a_topic_come_and_go_by_what_waits() -> None:
 @pytest.mark.parametrize("path", _ALL, ids=lambda path: str(path.stem))
 @pytest.mark.parametrize("version", ["1.29", "1.37"])
 def test_manifests_are_what_kubernetes_takes(path: Path, version: str) -> None:
-    run(*module("kubernetes_validate"), "--strict", "--quiet", "-k", version, path)
+    check("kubernetes_validate", "--strict", "--quiet", "-k", version, path)
+
+
+def test_a_field_that_kubernetes_does_not_know_is_found(tmp_path: Path) -> None:
+    wrong = tmp_path / "manifest.yaml"
+    wrong.write_text(GATEWAY.read_text().replace("automountServiceAccountToken", "autoMountServiceAccountToken"))
+    with pytest.raises(AssertionError, match="autoMountServiceAccountToken"):
+        check("kubernetes_validate", "--strict", "--quiet", wrong)
 
 
 def test_the_manifest_is_the_chart() -> None:
@@ -130,7 +136,7 @@ def test_the_charts_page_is_up_to_date() -> None:
 
 
 def test_the_schema_of_values_fits_them() -> None:
-    run(*module("check_jsonschema"), "--schemafile", CHART / "values.schema.json", CHART / "values.yaml")
+    check("check_jsonschema", "--schemafile", CHART / "values.schema.json", CHART / "values.yaml")
 
 
 @pytest.mark.parametrize(

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
-
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # as the collector has it: no price list from the net
-litellm = pytest.importorskip("litellm")
-
-from pandaeval_collector.judge.keys import missing_key  # noqa: E402
-from pandaeval_collector.judge.provider import ProviderCaller  # noqa: E402
+from pandaeval_collector.judge.keys import missing_key
+from pandaeval_collector.judge.provider import ProviderCaller
 
 # What pydantic says of litellm's types is not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore:Item 'summary' on TypedDict:UserWarning")
 
 _SETUP = {"timeout": 5.0, "models": ["openai/gpt-4o-mini"]}
 _CALL = {"model": "openai/gpt-4o-mini", "messages": [{"role": "user", "content": "?"}], "max_tokens": 5}
+
+
+@pytest.fixture(autouse=True)
+def litellm() -> Any:
+    """Takes seconds to import, so not when tests are collected."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # as the collector has it: no price list from the net
+    return pytest.importorskip("litellm")
 
 
 @pytest.fixture(autouse=True)
@@ -35,18 +39,20 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         ("gemini/gemini-2.5-flash", {"GEMINI_API_KEY", "GOOGLE_API_KEY"}),
     ],
 )
-def test_a_key_that_is_not_there_is_named(model: str, variables: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_is_not_there_is_named(
+    litellm: Any, model: str, variables: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert set(missing_key(litellm, model).split(" or ")) == variables
     monkeypatch.setenv(variables.pop(), "k")
     assert missing_key(litellm, model) == ""
 
 
 @pytest.mark.parametrize("model", ["ollama/llama3", "bedrock/anthropic.claude-v2", "hosted_vllm/any", "nobody/model"])
-def test_there_may_be_ways_without_a_key(model: str) -> None:
+def test_there_may_be_ways_without_a_key(litellm: Any, model: str) -> None:
     assert missing_key(litellm, model) == ""
 
 
-def test_another_variable_of_the_provider_may_hold_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_variable_of_the_provider_may_hold_a_key(litellm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_ADMIN_KEY", "k")
     assert missing_key(litellm, "openai/gpt-4o-mini") == ""
 

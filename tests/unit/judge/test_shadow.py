@@ -83,7 +83,7 @@ async def test_its_verdicts_are_a_run_that_is_compared_with_the_live_ones(runnin
     assert (run.state, run.total, run.done, run.calls) == ("standing", TRACES, TRACES, TRACES)
     spec = RunSpec.from_json(run.body)
     assert (spec.model, spec.metrics) == (OTHER, ("trace.confidence",))
-    [found] = compared(running.store, run, None)
+    [found] = compared(running.store.runs, run, None)
     assert (found.pairs, found.differing) == (TRACES, TRACES)
     assert found.difference is not None
     assert found.difference.mean == pytest.approx(0.6)

@@ -15,7 +15,7 @@ import yaml
 from pandaeval_collector.cli import app
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Input, Request
-from support.deploy import DEPLOY, ROOT, module, read, run
+from support.deploy import DEPLOY, ROOT, check, read
 from typer.main import get_command
 
 DOCS = ROOT / "docs"
@@ -75,17 +75,15 @@ def test_the_workflow_is_one_and_its_gates_are_known(tmp_path: Path) -> None:
 
 
 def test_the_workflow_fits_githubs_schema(tmp_path: Path) -> None:
-    checker = module("check_jsonschema")
     file = tmp_path / "agents.yml"
     file.write_text(_blocks("github-actions", "yaml")[0])
-    run(*checker, "--builtin-schema", "vendor.github-workflows", file)
+    check("check_jsonschema", "--builtin-schema", "vendor.github-workflows", file)
 
 
 @pytest.mark.parametrize(("at", "schema"), [(0, "vendor.github-workflows"), (2, "vendor.gitlab-ci")])
 def test_pipelines_with_repeated_trials_fit_their_schemas(at: int, schema: str, tmp_path: Path) -> None:
-    checker = module("check_jsonschema")
     (tmp_path / "pipeline.yml").write_text(_blocks("ci", "yaml")[at])
-    run(*checker, "--builtin-schema", schema, tmp_path / "pipeline.yml")
+    check("check_jsonschema", "--builtin-schema", schema, tmp_path / "pipeline.yml")
 
 
 def test_what_pipelines_with_repeated_trials_call_and_configure_is_there(tmp_path: Path) -> None:

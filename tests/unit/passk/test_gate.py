@@ -66,6 +66,14 @@ class TestRules:
         untold = {name: [None] for name in GOOD}
         assert "nothing can be compared" in verdict(GOOD, untold).failures[0]
 
+    def test_trials_that_nobody_could_grade_do_not_pass_behind_one_that_could(self) -> None:
+        untold = {name: [True, None, None, None] for name in GOOD}
+        found = verdict(GOOD, untold)
+        assert (found.missing, found.undetermined, found.tried) == ([], 36, 48)
+        assert ["36 of 48 trials" in sentence for sentence in found.failures] == [True]
+        assert verdict(GOOD, untold, Rules(max_missing=0.75)).passed
+        assert verdict(GOOD, {**GOOD, "case 00": [True, None, None, None]}).passed
+
     def test_two_metrics_are_not_compared(self) -> None:
         other = trials([{**trial("a", "1", True), "metric": "end_state"}])
         with pytest.raises(UserError, match="end_state"):

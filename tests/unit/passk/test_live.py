@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pandaeval_collector.passk.live import MOST_CASES, LiveTrials
+from pandaeval_collector.passk.live import MOST_CASES, MOST_UNITS, LiveTrials
 from pandaeval_collector.passk.monitor import Monitor
 from pandaeval_collector.passk.stream import MOST_AGENTS, OTHER, LiveGates
 from pandaeval_collector.result import EvaluatorInfo, Result, Unit, now
@@ -53,6 +53,14 @@ class TestTrials:
             pytest.approx(expected.ci_low),
             pytest.approx(expected.ci_high),
         )
+
+    def test_an_attempt_that_never_ends_is_held_in_little_and_forgets_no_failure(self) -> None:
+        watch = live()
+        watch.take([row(str(at), at != 3, "refund", "1") for at in range(3 * MOST_UNITS)])
+        (units,) = watch.state()[METRIC]["refund"].values()
+        assert len(units) <= MOST_UNITS + 1
+        assert of_case(watch, "refund")[".trials"] == 1
+        assert of_case(watch, "refund")["1"] == pytest.approx(pass_pow_k(1, 0, 1, "bayesian").median)
 
     def test_attributes_are_few(self) -> None:
         watch = live()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pandaeval_collector.receivers.kafka.ledger import Ledger
+from pandaeval_collector.receivers.kafka.ledger import Ledger, SessionLedger
 from pandaeval_collector.receivers.kafka.partitions import Claim
 from pandaeval_collector.store import Consumed
 
@@ -57,6 +57,24 @@ def test_a_new_owner_says_nothing_before_it_has_read_what_was_read() -> None:
     assert ledger.takes(B, 6)
     ledger.passed(6)
     assert ledger.mark(lambda _: True) is not None
+
+
+def test_a_session_that_was_done_may_go_on() -> None:
+    """A new owner takes its older members, which make nothing due, and is held by what came after."""
+    ledger = SessionLedger(Consumed(0, 3, settled_below=5))
+    assert not ledger.takes(A, 3)
+    assert not ledger.takes(B, 4)
+    ledger.passed(4)
+    assert list(ledger.traces) == [], "all that is there is done"
+    assert ledger.takes(A, 5)
+    ledger.passed(5)
+    assert list(ledger.traces) == [A]
+    held = ledger.mark(lambda session: session != A)
+    assert held is not None
+    assert (held.settled, held.replay) == (5, 3), "whoever is next needs its older members too"
+    done = ledger.mark(lambda _: True)
+    assert done is not None
+    assert (done.settled, done.replay) == (6, 6)
 
 
 def test_what_is_told_to_the_store_is_told_once() -> None:

@@ -132,7 +132,7 @@ class TestComparing:
         first, second = created(store), created(store)
         for run in (first, second):
             filed(store, run, self.scores(1))
-        (same,) = compared(store, first, second)
+        (same,) = compared(store.runs, first, second)
         assert (same.pairs, same.both_scored, same.differing, same.agreement) == (UNITS, UNITS, 0, 1.0)
         assert same.difference is not None
         assert (same.difference.mean, same.difference.low, same.difference.high) == (0.0, 0.0, 0.0)
@@ -143,7 +143,7 @@ class TestComparing:
         scores, noise = self.scores(2), random.Random(3)
         filed(store, first, scores)
         filed(store, second, {no: score - 0.1 + noise.gauss(0, 0.15) for no, score in scores.items()}, by="1 other")
-        (found,) = compared(store, first, second)
+        (found,) = compared(store.runs, first, second)
         assert found.difference is not None
         assert found.difference.low is not None
         assert found.difference.high is not None
@@ -152,13 +152,13 @@ class TestComparing:
         largest = [abs(change.after - change.before) for change in found.changes]
         assert largest == sorted(largest, reverse=True)
         assert largest[0] > 0.3
-        (again,) = compared(store, first, second)
+        (again,) = compared(store.runs, first, second)
         assert again == found, "the interval is drawn with a seed"
 
     def test_what_is_in_one_alone_is_not_compared(self, store: Store) -> None:
         first, second = created(store), created(store)
         filed(store, first, {1: 0.2, 2: 0.9})
         filed(store, second, {2: 0.4, 3: 0.9})
-        (found,) = compared(store, first, second)
+        (found,) = compared(store.runs, first, second)
         assert (found.pairs, found.differing, found.agreement) == (1, 1, 0.0)
         assert [(change.about, change.before, change.after) for change in found.changes] == [(2, 0.9, 0.4)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pandaeval_collector.store import Chunk, ListedRow, ResultRow, SessionTraceRow, Store, TraceRow, WriteSet
+from pandaeval_collector.store import Chunk, ListedRow, ResultRow, SessionTraceRow, Store, TraceRow, WriteSet, finding
 from pandaeval_collector.store.finding import Finder, TooSlowError
 from pandaeval_collector.store.wanted import Wanted
 
@@ -143,7 +143,10 @@ def test_filters(store: Store, finder: Finder) -> None:
     assert len(finder.results(Wanted(agent="agent 0"), limit=2).rows) == 2
 
 
-def test_a_question_that_takes_too_long_is_given_up(store: Store, tmp_path: Path) -> None:
+def test_a_question_that_takes_too_long_is_given_up(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finding, "_STEPS", 20_000)
     ids = [trace_id(number) for number in range(1, 4000)]
     listed = [ListedRow(id_, 1, "", "", "", "", False, b"{}") for id_ in ids]
     store.commit(

@@ -92,6 +92,9 @@ class TestStated:
             (["Closes at six.", "Opens at nine."], ("Closes at six.", "Opens at nine.")),
             ('["Closes at six.", {"opens": 9}]', ("Closes at six.", '{"opens": 9}')),
             ("[not json", ("[not json",)),
+            ("[" * 50_000 + "]" * 50_000, ("[" * 50_000 + "]" * 50_000,)),
+            ('["a", ' + "[" * 1000 + "]" * 1001, ("a", "…")),
+            ('["\\ud800"]', ('["\\ud800"]',)),
             ("", ()),
         ],
     )

@@ -2,7 +2,9 @@
 
 An interaction is correct if its answer reaches the threshold of ``answer_correctness`` (where one is expected), and its
 tools that of ``tool_correctness`` (where tools were used or are expected); the conversation is if all are. Interactions
-that the trial did not come to are not correct. It does not judge the conversation as a whole beyond that.
+that the trial did not come to are not correct. What cannot be told (an answer that was not judged, arguments that were
+not captured, the use of results that nobody judged) makes nothing correct or wrong. It does not judge the conversation
+as a whole beyond that.
 
 Scale: 1 or 0; ``metadata.correct_interactions`` of ``metadata.total_interactions``.
 Source: Agentic metric, *Conversation Correctness*.
@@ -10,14 +12,15 @@ Source: Agentic metric, *Conversation Correctness*.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pandaeval_collector.cases.interactions import Interacted, interactions
-from pandaeval_collector.cases.model import WEIGHTS, Interaction
-from pandaeval_collector.cases.tool_parts import tool_parts
+from pandaeval_collector.cases.model import Interaction
 from pandaeval_collector.cases.trial import Trial, TrialContext
 from pandaeval_collector.metric import Metric
+from pandaeval_collector.metrics.trial._weighed import Weighed, weighed
 from pandaeval_collector.result import TOLERANCE
 from pandaeval_collector.score import Finding, Score, Unscored, Why
 
@@ -28,7 +31,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         return None
     made: list[Interacted | None] = [*interactions(trial)]
     made += [None] * (len(expected) - len(made))
-    tools = [_tools(trial, each, actual) for each, actual in zip(expected, made, strict=False)]
+    tools = [_tools(trial, context, each, actual) for each, actual in zip(expected, made, strict=False)]
     answers = _answers(trial, context)
     verdicts = [
         _correct(context, each, actual, tool, answer)
@@ -38,15 +41,24 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     metadata: dict[str, Any] = {
         "total_interactions": len(expected),
         "correct_interactions": right,
-        "tool_correctness_scores": tools,
+        "tool_correctness_scores": [None if each is None else each.value for each in tools],
         "interactions": verdicts,
     }
     reason = f"{right} of {len(expected)} interactions are correct"
     if False in verdicts:
         return Score(0.0, f"{reason}; the first that is not is number {verdicts.index(False) + 1}", metadata)
     if None in verdicts:
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, "answers were not judged (no judge, or it could not tell)", metadata)
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, _untold(expected, tools, answers), metadata)
     return Score(1.0, reason, metadata)
+
+
+def _untold(expected: Sequence[Interaction], tools: Sequence[Weighed | None], answers: Sequence[float | None]) -> str:
+    judged = [answer is not None for each, answer in zip(expected, answers, strict=False) if each.expected_answer]
+    if not all(judged):
+        return "answers were not judged (no judge, or it could not tell)"
+    parts = {name for each in tools if each is not None for name, part in each.parts.items() if part is None}
+    names = {"parameters": "arguments of calls were not captured", "utilization": "nobody says if results were used"}
+    return "; ".join(text for name, text in names.items() if name in parts)
 
 
 def _answers(trial: Trial, context: TrialContext) -> list[float | None]:
@@ -59,38 +71,42 @@ def _answers(trial: Trial, context: TrialContext) -> list[float | None]:
     return [None if each.expected_answer is None else next(given, None) for each in trial.case.interactions]
 
 
-def _tools(trial: Trial, expected: Interaction, actual: Interacted | None) -> float | None:
-    """``None`` where tools were neither used nor expected."""
+def _tools(trial: Trial, context: TrialContext, expected: Interaction, actual: Interacted | None) -> Weighed | None:
+    """``None`` where tools were neither used nor expected, and where nothing is said of them."""
     wanted = trial.counted_expected(expected.expected_tools)
     calls = actual.calls if actual is not None else ()
-    if not wanted and not calls:
+    if wanted is None or (not wanted and not calls):
         return None
-    if wanted is None:
-        return None  # nothing is said of tools
-    if wanted and not calls:
-        return 0.0
-    parts = {**tool_parts(wanted, calls, trial.case.tool_sequence_matters), "utilization": 1.0}
-    weights: dict[str, float] = dict.fromkeys(WEIGHTS, 0.25) | {**trial.case.tool_weights}
-    return min(1.0, math.fsum(weights[name] * parts[name] for name in WEIGHTS))
+    found = weighed(trial, context, wanted, calls)
+    return replace(found, least=0.0, most=0.0) if wanted and not calls else found
 
 
 def _correct(
-    context: TrialContext, expected: Interaction, actual: Interacted | None, tool: float | None, answer: float | None
+    context: TrialContext, expected: Interaction, actual: Interacted | None, tools: Weighed | None, answer: float | None
 ) -> bool | None:
+    """``None``: it cannot be told."""
     if actual is None:
         return False
-    if tool is not None and tool < context.thresholds["tool_correctness"] - TOLERANCE:
+    said = [_reached(tools.least, tools.most, context.thresholds["tool_correctness"])] if tools is not None else []
+    if expected.expected_answer is not None:
+        least, most = (0.0, 1.0) if answer is None else (answer, answer)
+        said.append(_reached(least, most, context.thresholds["answer_correctness"]))
+    if False in said:
         return False
-    if expected.expected_answer is None:
+    return None if None in said else True
+
+
+def _reached(least: float, most: float, threshold: float) -> bool | None:
+    if least >= threshold - TOLERANCE:
         return True
-    return None if answer is None else answer >= context.thresholds["answer_correctness"] - TOLERANCE
+    return False if most < threshold - TOLERANCE else None
 
 
 METRIC = Metric(
     level="trial",
     name="conversation_correctness",
     kind="code",
-    version="1",
+    version="2",
     threshold=1.0,
     question="Are all interactions of the conversation correct?",
     needs="a case with interactions",

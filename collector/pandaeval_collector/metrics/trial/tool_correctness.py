@@ -19,14 +19,10 @@ Source: Agentic metric, *Tool Correctness*.
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-from pandaeval_collector.cases.model import WEIGHTS
-from pandaeval_collector.cases.tool_parts import tool_parts
 from pandaeval_collector.cases.trial import Trial, TrialContext
 from pandaeval_collector.metric import Metric
 from pandaeval_collector.metrics.trial._expected import COUNTED, compared
+from pandaeval_collector.metrics.trial._weighed import arguments_missing, weighed
 from pandaeval_collector.result import TOLERANCE
 from pandaeval_collector.score import Finding, Score, Unscored, Why
 
@@ -35,37 +31,22 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     expected, calls = trial.expected, trial.calls
     if expected is None or (not expected and not calls):
         return None
-    if any(not call.has_arguments for call in calls) and any(each.parameters for each in expected):
+    if arguments_missing(expected, calls):
         return Unscored(Why.NO_CONTENT, "arguments of the calls were not captured")
-    reason = compared(trial, trial.called)
-    parts: dict[str, Any] = tool_parts(expected, calls, trial.case.tool_sequence_matters)
+    reason, found = compared(trial, trial.called), weighed(trial, context, expected, calls)
     if expected and not calls:
-        return Score(0.0, reason, {**parts, "utilization": 0.0, "is_correct": False})
-    parts["utilization"] = _utilization(trial, context)
-    weights: dict[str, float] = dict.fromkeys(WEIGHTS, 0.25) | {**trial.case.tool_weights}
-    known = math.fsum(weights[name] * parts[name] for name in WEIGHTS if parts[name] is not None)
-    at_most = known + (weights["utilization"] if parts["utilization"] is None else 0.0)
-    if parts["utilization"] is None and at_most >= context.threshold - TOLERANCE:
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, "whether the results were used is not known", parts)
-    value = min(1.0, known)
-    metadata = {**parts, "weights": weights, "is_correct": value >= context.threshold - TOLERANCE}
-    return Score(value, reason, metadata)
-
-
-def _utilization(trial: Trial, context: TrialContext) -> float | None:
-    if not trial.case.results_must_be_used:
-        return 1.0
-    found = context.judged.get("result_utilization")
-    if isinstance(found, Score):
-        return found.value
-    return 1.0 if found is None and trial.case.results_used else None
+        return Score(0.0, reason, {**found.parts, "utilization": 0.0, "is_correct": False})
+    if found.value is None and found.most >= context.threshold - TOLERANCE:
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, "whether the results were used is not known", found.parts)
+    passed = found.least >= context.threshold - TOLERANCE
+    return Score(found.least, reason, {**found.parts, "weights": found.weights, "is_correct": passed})
 
 
 METRIC = Metric(
     level="trial",
     name="tool_correctness",
     kind="code",
-    version="1",
+    version="2",
     threshold=1.0,
     question="Were the expected tools called, with the expected arguments, in the expected order, and were their "
     "results used?",

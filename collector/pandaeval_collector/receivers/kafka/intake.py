@@ -1,35 +1,33 @@
-"""From messages to spans in the store."""
+"""From messages to the store."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.receivers.kafka.letters import DeadLetters
 from pandaeval_collector.receivers.kafka.partitions import Partitions
 from pandaeval_collector.receivers.kafka.protocols import Sink, StoppedError
-from pandaeval_collector.receivers.kafka.signals import holds_logs
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_otel.fragments import MalformedOtlpError, Split
-from pandaeval_otel.wire import split_logs, split_traces
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
-class MessageIntake:
+class MessageIntake(Generic[T]):
     """Used on the reader's thread. ``at_hand``: whether messages were read and are not stored yet, so that nothing can
     be said of what is done."""
 
     def __init__(
         self,
         partitions: Partitions,
-        sink: Sink,
+        sink: Sink[T],
         letters: DeadLetters,
         telemetry: Telemetry,
         on_loop: Callable[[Coroutine[Any, Any, Any]], Any],
@@ -54,24 +52,21 @@ class MessageIntake:
 
     def _store(self, messages: Sequence[Message], wait: Callable[[], None]) -> None:
         owners = self._partitions.snapshot()
-        taken = [(each.partition(), *self._taken_apart(each)) for each in messages if each.partition() in owners]
+        taken = [(each.partition(), self._taken_apart(each)) for each in messages if each.partition() in owners]
         read, told = self._partitions.news(), False
         while True:
             # A partition that went and came back meanwhile is read again from another place.
             now = self._partitions.snapshot()
             still = {number for number, ledger in owners.items() if now.get(number) is ledger}
-            spans, logs = (
-                [split for partition, is_logs, split in taken if partition in still and is_logs is kind]
-                for kind in (False, True)
-            )
+            whole = [each for partition, each in taken if partition in still]
             try:
-                self._on_loop(self._sink.consume(spans, [each for each in read if each.partition in still], logs))
+                self._on_loop(self._sink.consume(whole, [each for each in read if each.partition in still]))
             except (Overloaded, Draining) as refusal:
                 if not told:
                     _log.warning("messages wait: %s", refusal)
                 told = True
             else:
-                self._telemetry.add("pandaeval.log.messages", "read", len(spans) + len(logs))
+                self._telemetry.add("pandaeval.log.messages", "read", len(whole))
                 return
             if self._stopping.is_set():
                 raise StoppedError
@@ -86,24 +81,13 @@ class MessageIntake:
             self._telemetry.add("pandaeval.log.errors", "told")
         return False
 
-    def _taken_apart(self, message: Message) -> tuple[bool, Split]:
-        """Whether a message holds log records, and its fragments that are not of traces which other collectors have
-        decided. One that cannot be read goes to the dead letters."""
+    def _taken_apart(self, message: Message) -> T:
+        """One that cannot be read goes to the dead letters."""
         ledger, offset = self._partitions.ledger(message.partition()), message.offset() or 0
-        request = message.value() or b""
-        is_logs = holds_logs(request)
         try:
-            split = split_logs(request) if is_logs else split_traces(request)
-        except MalformedOtlpError as error:
+            taken = self._sink.take_apart(message.value() or b"", lambda key: ledger.takes(key, offset))
+        except ValueError as error:
             self._letters.put(message, str(error))
-            split = Split([])
-        fragments, split.fragments = split.fragments, []
-        for fragment in fragments:
-            if ledger.takes(fragment.trace_id, offset):
-                split.fragments.append(fragment)
-            else:
-                for outcome in ("decoded", "duplicate"):
-                    instrument = "pandaeval.logs" if is_logs else "pandaeval.spans"
-                    self._telemetry.add(instrument, outcome, len(fragment.items))
+            taken = self._sink.nothing
         ledger.passed(offset)
-        return is_logs, split
+        return taken

@@ -89,3 +89,18 @@ class Ledger:
         for trace_id in [trace_id for trace_id, extent in extents.items() if extent.last < before]:
             del extents[trace_id]
             self._changed.discard(trace_id)
+
+
+class SessionLedger(Ledger):
+    """The ledger of a partition whose units are sessions, by their ids as UTF-8. Unlike a trace, a session that was
+    done may go on: its messages below ``settled`` are taken too, for what comes later to be added to."""
+
+    def takes(self, trace_id: bytes, offset: int) -> bool:
+        """Notes a message about a session. Returns whether the session is still to be scored because of it."""
+        extent = self._read.extents.get(trace_id)
+        if extent is None:
+            extent = self._read.extents[trace_id] = Extent(offset, offset)
+        extent.first, extent.last = min(extent.first, offset), max(extent.last, offset)
+        extent.elsewhere = extent.last < self._read.settled_below
+        self._changed.add(trace_id)
+        return offset >= self._read.settled_below

@@ -27,7 +27,7 @@ class Membership:
         self,
         topic: str,
         partitions: Partitions,
-        sink: Sink,
+        sink: Sink[Any],
         telemetry: Telemetry,
         on_loop: Callable[[Coroutine[Any, Any, Any]], Any],
         may_mark: Callable[[], bool],

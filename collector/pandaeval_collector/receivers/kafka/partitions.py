@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.receivers.kafka.ledger import Ledger, Mark
-from pandaeval_collector.store import Consumed, Store
+from pandaeval_collector.store import Consumed
+from pandaeval_collector.store.consumed import ConsumedTables
 from pandaeval_collector.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -44,8 +45,16 @@ class Claim:
 class Partitions:
     """Used on the reader's thread; ``none_owned`` and ``caught_up`` may be asked on any."""
 
-    def __init__(self, owner: str, store: Store, deliveries: Deliveries, telemetry: Telemetry) -> None:
-        self._owner, self._store, self._deliveries, self._telemetry = owner, store, deliveries, telemetry
+    def __init__(
+        self,
+        owner: str,
+        consumed: ConsumedTables,
+        deliveries: Deliveries,
+        telemetry: Telemetry,
+        ledger: Callable[[Consumed], Ledger] = Ledger,
+    ) -> None:
+        self._owner, self._consumed, self._deliveries, self._telemetry = owner, consumed, deliveries, telemetry
+        self._ledger = ledger
         self._stored: dict[int, Consumed] = {}
         self._ledgers: dict[int, Ledger] = {}
         self._claims: dict[int, Claim] = {}
@@ -57,7 +66,7 @@ class Partitions:
         """Begins anew with what the store says; no partition is owned."""
         self._ledgers, self._claims, self._ends, self._pending = {}, {}, {}, None
         self._behind = set()
-        self._stored = self._store.consumed.load()
+        self._stored = self._consumed.load()
 
     @property
     def any_stored(self) -> bool:
@@ -136,21 +145,21 @@ class Partitions:
     def release(self, partition: int, open_: Collection[bytes]) -> None:
         """Another collector has the partition now. ``open_``: its traces that were not decided."""
         ids = set(self.stored_traces(partition)) - set(open_)
-        waiting = ids & self._store.consumed.unjudged()
-        parked = self._store.consumed.park(waiting).result()
+        waiting = ids & self._consumed.unjudged()
+        parked = self._consumed.park(waiting).result()
         if parked:
             self._telemetry.add("pandaeval.jobs", "parked", parked)
-        self._store.consumed.release(partition, waiting).result()
+        self._consumed.release(partition, waiting).result()
         self._telemetry.add("pandaeval.log.partitions", "released")
         if self._pending is not None:
             self._pending[0].pop(partition, None)
         for held in (self._ledgers, self._claims, self._ends, self._stored):
             held.pop(partition, None)
         self._behind.discard(partition)
-        self._stored.update({n: read for n, read in self._store.consumed.load().items() if n == partition})
+        self._stored.update({n: read for n, read in self._consumed.load().items() if n == partition})
 
     def _begin(self, read: Consumed, claim: Claim, low: int, high: int) -> None:
-        self._ledgers[read.partition] = Ledger(read)
+        self._ledgers[read.partition] = self._ledger(read)
         self._claims[read.partition] = claim
         self._ends[read.partition] = high
         if read.next < high:
@@ -165,7 +174,7 @@ class Partitions:
     def _replay(
         self, partition: int, known: Consumed | None, read: Consumed, claim: Claim, low: int, high: int
     ) -> None:
-        consumed = self._store.consumed
+        consumed = self._consumed
         if known is not None:
             mine = {id_ for id_, each in known.extents.items() if each.first >= read.settled_below}
             consumed.unpark(mine).result()
@@ -188,7 +197,7 @@ class Partitions:
 
     def mark(self, open_: Collection[bytes]) -> None:
         """Notes what is done; it is claimed when all results that there are now have been sent."""
-        undone = set(open_) | self._store.consumed.unjudged()
+        undone = set(open_) | self._consumed.unjudged()
         marks = {}
         for number, ledger in self._ledgers.items():
             mark = ledger.mark(lambda trace_id: trace_id not in undone)
@@ -204,8 +213,8 @@ class Partitions:
             if self._claims[number] != (claim := Claim(mark.replay, mark.settled, self._owner)):
                 self._claims[number] = claim
                 self._ledgers[number].forget(mark.replay)
-                self._store.consumed.note([self._ledgers[number].news()]).result()
-                self._store.consumed.forget(number, mark.replay).result()
+                self._consumed.note([self._ledgers[number].news()]).result()
+                self._consumed.forget(number, mark.replay).result()
         self._pending = None
 
     def claims(self) -> dict[int, Claim]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pandaeval_collector.store import Consumed
-from pandaeval_otel.fragments import Split
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """``client``, ``producer``: settings of librdkafka; ``owner``: the id of this collector's store."""
+    """``client``, ``producer``: settings of librdkafka; ``owner``: the id of this collector's store;
+    ``name``: of the thread that reads."""
 
     client: Mapping[str, object]
     producer: Mapping[str, object]
@@ -22,6 +24,7 @@ class ReaderSettings:
     dead_letters: str
     instance: str | None = None
     session_timeout: float = 45.0
+    name: str = "kafka"
 
     def consumer(self) -> dict[str, object]:
         """What the consumer is made with. It commits nothing by itself, and begins where nothing was committed with the
@@ -41,19 +44,31 @@ class ReaderSettings:
         return settings if self.instance is None else settings | {"group.instance.id": self.instance}
 
 
-class Sink(Protocol):
-    """Where spans go; all of it on the event loop."""
+class Sink(Protocol[T]):
+    """Where messages go, and what their units are (traces, or sessions), by their keys. All of it on the event loop,
+    but for taking messages apart."""
 
-    async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split] = ()) -> None:
-        """Stores spans, log records and how far the log was read, in one commit. Raises a :class:`Refusal`."""
+    def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> T:
+        """What is to be stored of a message. ``meets`` is called with the key of each unit that it is about, and says
+        whether that is still to be dealt with. Raises ``ValueError`` for what cannot be read. On the reader's
+        thread."""
         ...
 
-    async def let_go(self, trace_ids: Collection[bytes]) -> None:
-        """Forgets open traces with which another collector goes on."""
+    @property
+    def nothing(self) -> T:
+        """What is to be stored of a message that cannot be read."""
         ...
 
-    def is_open(self, trace_id: bytes) -> bool:
-        """Whether a trace waits for its decision."""
+    async def consume(self, taken: Sequence[T], read: Sequence[Consumed]) -> None:
+        """Stores what was in messages and how far the log was read, in one commit. Raises a :class:`Refusal`."""
+        ...
+
+    async def let_go(self, keys: Collection[bytes]) -> None:
+        """Forgets open units with which another collector goes on."""
+        ...
+
+    def is_open(self, key: bytes) -> bool:
+        """Whether something is left to be decided of a unit."""
         ...
 
 

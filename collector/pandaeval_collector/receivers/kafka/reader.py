@@ -1,7 +1,8 @@
-"""Reads a topic of OTLP spans on a thread of its own and hands them to the pipeline, as one of a consumer group.
+"""Reads a topic, of OTLP spans or of members of sessions, on a thread of its own and hands it to the pipeline, as one
+of a consumer group.
 
-The store notes how far each partition was read in the transaction that stores the spans, so a death loses nothing and
-doubles nothing. To Kafka it commits, as the offset, from where another collector would have to read again
+The store notes how far each partition was read in the transaction that stores what it held, so a death loses nothing
+and doubles nothing. To Kafka it commits, as the offset, from where another collector would have to read again
 (:mod:`.ledger`), and beside it who says so and the offset up to which all is done. A collector that gets a partition
 goes on at its own place if nobody else has had it since; otherwise it reads again from the committed offset.
 """
@@ -17,11 +18,13 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pandaeval_collector.receivers.kafka.intake import MessageIntake
+from pandaeval_collector.receivers.kafka.ledger import Ledger
 from pandaeval_collector.receivers.kafka.letters import DeadLetters
 from pandaeval_collector.receivers.kafka.membership import Membership, place
 from pandaeval_collector.receivers.kafka.partitions import Partitions
 from pandaeval_collector.receivers.kafka.protocols import Deliveries, ReaderSettings, Sink, StoppedError
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import Consumed
+from pandaeval_collector.store.consumed import ConsumedTables
 from pandaeval_collector.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -40,11 +43,18 @@ class Reader:
     """One member of the consumer group. Create, :meth:`start` and :meth:`stop` it on the event loop."""
 
     def __init__(
-        self, settings: ReaderSettings, store: Store, sink: Sink, deliveries: Deliveries, telemetry: Telemetry
+        self,
+        settings: ReaderSettings,
+        consumed: ConsumedTables,
+        sink: Sink[Any],
+        deliveries: Deliveries,
+        telemetry: Telemetry,
+        ledger: Callable[[Consumed], Ledger] = Ledger,
     ) -> None:
-        self._settings, self._store, self._telemetry = settings, store, telemetry
+        """``consumed``: the tables of this log; ``ledger`` makes that of a partition."""
+        self._settings, self._consumed, self._telemetry = settings, consumed, telemetry
         self._stopping = threading.Event()
-        self._partitions = Partitions(settings.owner, store, deliveries, telemetry)
+        self._partitions = Partitions(settings.owner, consumed, deliveries, telemetry, ledger)
         self._letters = DeadLetters(settings.producer, settings.dead_letters, telemetry)
         self._intake = MessageIntake(self._partitions, sink, self._letters, telemetry, self._on_loop, self._stopping)
         self._member = Membership(
@@ -58,13 +68,13 @@ class Reader:
         )
         self.on_share: Callable[[float], None] = lambda part: None
         """Called on the event loop with the part of the partitions that is this collector's, at each change."""
-        self._thread = threading.Thread(target=self._run, name="pandaeval-kafka", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"pandaeval-{settings.name}", daemon=True)
         self._holds_work = False
 
     async def prepare(self) -> None:
         """Looks up what the store has read. Before the pipeline starts, so that :meth:`may_decide` is right."""
         self._loop = asyncio.get_running_loop()
-        await asyncio.wrap_future(self._store.consumed.make())
+        await asyncio.wrap_future(self._consumed.make())
         await asyncio.to_thread(self._partitions.load)
         self._holds_work = self._partitions.any_stored
 
@@ -118,7 +128,7 @@ class Reader:
         self._holds_work = self._partitions.any_stored
         consumer = Consumer(self._settings.consumer())
         try:
-            self._store.consumed.open(self._identity(consumer)).result()
+            self._consumed.open(self._identity(consumer)).result()
             self._partitions.load()
             self._member.subscribe(consumer)
             tick_at = 0.0

@@ -77,7 +77,7 @@ function cases() {
   const head = ["case", "kind", "correct", "reasoning", "action", "outcome", "broke in", "why"];
   const cells = (row) => [row.case, row.kind, `${row.correct} of ${row.trials}${row.undetermined ? `, ${row.undetermined} not told` : ""}`,
     ...row.layers, row.broke || "–", row.why];
-  return [el("h2", {}, "Cases, broken ones first"), el("section", { class: "card cases" }, el("table", {},
+  return [el("h2", {}, "Cases, broken ones first"), el("section", { class: "card cases scroll" }, el("table", {},
     el("thead", {}, el("tr", {}, head.map((name) => el("th", {}, name)))),
     el("tbody", {}, rows.map((row) => el("tr", {}, cells(row).map((text) => el("td", {}, text)))))))];
 }

@@ -1,12 +1,14 @@
-// The first page: what is worst now, then how often each metric fails for whom, what has no score, and the judge.
+// The first page: what is worst now, its root causes, then how often each metric fails for whom, what has no score, and the judge.
 
 async function overview(query) {
   const { body, rows } = await listing("sessions", query);
   whole = (await ask("/overview")).body;
+  const failures = await groups(query);
   return [
     el("h1", {}, headline(body, query)),
     filters("sessions", query),
     body.index.order.length ? [el("h2", {}, "Worst first"), rows] : nothing(query),
+    causes(failures, query),
     whole.rates.length ? [el("h2", {}, "Failed, by agent and metric"), el("p", { class: "muted" }, "Since the store began. A number leads to the traces of the window."), rates(query)] : null,
     el("div", { class: "cards two" }, unscored(), judging(body.index.unasked)),
   ];

@@ -1,4 +1,4 @@
-// The data of the live page: what the collector that served it answers. Addresses: #/?… and #/traces?… with the filters,
+// The data of the live page: what the collector that served it answers. Addresses: #/?… and #/traces?… with the filters, #/failures,
 // #/session/<id> , #/trace/<id>?span=<id>… for any that the collector knows.
 
 const answers = new Map(); // by path: the last answer and its tag
@@ -10,7 +10,7 @@ let lastList = "#/";
 async function ask(path) {
   const known = answers.get(path);
   // Not from the document's own address: with a name and a password in it, it cannot be asked.
-  const answer = await fetch(`${location.origin}${location.pathname}api/v1${path}`, { headers: known ? { "if-none-match": known.tag } : {} });
+  const answer = await fetch(`${location.origin}${location.pathname}api/v1${path}`, { headers: known && known.tag ? { "if-none-match": known.tag } : {} });
   if (answer.status === 304 && known) return { body: known.body, changed: false };
   if (!answer.ok) throw await refusal(answer);
   const body = await answer.json();
@@ -51,6 +51,7 @@ async function pageOf(kind, at, query) {
     return kind === "trace" ? traceOf(at, query) : sessionOf(at);
   }
   lastList = addressed();
+  if (kind === "failures") return failuresPage(query);
   return kind === "traces" ? tracesPage(query) : overview(query);
 }
 

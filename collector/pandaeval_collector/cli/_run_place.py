@@ -1,0 +1,146 @@
+"""Where commands find evaluation runs: at a running collector, or in a data directory that none works on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pandaeval_collector.cli._api import Api, Asking
+from pandaeval_collector.errors import UserError
+
+if TYPE_CHECKING:
+    from pandaeval_collector.config import Config
+    from pandaeval_collector.runs import Runs
+    from pandaeval_collector.store import Store
+
+LookedAt = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        metavar="FOLDER",
+        help="Look into this data directory instead, whether or not a collector runs on it.",
+    ),
+]
+WorkedOn = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        metavar="FOLDER",
+        help="Work in this data directory instead, such as that of a collector that is stopped.",
+    ),
+]
+Configured = Annotated[
+    Path | None, typer.Option("--config", help="With --store: configuration file (YAML), else variables alone.")
+]
+
+
+@contextmanager
+def looking(url: str, token_env: str, folder: Path | None) -> Iterator[Asking]:
+    """The API for reading, of a collector or over a data directory."""
+    if folder is None:
+        with Api(url, token_env) as api:
+            yield api
+        return
+    from pandaeval_collector.api.alone import alone
+    from pandaeval_collector.api.asking import Asker
+
+    with alone(folder) as app, Asking(Asker.within(app)) as stored:
+        yield stored
+
+
+@contextmanager
+def working(
+    url: str, token_env: str, folder: Path | None, config: Path | None, new: bool = False
+) -> Iterator[Api | Here]:
+    """The API for all there is to do, of a collector, or of this process in a data directory; ``new``: which is made if
+    it is not there. Raises ``UserError`` for one in which somebody else works."""
+    if folder is None:
+        if config is not None:
+            raise UserError("--config goes with --store: a running collector has its own configuration")
+        with Api(url, token_env) as api:
+            yield api
+        return
+    with _opened(folder, config, new) as (store, settings), Here(store, settings) as here:
+        yield here
+
+
+class Here(Asking):
+    """The API over a store that is open in this process, which does the runs itself, one that is asked for."""
+
+    def __init__(self, store: Store, config: Config) -> None:
+        from pandaeval_collector.api.alone import work
+        from pandaeval_collector.api.app import api_app
+        from pandaeval_collector.api.asking import Asker
+        from pandaeval_collector.api.reading import Reads
+        from pandaeval_collector.runs import Runs
+        from pandaeval_collector.store.finding import Finder
+        from pandaeval_collector.telemetry import Telemetry
+
+        self._reads = Reads(Finder(store.path))
+        self._runs: Runs = Runs(store, config, os.environ, Telemetry())
+        self._task: asyncio.Task[None] | None = None
+        super().__init__(Asker.within(api_app(self._reads, work(), "0", self._runs)))
+
+    def __exit__(self, *error: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._loop.run(_ended(self._task))
+        super().__exit__(*error)
+        self._reads.close()
+
+    def take_in(self, sources: Sequence[str]) -> str:
+        """See :func:`pandaeval_collector.cli._run_source.take_in`."""
+        from pandaeval_collector.cli._run_source import take_in
+
+        return take_in(self._runs.store, self._runs.config, sources)
+
+    def begin(self, run_id: str) -> None:
+        """Executes a run from now on, while :meth:`pause` waits."""
+        run = self._runs.store.runs.find(run_id)
+        assert run is not None, "it was asked for"
+        self._task = self._loop.get_loop().create_task(self._runs.engine.finish(run))
+
+    def pause(self, seconds: float) -> None:
+        if self._task is not None:
+            self._loop.run(_wait(self._task, seconds))
+            if self._task.done():
+                self._task.result()
+
+
+async def _wait(task: asyncio.Task[None], seconds: float) -> None:
+    await asyncio.wait({task}, timeout=seconds)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@contextmanager
+def _opened(folder: Path, path: Path | None, new: bool) -> Iterator[tuple[Store, Config]]:
+    from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.store import NewerStoreError, Store, StoreBusyError
+    from pandaeval_collector.store.connection import FILE_NAME
+
+    config = resolve_config(path, {"store.path": str(folder)}).config
+    if not new and not (folder / FILE_NAME).is_file():
+        raise UserError(f"there is no store in {folder}: name a collector's data directory, or read traces with --from")
+    try:
+        store = Store(folder, config.store.durability, config.store.max_bytes)
+    except StoreBusyError as error:
+        raise UserError(
+            f"a collector, or another command, works in {folder}, and runs of two would get in each other's way: leave "
+            "--store out and let that collector do it (--url says where it is), or stop it first"
+        ) from error
+    except (NewerStoreError, OSError, sqlite3.OperationalError) as error:
+        raise UserError(f"{folder} cannot be opened: {error}") from error
+    try:
+        yield store, config
+    finally:
+        store.close()

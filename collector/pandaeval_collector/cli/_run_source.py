@@ -1,0 +1,99 @@
+"""Traces of files and trace stores, put into a data directory of their own, for evaluation runs to be about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import typer
+
+from pandaeval_collector.errors import UserError
+
+if TYPE_CHECKING:
+    from pandaeval_collector.config import Config
+    from pandaeval_collector.store import Store
+
+_HOLDS, _FILES = "holds", "files"
+"""The fact of a store that says that nobody but these commands put traces into it."""
+_KEY = "pandaeval.source"
+_MOST_NAME = 400
+_LIMIT = 2000
+_FOR_EVER_S = 1e12
+
+
+def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
+    """Reads traces, unscored, into ``store``, those that it does not hold yet; returns the pair ``key=value`` by which
+    runs find all traces of these sources, as they were read now. Raises ``UserError`` for what cannot be read, and for
+    the store of a collector, whose lists would show them."""
+    from pandaeval_collector.cli._output import console
+    from pandaeval_collector.cli._reading import requests
+    from pandaeval_collector.cli._tables import print_problems
+    from pandaeval_collector.filerun import FileRun
+    from pandaeval_collector.settings import close_rules, evaluator
+
+    _check(store)
+    _tidy(store)
+    store.discard([chunk.id for chunk in store.open_chunks()]).result()  # of a reading that was broken off
+    seen: set[bytes] = set()
+    known = store.decided_ids()
+
+    def is_new(trace_id: bytes) -> bool:
+        seen.add(trace_id)
+        return trace_id not in known
+
+    with FileRun(evaluator(_unscored(config)), close_rules(config), store=store, wants=is_new) as run:
+        for request in requests(sources):
+            run.add(request)
+        for _ in run.results():
+            pass
+        print_problems(console(stderr=True), run.read.problems, run.read.bad)
+    pair = _pair(sources)
+    found = store.tag(pair, seen).result()
+    _tidy(store)
+    if not found:
+        raise UserError("no agent traces in this input: `pandaeval inspect` shows what was understood")
+    before = len(seen & known)
+    typer.echo(
+        f"read {len(seen):,} traces, {found:,} of them of agents"
+        + (f"; {before:,} were here before" if before else ""),
+        err=True,
+    )
+    return pair
+
+
+def _check(store: Store) -> None:
+    holds = store.get(_HOLDS)
+    if holds is None and (store.decided_ids() or next(store.open_chunks(), None)):
+        raise UserError(
+            f"{store.path} is the data directory of a collector, whose lists would show what is read with --from: name "
+            "another one with --store, a new one for instance"
+        )
+    store.put(_HOLDS, _FILES).result()
+
+
+def _tidy(store: Store) -> None:
+    """Compresses the spans of agents' traces, and deletes those of all others."""
+    now = store.clock.calendar() + 1.0
+    while store.keep(0.0, now):
+        pass
+    while store.forget(0.0, _FOR_EVER_S, now, limit=_LIMIT, judged_s=_FOR_EVER_S).result() >= _LIMIT:
+        pass
+
+
+def _unscored(config: Config) -> Config:
+    """Runs score; until then no metric has a say."""
+    return config.model_copy(
+        update={
+            "metrics": config.metrics.model_copy(update={"enabled": ()}),
+            "judge": config.judge.model_copy(update={"model": None}),
+        }
+    )
+
+
+def _pair(sources: Sequence[str]) -> str:
+    from pandaeval_collector.config import masked
+    from pandaeval_collector.untrusted.printable import one_printable_line
+
+    names = one_printable_line(", ".join(masked(each) if "://" in each else each for each in sources))[:_MOST_NAME]
+    return f"{_KEY}={names} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,122 @@
+"""A decided trace on its way to the collector that owns its session, and what that makes of it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import orjson
+from google.protobuf.message import DecodeError
+
+from pandaeval_collector.line.facts import unpack
+from pandaeval_collector.line.hints import Lacking
+from pandaeval_collector.line.members import Lost, from_row, unit_again
+from pandaeval_collector.line.understanding import Run
+from pandaeval_collector.result import Unit
+from pandaeval_collector.store import SessionTraceRow
+from pandaeval_otel._proto.session_service_pb2 import Content, Member
+from pandaeval_otel.labels import MOST_ID
+
+_SAID = ("trigger", "late_spans", "case", "trial")
+"""What the unit of a trace holds beside what its member does."""
+Part = tuple[bool, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """``row``: what the trace left behind, filed under the session that its spans name, or under none. ``left``: it is
+    in that session no more. ``said``: of its unit. ``lost``: why its texts have no vectors. ``contents``: (is_logs,
+    request) for its requests, where the owner may need them. ``is_done``: an owner before this one has scored the
+    session for good, as far as it had come."""
+
+    row: SessionTraceRow
+    said: dict[str, object]
+    lost: Lost | None = None
+    left: bool = False
+    contents: Sequence[Part] = ()
+    is_done: bool = False
+
+    def done(self) -> Handed:
+        """The same, of a session that was scored."""
+        return replace(self, is_done=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An application said that a session is over."""
+
+    session_id: str
+
+
+def packed(row: SessionTraceRow, unit: Unit | None = None, lost: Lost | None = None) -> bytes:
+    """A :class:`Handed` as it is sent. ``unit``: of its results, where it was decided just now."""
+    said: dict[str, object] = {} if unit is None else {name: getattr(unit, name) for name in _SAID}
+    if lost is not None:
+        said["lost"] = [lost.kind, lost.text]
+    return Member(
+        trace_id=row.trace_id,
+        session_id=row.session_id,
+        start_ns=row.start_ns,
+        end_ns=row.end_ns,
+        facts=row.body,
+        answer=row.answer,
+        unit=orjson.dumps(said),
+    ).SerializeToString()
+
+
+def packed_left(trace_id: bytes, session_id: str) -> bytes:
+    """Says that a trace is not in a session any more."""
+    return Member(trace_id=trace_id, session_id=session_id, left=True).SerializeToString()
+
+
+def packed_end(session_id: str) -> bytes:
+    """Says that a session is over."""
+    return Member(session_id=session_id, session_end=True).SerializeToString()
+
+
+def with_contents(message: bytes, contents: Sequence[Part]) -> bytes:
+    """The same with what was stored of the trace."""
+    parts = [Content(request=request, logs=logs) for logs, request in contents]
+    return message + Member(contents=parts).SerializeToString()
+
+
+def unpacked(message: bytes) -> Handed | Ended:
+    """Raises ``ValueError`` for what no collector has sent."""
+    try:
+        member = Member.FromString(message)
+    except DecodeError as error:
+        raise ValueError(f"not a protobuf Member: {error}") from error
+    if len(member.session_id) > MOST_ID:
+        raise ValueError(f"its session id has more than {MOST_ID} characters")
+    if member.session_end:
+        if not member.session_id:
+            raise ValueError("it ends a session without a name")
+        return Ended(member.session_id)
+    if len(member.trace_id) != 16:
+        raise ValueError("its trace id has not 16 bytes")
+    if max(member.start_ns, member.end_ns) >= 1 << 63:
+        raise ValueError("its times are none")
+    row = SessionTraceRow(
+        member.trace_id, member.session_id, member.start_ns, member.end_ns, member.facts, member.answer
+    )
+    if member.left:
+        return Handed(row, {}, left=True)
+    try:
+        unpack(row.body)
+        from_row(row).spoken()
+        said = orjson.loads(member.unit or b"{}")
+        lost = Lost(*map(str, said.pop("lost"))) if "lost" in said else None
+        known = {name: said[name] for name in _SAID if name in said}
+    except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
+        raise ValueError(f"it says nothing of its trace: {type(error).__name__}: {error}") from error
+    return Handed(row, known, lost, contents=[(each.logs, each.request) for each in member.contents])
+
+
+def run_of(handed: Handed) -> Run:
+    """The run that it is for its owner: with no results but those of comparing it, which are yet to come."""
+    member = from_row(handed.row)
+    facts = member.facts
+    unit = unit_again(member, handed.row.session_id, facts.digest)
+    unit = replace(unit, session_id=handed.row.session_id or None, **handed.said)  # type: ignore[arg-type]
+    return Run(unit, member, [], Lacking(unit.service), lost=handed.lost, is_handed=True)

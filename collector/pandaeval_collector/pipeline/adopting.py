@@ -1,0 +1,111 @@
+"""Takes in what other collectors hand over, and hands over what applications said of sessions that are scored
+elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from pandaeval_collector.line.handed import Ended, Handed, unpacked
+from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.pipeline.commits import Committer
+from pandaeval_collector.pipeline.retries import Retries
+from pandaeval_collector.receivers import Draining, Overloaded
+from pandaeval_collector.store import Consumed, Store
+from pandaeval_collector.telemetry import Telemetry
+
+_log = logging.getLogger(__name__)
+
+
+class Adopting:
+    """On one event loop. ``end_session`` is called with each session that is over."""
+
+    def __init__(
+        self,
+        store: Store,
+        line: Line,
+        committer: Committer,
+        retries: Retries,
+        telemetry: Telemetry,
+        end_session: Callable[[str], None],
+    ) -> None:
+        self._store, self._line, self._committer = store, line, committer
+        self._retries, self._telemetry, self._end_session = retries, telemetry, end_session
+        self._telling: set[asyncio.Task[None]] = set()
+
+    async def take(self, messages: Sequence[bytes]) -> int:
+        """Stores packed members; returns how many could be read, after the commit. Raises a ``Refusal``."""
+        if self._line.hands_over:
+            raise Draining("this collector hands its own sessions over: sessions.forward_to has to name their owner")
+        return await self.adopt([each for each in map(self._read, messages) if each is not None])
+
+    async def adopt(self, members: Sequence[Handed | Ended], read: Sequence[Consumed] = ()) -> int:
+        """Stores members and how far the topic was read that they came from; returns how many, after the commit. Raises
+        a ``Refusal``."""
+        if self._retries.stopping:
+            raise Draining("the collector is shutting down")
+        if self._store.failing:
+            raise Overloaded("the store cannot be written to just now")
+        handed = [each for each in members if isinstance(each, Handed)]
+        ended = list(dict.fromkeys(each.session_id for each in members if isinstance(each, Ended)))
+        lost = await self._commit(handed, ended, read) if members or read else 0
+        self._telemetry.add("pandaeval.members", "taken", len(members) - lost)
+        for session_id in ended:
+            self._end_session(session_id)
+        return len(members) - lost
+
+    async def _commit(self, handed: Sequence[Handed], ended: Sequence[str], read: Sequence[Consumed]) -> int:
+        """Returns how many are lost: one that cannot be made a member must not keep those that come after it."""
+
+        def decide() -> Decision:
+            decision = self._line.adopt(handed)
+            decision.changes.endings.extend(ended)
+            decision.changes.read.extend(read)
+            return decision
+
+        try:
+            await self._committer.commit(decide)
+        except Exception:  # whatever members hold that nobody thought of
+            if self._retries.stopping or not handed:
+                raise
+            if len(handed) == 1:
+                _log.exception("trace %s cannot be made a member of its session", handed[0].row.trace_id.hex())
+                self._telemetry.add("pandaeval.members", "rejected", 1, "failed")
+                return 1 + await self._commit([], ended, read)
+            lost = sum([await self._commit([each], (), ()) for each in handed])
+            return lost + await self._commit([], ended, read)
+        return 0
+
+    def unpack(self, message: bytes) -> Handed | Ended | str:
+        """What a message holds, or why it cannot be read."""
+        try:
+            return unpacked(message)
+        except ValueError as error:
+            return str(error)
+
+    def end_elsewhere(self, session_id: str) -> None:
+        """The application says that a session is over which another collector scores."""
+        task = asyncio.get_running_loop().create_task(self._tell_end(session_id))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def finish(self) -> None:
+        """Waits for what is being told."""
+        await asyncio.gather(*self._telling, return_exceptions=True)
+
+    def _read(self, message: bytes) -> Handed | Ended | None:
+        found = self.unpack(message)
+        if not isinstance(found, str):
+            return found
+        _log.error("a member of a session cannot be read: %s", found)
+        self._telemetry.add("pandaeval.members", "rejected", 1, "malformed")
+        return None
+
+    async def _tell_end(self, session_id: str) -> None:
+        async def tell() -> None:
+            await self._committer.commit(lambda: self._line.end_elsewhere(session_id))
+            # After the commit: where a crash comes in between, it is told once more.
+            await self._retries(lambda: asyncio.wrap_future(self._store.forget_endings([session_id])))
+
+        await self._retries.or_left(tell(), "the end of a session")

@@ -1,0 +1,90 @@
+"""What the pipeline makes of the messages of Kafka topics: spans with their log records, and members of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from pandaeval_collector.line.handed import Ended, Handed, unpacked
+from pandaeval_collector.pipeline.message_signal import holds_logs
+from pandaeval_collector.pipeline.pipeline import Pipeline
+from pandaeval_collector.store import Consumed
+from pandaeval_collector.telemetry import Telemetry
+from pandaeval_otel.fragments import MalformedOtlpError, Split
+from pandaeval_otel.wire import split_logs, split_traces
+
+
+@dataclass(frozen=True, slots=True)
+class SpansOrLogs:
+    """What is to be stored of a message: its fragments, and whether they hold log records."""
+
+    split: Split
+    logs: bool = False
+
+
+class SpanTopic:
+    """Implements :class:`pandaeval_collector.receivers.kafka.protocols.Sink`: units are traces. A message holds spans
+    or the log records of spans."""
+
+    def __init__(self, pipeline: Pipeline, telemetry: Telemetry) -> None:
+        self._pipeline, self._telemetry = pipeline, telemetry
+
+    def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> SpansOrLogs:
+        """The fragments of a message that are not of traces which other collectors have decided."""
+        logs = holds_logs(message)
+        try:
+            split = split_logs(message) if logs else split_traces(message)
+        except MalformedOtlpError as error:
+            raise ValueError(str(error)) from error
+        fragments, split.fragments = split.fragments, []
+        for fragment in fragments:
+            if meets(fragment.trace_id):
+                split.fragments.append(fragment)
+            else:
+                for outcome in ("decoded", "duplicate"):
+                    self._telemetry.add("pandaeval.logs" if logs else "pandaeval.spans", outcome, len(fragment.items))
+        return SpansOrLogs(split, logs)
+
+    @property
+    def nothing(self) -> SpansOrLogs:
+        return SpansOrLogs(Split([]))
+
+    async def consume(self, taken: Sequence[SpansOrLogs], read: Sequence[Consumed]) -> None:
+        spans, logs = ([each.split for each in taken if each.logs is kind] for kind in (False, True))
+        await self._pipeline.consume(spans, read, logs)
+
+    async def let_go(self, keys: Collection[bytes]) -> None:
+        await self._pipeline.let_go(keys)
+
+    def is_open(self, key: bytes) -> bool:
+        return self._pipeline.is_open(key)
+
+
+class MemberTopic:
+    """Likewise: units are sessions, by their ids as UTF-8."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> list[Handed | Ended]:
+        """The member of a message, marked where another collector has scored the session because of it."""
+        found = unpacked(message)
+        session_id = found.session_id if isinstance(found, Ended) else found.row.session_id
+        if not session_id:
+            raise ValueError("it names no session")
+        if meets(session_id.encode()):
+            return [found]
+        return [found.done()] if isinstance(found, Handed) else []
+
+    @property
+    def nothing(self) -> list[Handed | Ended]:
+        return []
+
+    async def consume(self, taken: Sequence[list[Handed | Ended]], read: Sequence[Consumed]) -> None:
+        await self._pipeline.adopt([each for some in taken for each in some], read)
+
+    async def let_go(self, keys: Collection[bytes]) -> None:
+        await self._pipeline.let_go_sessions({key.decode() for key in keys})
+
+    def is_open(self, key: bytes) -> bool:
+        return self._pipeline.session_is_open(key.decode())

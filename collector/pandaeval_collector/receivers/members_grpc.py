@@ -1,0 +1,89 @@
+"""Members of sessions from other collectors over gRPC: ``pandaeval.v1.SessionService``, on the port of OTLP, under the
+same admission."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import grpc
+
+from pandaeval_collector.receivers._answers import Outcomes
+from pandaeval_collector.receivers._protocol import Accepted, Malformed, TooMany
+from pandaeval_collector.receivers._reading import Reading
+from pandaeval_collector.receivers.admission import Admission
+from pandaeval_collector.receivers.otlp_grpc import refuse
+from pandaeval_collector.receivers.telemetry import ReceiverTelemetry
+from pandaeval_otel._proto.session_service_pb2 import TakeMembersResponse
+from pandaeval_otel.wire_fields import fields
+
+if TYPE_CHECKING:
+    _Context = grpc.aio.ServicerContext[bytes, bytes]
+
+MOST_MEMBERS = 1024
+"""In one request."""
+_MEMBER = 0x0A
+_COPIES = 4
+"""What a request takes beside its own bytes while its members are read and stored."""
+
+
+class MemberIngest(Protocol):
+    """Where members go. Called on the event loop."""
+
+    async def take_members(self, messages: Sequence[bytes]) -> int:
+        """Stores encoded members; returns how many could be read, after the commit. Raises a ``Refusal``."""
+        ...
+
+
+class MembersHandler:
+    """Takes ``TakeMembers``. ``handler`` goes to the server's ``handlers``; all of it on the running event loop."""
+
+    def __init__(
+        self, ingest: MemberIngest, admission: Admission, telemetry: ReceiverTelemetry, reading: Reading
+    ) -> None:
+        self._ingest, self._admission, self._reading = ingest, admission, reading
+        self._outcomes = Outcomes("members", telemetry)
+        self._storing: set[asyncio.Task[int]] = set()
+        method = grpc.stream_unary_rpc_method_handler(self._take)
+        self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
+            "pandaeval.v1.SessionService", {"TakeMembers": method}
+        )
+
+    async def _take(self, _: object, context: _Context) -> bytes:
+        try:
+            taken = await self._stored(await self._reading.read(context))
+        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
+            return refuse(context, self._outcomes.refused(error))
+        self._outcomes.accepted(Accepted())
+        return TakeMembersResponse(taken=taken).SerializeToString()
+
+    async def _stored(self, request: bytes) -> int:
+        # A task of its own: a sender that hangs up must not free the bytes of what is being committed.
+        task = asyncio.create_task(self._store(request))
+        self._storing.add(task)
+        task.add_done_callback(self._storing.discard)
+        try:
+            return await asyncio.shield(task)
+        finally:
+            del task  # its error knows this frame: together they would keep the request until the garbage is collected
+
+    async def _store(self, request: bytes) -> int:
+        async with self._admission.reserve(len(request)) as reservation:
+            reservation.grow(_COPIES * len(request))
+            return await self._ingest.take_members(members_of(request))
+
+
+def members_of(request: bytes) -> list[bytes]:
+    """The members of a ``TakeMembersRequest``, encoded. Raises ``Malformed`` and ``TooMany``."""
+    found: list[bytes] = []
+    try:
+        for tag, _, at, end, copies in fields(request):
+            if tag != _MEMBER:
+                continue
+            if len(found) + copies > MOST_MEMBERS:
+                raise TooMany(f"more than {MOST_MEMBERS} members in one request")
+            found += [request[at:end]] * copies
+    except ValueError as error:
+        raise Malformed(f"not a protobuf TakeMembersRequest: {error}") from error
+    return found
