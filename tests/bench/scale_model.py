@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
-from _table import table
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from bench._table import table
 
 FIGURES = Path(__file__).with_name("scale_figures.yaml")
 RATES = (10_000, 100_000, 1_000_000)
