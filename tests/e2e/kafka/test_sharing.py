@@ -88,5 +88,5 @@ def _by_otlp(folder: Path, traces: list[Any]) -> list[dict[str, Any]]:
         return [
             each
             for each in collector.results()
-            if each["level"] == "trace" and f"trace.{each['metric']}" not in _ACROSS
+            if each["level"] != "session" and f"trace.{each['metric']}" not in _ACROSS
         ]
