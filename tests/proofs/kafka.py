@@ -1,8 +1,8 @@
 """Kills of collectors that share a topic, and of their broker: ``python tests/proofs/kafka.py --cycles 300 --seed 1``.
 
-Three collectors share spans and sessions, topics of twelve partitions of a real broker (support/kafka.py). In each cycle traces are
-written while one thing happens, drawn by seed and number of the cycle: a collector is killed, ended by SIGTERM, stands
-still for 10 s, or is added and another removed; or the broker is killed. When all is done, it holds:
+Three collectors share spans and sessions, topics of twelve partitions of a real broker (support/kafka.py). In each
+cycle traces are written while one thing happens, drawn by seed and number of the cycle: a collector is killed, ended by
+SIGTERM, stands still for 10 s, or is added and another removed; or the broker is killed. When all is done, it holds:
 
 - every span that the broker acknowledged is in a decided trace: Kafka was told that all spans and all members of
   sessions are done, and each trace has results;

@@ -182,7 +182,6 @@ async def test_what_nobody_has_sent_is_counted_and_costs_no_other(tmp_path: Path
             good + Member(trace_id=b"short").SerializeToString(),
             good + Member(facts=b"[]").SerializeToString(),
             good + Member(answer=b"\x00").SerializeToString(),
-            good + Member(unit=b'{"lost": 3}').SerializeToString(),
             good + Member(session_id="s" * 5000).SerializeToString(),
             good + Member(start_ns=1 << 63).SerializeToString(),
         ]
