@@ -46,8 +46,8 @@ _TRACES, _BATCHES = 60, 6
 _GROUP, _SPANS, _MEMBERS, _SCORES = "readers-of-spans", "spans", "spans.members", "scores"
 _DEADLINE_S = 600.0
 _IDLE = "30s"
-"""Longer than anything keeps spans from coming: a session that goes on after its end and under another owner is scored in
-parts (docs/scale.md#sessions)."""
+"""Longer than anything keeps spans from coming: a session that goes on after its end, under another owner, is scored
+without what came before (docs/scale.md#sessions)."""
 
 
 class Cycles:
