@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support import forked
+from support import commands, forked
 from support.examples import examples
 
 # Workers of a parallel run are told the width of the window: what the command line prints must not depend on it.
@@ -21,6 +21,8 @@ settings.load_profile("untimed")
 # Hundreds of processes would import the same modules.
 if forked.is_wanted():
     forked.install()
+
+commands.install()
 
 # Thousands of tests are many objects that all stay: looking through them for garbage is in vain.
 gc.set_threshold(50_000, 20, 100)

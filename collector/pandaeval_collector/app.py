@@ -41,6 +41,7 @@ from pandaeval_collector.judging import (
     read_canaries,
 )
 from pandaeval_collector.labels.monitor import PassRates
+from pandaeval_collector.line.handed import with_contents
 from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.mcp.door import McpDoor
@@ -80,6 +81,9 @@ from pandaeval_collector.telemetry import Telemetry
 from pandaeval_collector.workers import Workers, WorkerSetup
 
 _log = logging.getLogger(__name__)
+_MOST_CONTENTS, _MOST_IN_MESSAGE = 4 << 20, 700 << 10
+"""Bytes of spans that go to the owner of a session with one trace; in a message, of which brokers take 1 MB unless they
+are told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,22 +381,24 @@ class Collector:
         if config.exporters.scrape_results:
             self._scrape = Scrape(self.telemetry, ZeroFirst(store, "scrape", config.exporters.otlp.metrics_interval))
         around = Surroundings(store, self.telemetry, self._environ, await instance_id(store))
-        outlets = Outlets(config, around, self._handing_over())
+        outlets = Outlets(config, around, self._handing_over(store))
         await outlets.start()
         self._parts.push_async_callback(outlets.stop)
         return outlets
 
-    def _handing_over(self) -> Iterator[Exporter]:
+    def _handing_over(self, store: Store) -> Iterator[Exporter]:
         """What sends decided traces to the owner of their sessions."""
         sessions = self._config.sessions
+
+        def complete(member: bytes, most: int = _MOST_CONTENTS) -> bytes:
+            return with_contents(member, store.contents, most)
+
         if sessions.forward_to is not None:
-            yield ToOwner(
-                sessions.forward_to, lambda member: member, token=self._token, certificate=sessions.certificate
-            )
+            yield ToOwner(sessions.forward_to, complete, token=self._token, certificate=sessions.certificate)
         elif ownership(self._config) == "shared":
             kafka = self._config.kafka
-            made = library("kafka.brokers").Producer(producer(kafka, self._environ))
-            yield ToTopic(made, kafka.sessions_topic, lambda member: member)
+            made = library("kafka.brokers").Producer({"message.max.bytes": 10 << 20, **producer(kafka, self._environ)})
+            yield ToTopic(made, kafka.sessions_topic, partial(complete, most=_MOST_IN_MESSAGE))
 
     async def _stop_pipeline(self, pipeline: Pipeline, store: Store) -> None:
         decide = self._config.store.on_shutdown == "decide"

@@ -19,6 +19,8 @@ MAX_TEXT_CHARS, _MAX_BODY_BYTES = 2000, 64 << 10
 _MAX_SPANS = 200
 """What a result says of itself is kept, sent and read many times: longer reasons are cut, and in a JSON object of more
 bytes every longer text."""
+_DEEPEST = 100
+"""Half of what the writer of JSON bears: an end state that a stranger states may be as deep as it likes."""
 _TIMES = 512
 """So many times are remembered as they are written: more than a batch has."""
 
@@ -229,17 +231,20 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _pruned(value: Any) -> Any:
-    """The value with no text in it that is too long, nor a number; the keys of objects are texts, too."""
+def _pruned(value: Any, deep: int = _DEEPEST) -> Any:
+    """The value with no text in it that is too long, nor a number, nor more than ``deep`` objects and lists within each
+    other; the keys of objects are texts, too."""
     match value:
+        case Mapping() | list() | tuple() if not deep:
+            return "…"
         case int() if value.bit_length() > 63:
             return float(value) if value.bit_length() < 1024 else str(value)[:20]
         case str():
             return cut(value, MAX_TEXT_CHARS)
         case Mapping():
-            return {cut(str(key), MAX_TEXT_CHARS): _pruned(held) for key, held in value.items()}
+            return {cut(str(key), MAX_TEXT_CHARS): _pruned(held, deep - 1) for key, held in value.items()}
         case list() | tuple():
-            return [_pruned(held) for held in value]
+            return [_pruned(held, deep - 1) for held in value]
         case _:
             return _encodable(value)
 

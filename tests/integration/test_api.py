@@ -85,7 +85,7 @@ def test_traces_are_found_by_attributes_of_their_spans(collector: CollectorProce
     assert set() < by_model["gpt-4o-mini"] < everything
     assert set() < found("/results", "gen_ai.request.model=gpt-4o-mini") <= by_model["gpt-4o-mini"]
     assert found("/traces", "gen_ai.request.model=gpt-4o-mini", "service.version=none") == set()
-    wrong = httpx.get(f"{collector.http}/api/v1/traces", params={"attribute": "no pair"})
+    wrong = httpx.get(f"{collector.http}/api/v1/traces", params={"attribute": "no pair"}, timeout=60)
     assert wrong.status_code == 422
 
 
@@ -137,10 +137,10 @@ def test_a_trace_is_told_while_its_spans_are_kept(collector: CollectorProcess) -
 
 def test_what_is_known_is_not_sent_again(collector: CollectorProcess) -> None:
     url = f"{collector.http}/api/v1/traces"
-    first = httpx.get(url)
-    again = httpx.get(url, headers={"if-none-match": first.headers["etag"]})
+    first = httpx.get(url, timeout=60)
+    again = httpx.get(url, headers={"if-none-match": first.headers["etag"]}, timeout=60)
     assert (again.status_code, again.content) == (304, b"")
-    other = httpx.get(url, params={"limit": 1}, headers={"if-none-match": first.headers["etag"]})
+    other = httpx.get(url, params={"limit": 1}, headers={"if-none-match": first.headers["etag"]}, timeout=60)
     assert other.status_code == 200
 
 
@@ -157,7 +157,7 @@ def test_what_is_known_is_not_sent_again(collector: CollectorProcess) -> None:
     ],
 )
 def test_what_cannot_be_answered_says_why(collector: CollectorProcess, path: str, status: int) -> None:
-    answer = httpx.get(f"{collector.http}/api/v1{path}")
+    answer = httpx.get(f"{collector.http}/api/v1{path}", timeout=60)
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["status"] == status
@@ -166,9 +166,11 @@ def test_what_cannot_be_answered_says_why(collector: CollectorProcess, path: str
 
 def test_a_page_of_others_learns_nothing(collector: CollectorProcess) -> None:
     for host in ("evil.example", "evil.example:4328", "localhost.evil.example", "", "127.0.0.1.evil.example"):
-        answer = httpx.get(f"{collector.http}/api/v1/traces", headers={"host": host})
+        answer = httpx.get(f"{collector.http}/api/v1/traces", headers={"host": host}, timeout=60)
         assert answer.status_code == 421, host
-    assert httpx.get(f"{collector.http}/api/v1/traces", headers={"host": "localhost:4328"}).status_code == 200
+    assert (
+        httpx.get(f"{collector.http}/api/v1/traces", headers={"host": "localhost:4328"}, timeout=60).status_code == 200
+    )
 
 
 def test_the_document_names_every_operation(collector: CollectorProcess) -> None:

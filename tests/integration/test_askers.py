@@ -50,7 +50,7 @@ class Told:
         self.results = self.get("/results", limit=500)["items"]
 
     def get(self, path: str, **parameters: Any) -> Any:
-        return httpx.get(f"{self._url}{path}", params=parameters).raise_for_status().json()
+        return httpx.get(f"{self._url}{path}", params=parameters, timeout=60).raise_for_status().json()
 
 
 class Agent:
@@ -255,4 +255,4 @@ def test_pages_of_others_reach_no_tool(
 ) -> None:
     body = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
     said = {"content-type": "application/json", "accept": "application/json"} | headers
-    assert httpx.request(method, f"{collector.http}/mcp", content=body, headers=said).status_code == status
+    assert httpx.request(method, f"{collector.http}/mcp", content=body, headers=said, timeout=60).status_code == status

@@ -130,7 +130,7 @@ def _environment(service: str) -> dict[str, str]:
 
 
 def _get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=10) as response:
+    with urllib.request.urlopen(url, timeout=60) as response:
         return json.load(response)["data"]
 
 

@@ -111,13 +111,13 @@ def test_a_running_collector_says_how_far_its_judge_can_be_trusted(tmp_path: Pat
 
 def _standing(collector: CollectorProcess) -> Any:
     """The run of the judge in the shadow."""
-    [run] = httpx.get(f"{collector.http}/api/v1/runs").json()["items"]
+    [run] = httpx.get(f"{collector.http}/api/v1/runs", timeout=60).json()["items"]
     return run
 
 
 def _agreement(collector: CollectorProcess) -> dict[str, float]:
     """The gauge by check, as the scrape has it."""
-    text = httpx.get(f"http://127.0.0.1:{collector.health_port}/metrics").text
+    text = httpx.get(f"http://127.0.0.1:{collector.health_port}/metrics", timeout=60).text
     families = [each for each in text_string_to_metric_families(text) if "judge_agreement" in each.name]
     return {sample.labels["pandaeval_check"]: sample.value for each in families for sample in each.samples}
 

@@ -47,7 +47,7 @@ def scored(collector: CollectorProcess) -> dict[str, dict[str, Any]]:
 
 def rates(collector: CollectorProcess) -> dict[str, float]:
     """The gauges, added up over agents."""
-    text = urllib.request.urlopen(f"http://127.0.0.1:{collector.health_port}/metrics", timeout=10).read().decode()
+    text = urllib.request.urlopen(f"http://127.0.0.1:{collector.health_port}/metrics", timeout=60).read().decode()
     found: dict[str, float] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:

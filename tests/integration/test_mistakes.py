@@ -98,14 +98,14 @@ class TestWrongPort:
     def test_http_to_a_path_that_is_none(self, collector: CollectorProcess, path: str) -> None:
         request = urllib.request.Request(collector.http + path, b"", {"content-type": "application/x-protobuf"})
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(request, timeout=10)
+            urllib.request.urlopen(request, timeout=60)
         assert refused.value.code == 404
         assert "OTLP/HTTP is POST to /v1/traces and /v1/logs here" in refused.value.read().decode()
         _wait_for(collector, f"POST '{path}' was asked for")
 
     def test_http_to_the_port_of_grpc_is_in_the_guide(self, collector: CollectorProcess) -> None:
         """gRPC answers in its own frames, which HTTP clients call a bad status line; nothing of ours sees it."""
-        with socket.create_connection(("127.0.0.1", collector.grpc_port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", collector.grpc_port), timeout=60) as connection:
             connection.sendall(b"POST /v1/traces HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n")
             assert not connection.recv(100).startswith(b"HTTP/1")
         guide = (_ROOT / "docs" / "operations.md").read_text()

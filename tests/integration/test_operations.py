@@ -61,7 +61,7 @@ def test_what_it_shows_is_in_the_table(tmp_path: Path) -> None:
         collector.start()
         _send(collector, 1)
         collector.until(collector.at_rest, "at rest")
-        with urllib.request.urlopen(f"http://127.0.0.1:{collector.health_port}/metrics", timeout=10) as response:
+        with urllib.request.urlopen(f"http://127.0.0.1:{collector.health_port}/metrics", timeout=60) as response:
             text = response.read().decode()
     families = [each for each in text_string_to_metric_families(text) if each.name.startswith("pandaeval_")]
     assert len(families) > 10

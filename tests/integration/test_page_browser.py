@@ -162,12 +162,12 @@ def test_the_policy_stops_what_would_reach_out(page: Page, collector: CollectorP
     assert any("Content Security Policy" in each for each in page.complaints)
     page.complaints.clear()
     page.requests[:] = [each for each in page.requests if ":9/" not in each]
-    headers = httpx.get(f"{collector.http}/").headers
+    headers = httpx.get(f"{collector.http}/", timeout=60).headers
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert "unsafe" not in headers["content-security-policy"]
     assert headers["x-frame-options"] == "DENY"
     assert headers["referrer-policy"] == "no-referrer"
-    assert httpx.get(f"{collector.http}/", headers={"host": "evil.example"}).status_code == 421
+    assert httpx.get(f"{collector.http}/", headers={"host": "evil.example"}, timeout=60).status_code == 421
 
 
 def test_a_phone_needs_no_sideways_scrolling_and_dark_is_dark(page: Page, collector: CollectorProcess) -> None:
@@ -208,11 +208,11 @@ def test_a_person_says_that_a_score_is_wrong(page: Page, collector: CollectorPro
     page.visit(f"{collector.http}/#/trace/{said['trace_id']}")
     page.run("[...document.querySelectorAll('.result.fail .judgement button')].at(-1).click()")
     page.wait("document.querySelector('.judgement').innerText.startsWith('kept:')")
-    kept = httpx.get(f"{collector.http}/api/v1/annotations").json()["items"]
+    kept = httpx.get(f"{collector.http}/api/v1/annotations", timeout=60).json()["items"]
     assert [(each["trace_id"], each["metric"], each["passed"]) for each in kept] == [
         (said["trace_id"], "trace.grounding", True)
     ]
-    after = httpx.get(f"{collector.http}/api/v1/traces/{said['trace_id']}").json()
+    after = httpx.get(f"{collector.http}/api/v1/traces/{said['trace_id']}", timeout=60).json()
     assert said["id"] in {each["id"] for each in after["results"]}, "a person's word changes no score"
 
 
@@ -225,8 +225,8 @@ def test_a_session_is_scored_again_when_it_was_said_what_it_takes(page: Page, co
     )
     page.click(".again button.more")
     page.wait("/1 trace, 0 calls of a judge/.test(document.querySelector('.again').innerText)")
-    assert httpx.get(f"{collector.http}/api/v1/runs").json()["items"] == []
+    assert httpx.get(f"{collector.http}/api/v1/runs", timeout=60).json()["items"] == []
     page.run("[...document.querySelectorAll('.again button.more')].at(-1).click()")
     page.wait("/done, 1 of 1 trace/.test(document.querySelector('.again').innerText)")
-    [run] = httpx.get(f"{collector.http}/api/v1/runs").json()["items"]
+    [run] = httpx.get(f"{collector.http}/api/v1/runs", timeout=60).json()["items"]
     assert (run["metrics"], run["filters"]["session"]) == (["trace.grounding"], "table-for-four")

@@ -19,7 +19,7 @@ def test_the_token_is_the_password(tmp_path: Path) -> None:
     assert PROGRAM is not None
     with CollectorProcess(tmp_path / "collector", settings) as running, Page(PROGRAM, tmp_path) as page:
         running.start()
-        assert httpx.get(f"{running.http}/").status_code == 401
+        assert httpx.get(f"{running.http}/", timeout=60).status_code == 401
         page.visit(f"http://me:open-sesame@127.0.0.1:{running.http_port}/")
         assert "Nothing was scored yet" in page.text()
         assert page.complaints == []

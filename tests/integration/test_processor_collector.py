@@ -379,6 +379,6 @@ def _session(collector: CollectorProcess, session_id: str) -> GetSessionResponse
         ask = channel.unary_unary(
             "/pandaeval.v1.ResultService/GetSession", GetSessionRequest.SerializeToString, GetSessionResponse.FromString
         )
-        answer = ask(GetSessionRequest(session_id=session_id), timeout=10)
+        answer = ask(GetSessionRequest(session_id=session_id), timeout=60)
         assert isinstance(answer, GetSessionResponse)
         return answer

@@ -22,7 +22,7 @@ SETTINGS = {
 
 
 def gauges(collector: CollectorProcess) -> dict[str, float]:
-    text = urllib.request.urlopen(f"http://127.0.0.1:{collector.health_port}/metrics", timeout=10).read().decode()
+    text = urllib.request.urlopen(f"http://127.0.0.1:{collector.health_port}/metrics", timeout=60).read().decode()
     found = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -36,7 +36,7 @@ def send(collector: CollectorProcess, number: int) -> None:
     body = json.dumps(run(number, case="refund", trial=str(number))).encode()
     headers = {"Content-Type": "application/json"}
     asked = urllib.request.Request(f"{collector.http}/v1/traces", body, headers)
-    assert urllib.request.urlopen(asked, timeout=10).status == 200
+    assert urllib.request.urlopen(asked, timeout=60).status == 200
 
 
 def test_gauges_follow_the_trials_and_outlive_a_restart(tmp_path: Path) -> None:

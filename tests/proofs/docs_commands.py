@@ -33,6 +33,11 @@ _LEFT_OUT = (
     (r"\b(docker|kubectl|helm)\b", "needs an engine or a cluster"),
     (r"^npm |^node ", "is run by tests/integration/test_documented_typescript.py"),
     (r"\bamtool\b", "needs Alertmanager"),
+    (r"from-trace 4bf|from-trace SESSION|from-failure", "needs a trace or a failure of one's own"),
+    (r"(jaeger|tempo)(\+https)?://", "needs a trace store (tests/e2e/test_trace_sources.py)"),
+    (r"tail -f|pandaeval (runs|schedule|spans)", "needs a running collector"),
+    (r"cibuildwheel", "needs a container engine"),
+    (r"\.ci/compiled", "compiles for minutes"),
     (r"pandaeval report", "needs what a collector has scored; tests/integration/test_report_store.py"),
     (r"task_completion", "needs results of a judge"),
     (r"pandaeval (top|mcp)|claude mcp|/api/v1/", "needs a running collector, or a coding agent"),
@@ -53,7 +58,14 @@ packed = pathlib.Path(demo.__file__).with_name("sessions.otlp.jsonl.xz").read_by
 for name in ("traces.otlp.jsonl", "traces.jsonl"):
     pathlib.Path(name).write_bytes(lzma.decompress(packed))
 END
-pandaeval evaluate traces.jsonl --format json > results.jsonl
+pandaeval inspect traces.jsonl --format json | python -c '
+import json, sys
+task = json.loads(sys.stdin.readline())["input"]
+print(json.dumps([{"id": "talk", "inputs": {"task": task}, "graders": ["run_ended"]}]))
+' > suite.yaml
+pandaeval evaluate traces.jsonl --cases suite.yaml --format json > results.jsonl
+cp results.jsonl last.jsonl
+cp results.jsonl main.jsonl
 """
 _SERVER = """
 {command} & server=$!
@@ -82,11 +94,18 @@ def _commands(text: str) -> Iterator[str]:
     held = ""
     for line in text.splitlines():
         held = f"{held}\n{line}" if held else line
-        if held.endswith("\\") or held.count("'") % 2:
+        if held.endswith("\\") or _spoken(held).count("'") % 2:
             continue
         if held.strip():
             yield held
         held = ""
+    if held.strip():
+        raise ValueError(f"a quote stays open in {held!r}")
+
+
+def _spoken(command: str) -> str:
+    """A command without its comments, in which an apostrophe is no quote."""
+    return re.sub(r"(^|\s)# .*$", "", command, flags=re.MULTILINE)
 
 
 def why_not(command: str, tests: bool) -> str:

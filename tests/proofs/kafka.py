@@ -1,12 +1,14 @@
 """Kills of collectors that share a topic, and of their broker: ``python tests/proofs/kafka.py --cycles 300 --seed 1``.
 
-Three collectors share a topic of twelve partitions of a real broker (support/kafka.py). In each cycle traces are
-written while one thing happens, drawn by seed and number of the cycle: a collector is killed, ended by SIGTERM, stands
-still for 10 s, or is added and another removed; or the broker is killed. When all is done, it holds:
+Three collectors share spans and sessions, topics of twelve partitions of a real broker (support/kafka.py). In each
+cycle traces are written while one thing happens, drawn by seed and number of the cycle: a collector is killed, ended
+by SIGTERM, stands still for 10 s, or is added and another removed; or the broker is killed. When all is done, it
+holds:
 
-- every span that the broker acknowledged is in a decided trace: Kafka was told that all is done, and each trace has
-  results;
+- every span that the broker acknowledged is in a decided trace: Kafka was told that all spans and all members of
+  sessions are done, and each trace has results;
 - no trace was scored under two contents: one id for each (trace, metric), and results of one id say the same;
+- what stands of traces, their comparisons and their sessions is what a run over a file with them says, ids included;
 - the residual of every collector is 0.
 
 Each cycle appends a line to ``tests/proofs/kafka-ledger.jsonl``; started again with the same seed it goes on behind the
@@ -29,16 +31,20 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from pandaeval_collector.config import load
+from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.receivers.files import Request
+from pandaeval_collector.settings import evaluator
 from support.collector import CollectorProcess
 from support.kafka import Broker, fetch
-from support.kafka_workers import by_id, messages, scores, worker
-from support.made_traces import Composer
+from support.kafka_workers import by_id, messages, newest, scores, sharing_sessions, worker
+from support.made_traces import Composer, MadeTrace
 from support.processors import until
 
 LEDGER = Path(__file__).with_name("kafka-ledger.jsonl")
 _EVENTS = ("kill", "kill_broker", "stand_still", "terminate", "add_and_remove")
 _TRACES, _BATCHES = 60, 6
-_GROUP, _SPANS, _SCORES = "readers-of-spans", "spans", "scores"
+_GROUP, _SPANS, _MEMBERS, _SCORES = "readers-of-spans", "spans", "spans.members", "scores"
 _DEADLINE_S = 600.0
 
 
@@ -47,13 +53,15 @@ class Cycles:
 
     def __init__(self, folder: Path, broker: Broker, seed: int) -> None:
         self._folder, self._broker, self._seed = folder, broker, seed
-        self._workers = [worker(folder, broker, f"w{number}", _SPANS, _SCORES) for number in range(3)]
-        self._names = 3
+        self._names = 0
+        self._workers = [self._another() for _ in range(3)]
         self._sent = 0
+        self._evaluator = evaluator(load(None, {}))
 
     def start(self) -> None:
         """Makes the topics and starts the collectors."""
         self._broker.create(_SPANS, 12)
+        self._broker.create(_MEMBERS, 12)
         self._broker.create(_SCORES, 3)
         for each in self._workers:
             each.start()
@@ -72,7 +80,7 @@ class Cycles:
             if batch == at:
                 self._happen(event, chance)
         self._settle()
-        self._check({trace.trace_id.hex() for trace in traces})
+        self._check(traces)
         return {"seed": self._seed, "cycle": number, "event": event, "seconds": round(time.monotonic() - began, 1)}
 
     def end(self) -> None:
@@ -105,22 +113,41 @@ class Cycles:
 
     def _another(self) -> CollectorProcess:
         self._names += 1
-        return worker(self._folder, self._broker, f"w{self._names}", _SPANS, _SCORES)
+        return worker(self._folder, self._broker, f"w{self._names}", _SPANS, _SCORES, sharing_sessions(_SPANS))
 
     def _settle(self) -> None:
         def done() -> bool:
             return sum(self._broker.committed(_GROUP, _SPANS).values()) == self._sent
 
-        until(done, "done in Kafka's eyes", _DEADLINE_S)
+        def sessions_done() -> bool:
+            held = len(self._broker.everything(_MEMBERS))
+            return sum(self._broker.committed(f"{_GROUP}-sessions", _MEMBERS).values()) == held
 
-    def _check(self, wanted: set[str]) -> None:
+        until(done, "done in Kafka's eyes", _DEADLINE_S)
+        until(sessions_done, "done with sessions in Kafka's eyes", _DEADLINE_S)
+
+    def _by_file(self, traces: Sequence[MadeTrace]) -> dict[tuple[str, str], tuple[object, ...]]:
+        with FileRun(self._evaluator) as run:
+            for trace in traces:
+                run.add(Request(False, trace.request().SerializeToString()))
+            return newest(result.to_dict() for result in run.results())
+
+    def _check(self, traces: Sequence[MadeTrace]) -> None:
+        wanted = {trace.trace_id.hex() for trace in traces}
         found = [each for each in scores(self._broker, _SCORES) if each["trace_id"] in wanted]
         assert {each["trace_id"] for each in found} == wanted, "a trace has no results"
         contents = defaultdict(set)
-        for id_, (unit, metric, *_) in by_id(each for each in found if each["metric"] != "loop_detection").items():
+        for id_, (unit, metric, *_) in by_id(
+            each for each in found if each["metric"] != "loop_detection" and each["level"] != "session"
+        ).items():
             contents[unit, metric].add(id_)
         twice = [key for key, ids in contents.items() if len(ids) > 1]
         assert not twice, f"scored under two contents: {twice[:3]}"
+        stands, right = newest(found), self._by_file(traces)
+        wrong = {
+            key: (stands.get(key), right.get(key)) for key in {*stands, *right} if stands.get(key) != right.get(key)
+        }
+        assert not wrong, f"{len(wrong)} results differ from those of a file: {sorted(wrong.items())[:3]}"
         for each in self._workers:
             assert each.gauge("accounting_residual") == 0, each.log()
 

@@ -227,7 +227,7 @@ class CollectorProcess:
             yield connection
 
     def _get(self, path: str) -> Any:
-        return urllib.request.urlopen(f"http://127.0.0.1:{self.health_port}{path}", timeout=10)
+        return urllib.request.urlopen(f"http://127.0.0.1:{self.health_port}{path}", timeout=60)
 
 
 def children_of(collector: CollectorProcess, what: bytes) -> list[int]:

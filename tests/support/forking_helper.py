@@ -18,10 +18,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import typer.main
 from pandaeval_collector.judge.client import _OWN_ENVIRONMENT
 from pandaeval_collector.runtime import failpoints
 from pandaeval_collector.runtime.garbage import expect_imports
-from support import forked
+from support import commands, forked
 
 _COLLECTOR = (
     *("pandaeval_collector.app", "pandaeval_collector.cli._app", "pandaeval_collector.cli._release"),
@@ -125,10 +126,20 @@ def serve() -> None:
         os.environ.update(_OWN_ENVIRONMENT)
     for module in _JUDGE if kind == "judge" else (*_COLLECTOR, *_found()):
         importlib.import_module(module)
+    if kind != "judge":
+        _build_commands()
     gc.freeze()
     request = Helper(folder, first, others).serve()
     if request is not None:
         _become(request, folder)
+
+
+def _build_commands() -> None:
+    """Every process that is forked as the command has them."""
+    from pandaeval_collector.cli import app
+
+    commands.install()
+    typer.main.get_command(app)
 
 
 def _found() -> list[str]:

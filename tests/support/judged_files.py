@@ -79,7 +79,7 @@ def of_judges(results: Iterable[Result]) -> list[Result]:
 
 def send(collector: CollectorProcess, files: Sequence[Path]) -> None:
     """Every request of the files, over HTTP."""
-    with httpx.Client(headers={"content-type": "application/x-protobuf"}) as client:
+    with httpx.Client(headers={"content-type": "application/x-protobuf"}, timeout=60) as client:
         for request in requests([str(file) for file in files]):
             assert isinstance(request, Request)
             path = "logs" if request.logs else "traces"

@@ -64,7 +64,7 @@ class Otelcol:
     def scrape(self) -> str:
         """What its Prometheus exporter shows."""
         address = f"http://127.0.0.1:{self._prometheus_port}/metrics"
-        with urllib.request.urlopen(address, timeout=10) as response:
+        with urllib.request.urlopen(address, timeout=60) as response:
             return str(response.read().decode())
 
     def _config(self) -> str:

@@ -74,13 +74,13 @@ class Process:
 
 def data_at(url: str) -> Any:
     """``data`` of the JSON object that a query API answers with."""
-    with urllib.request.urlopen(url, timeout=10) as response:
+    with urllib.request.urlopen(url, timeout=60) as response:
         return json.load(response)["data"]
 
 
 def _answers(url: str) -> bool:
     try:
-        with urllib.request.urlopen(url, timeout=5) as response:
+        with urllib.request.urlopen(url, timeout=60) as response:
             return bool(response.status == 200)
     except OSError:
         return False

@@ -64,7 +64,7 @@ def booking(session: str = "table-for-four", asked: str = _ASKED, answer: str = 
 def post(http: str, request: ExportTraceServiceRequest) -> None:
     """Sends it to a collector. ``http``: its address."""
     headers = {"content-type": "application/x-protobuf"}
-    httpx.post(f"{http}/v1/traces", content=request.SerializeToString(), headers=headers).raise_for_status()
+    httpx.post(f"{http}/v1/traces", content=request.SerializeToString(), headers=headers, timeout=60).raise_for_status()
 
 
 def _call(name: str, given: dict[str, Any], came: dict[str, Any]) -> dict[str, Any]:

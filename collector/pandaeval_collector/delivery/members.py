@@ -44,6 +44,14 @@ class ToOwner:
 
     async def export(self, rows: Sequence[Row]) -> Sent:
         some = await asyncio.to_thread(lambda: list(completed(rows, self._complete)))
+        try:
+            await self._send(some)
+        except _TooLargeError:
+            some = [rows[0].body]
+            await self._send(some)
+        return Sent(len(some))
+
+    async def _send(self, some: Sequence[bytes]) -> None:
         request = b"".join(field(_MEMBER, each) for each in some)
         try:
             if self._channel is None:
@@ -53,15 +61,20 @@ class ToOwner:
         except OSError as error:
             raise RetryLaterError(f"sessions.certificate cannot be read: {error.strerror}") from error
         except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than" in (error.details() or ""):
+                raise _TooLargeError(f"{self._endpoint}: {error.details()}") from error
             await self.close()  # a connection whose other end has vanished looks alive for a quarter of an hour
             said = cure(error, "sessions.forward_to", "sessions.certificate")
             raise RetryLaterError(f"{self._endpoint}: {error.code().name}: {error.details()}{said}") from error
-        return Sent(len(some))
 
     async def close(self) -> None:
         if self._channel is not None:
             closing, self._channel = self._channel, None
             await closing.close(None)
+
+
+class _TooLargeError(RetryLaterError):
+    """More than the owner takes (``server.max_request_bytes``): without what goes along, one may not be."""
 
 
 class ToTopic(KafkaExporter):

@@ -12,7 +12,7 @@ from pandaeval_collector.line.members import with_signals
 from pandaeval_collector.line.sessions import Sessions
 from pandaeval_collector.line.understanding import Run
 from pandaeval_collector.result import Result
-from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
+from pandaeval_collector.store import SessionTraceRow, Store, WriteSet, packed_contents
 
 
 @dataclass(slots=True)
@@ -50,6 +50,8 @@ class Adoption:
                 again.append((old, each.row))
             else:
                 runs.append(run_of(each))
+                if each.contents:
+                    changes.contents[trace_id] = packed_contents(each.contents)
         self._file(runs, gone, adopted, changes)
         for old, new in again:
             self._retell(old, new, changes)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import orjson
+import zstandard
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.line.facts import unpack
@@ -17,6 +19,8 @@ from pandaeval_collector.result import Unit
 from pandaeval_collector.store import SessionTraceRow
 from pandaeval_otel._proto.session_service_pb2 import Content, Member
 from pandaeval_otel.labels import MOST_ID
+
+_log = logging.getLogger(__name__)
 
 _SAID = ("trigger", "late_spans", "case", "trial")
 """What the unit of a trace holds beside what its member does."""
@@ -75,10 +79,24 @@ def packed_end(session_id: str) -> bytes:
     return Member(session_id=session_id, session_end=True).SerializeToString()
 
 
-def with_contents(message: bytes, contents: Sequence[Part]) -> bytes:
-    """The same with what was stored of the trace."""
-    parts = [Content(request=request, logs=logs) for logs, request in contents]
-    return message + Member(contents=parts).SerializeToString()
+def with_contents(message: bytes, read: Callable[[bytes], Sequence[Part]], most: int) -> bytes:
+    """A packed member with what is stored of its trace (``read``, by trace id), where a judge may be asked about its
+    session: not with a later word on the trace, and not with more than ``most`` bytes."""
+    member = Member.FromString(message)
+    if member.left or member.session_end or not orjson.loads(member.unit or b"{}"):
+        return message
+    if not unpack(member.facts)[0].judged:
+        return message
+    try:
+        parts = read(member.trace_id)
+    except zstandard.ZstdError as error:
+        _log.warning("the spans of trace %s were damaged and stay here (%s)", member.trace_id.hex(), error)
+        return message
+    if sum(len(request) for _, request in parts) > most:
+        return message
+    return (
+        message + Member(contents=[Content(request=request, logs=logs) for logs, request in parts]).SerializeToString()
+    )
 
 
 def unpacked(message: bytes) -> Handed | Ended:

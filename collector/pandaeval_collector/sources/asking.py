@@ -59,11 +59,11 @@ class Asking:
                 headers["authorization"] = f"Bearer {token}"
         # A proxy for the internet knows no store on this machine.
         self._client = httpx.Client(
-            base_url=place.url,
+            base_url=_url(place),
             headers=headers,
             auth=auth,
             timeout=_TIMEOUT,
-            trust_env=not _is_here(place.url),
+            trust_env=not _is_here(_url(place)),
             # A self-signed certificate is told by the usual variable (SSL_CERT_FILE), on this machine too.
             verify=httpx.create_ssl_context() if place.url.startswith("https:") else True,
         )
@@ -119,6 +119,16 @@ class Asking:
         return self._place.told(f"{self._place.url} answered {status}: {told or 'nothing more'}")
 
 
+def _url(place: Place) -> httpx.URL:
+    """Raises :class:`UnusableInputError` for a name that no host can have."""
+    try:
+        url = httpx.URL(place.url)
+        assert url.host is not None  # its name is taken apart only now
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise place.told(f"{place.url} is no address: {one_printable_line(str(error))}") from error
+    return url
+
+
 def _object(body: bytes) -> dict[str, Any]:
     try:
         found = decode_json(body)
@@ -129,8 +139,8 @@ def _object(body: bytes) -> dict[str, Any]:
     return found
 
 
-def _is_here(url: str) -> bool:
-    host = httpx.URL(url).host
+def _is_here(url: httpx.URL) -> bool:
+    host = url.host
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

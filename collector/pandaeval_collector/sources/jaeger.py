@@ -7,7 +7,7 @@ their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,11 +16,13 @@ from pandaeval_collector.receivers.jaeger_json import from_jaeger
 from pandaeval_collector.sources.asking import Asking, MissingError, NoJsonError, TooLargeError
 from pandaeval_collector.sources.pages import newest_first
 from pandaeval_collector.sources.place import Place
-from pandaeval_collector.sources.split import Json, by_trace
+from pandaeval_collector.sources.split import Json, by_trace, started
 from pandaeval_otel.otlp_json import BadOtlp
 
 TENANT = "x-tenant"
 _PAGE = 100
+_MOST_AT_ONCE = 400
+"""Traces of several services that are held at a time."""
 _LEAST_NS = 1_000_000
 _OURS = frozenset({"jaeger", "jaeger-all-in-one", "pandaeval-collector"})
 """Services that trace themselves, in Jaeger as it comes and in the collector's output."""
@@ -43,9 +45,22 @@ class Jaeger:
             return
         if self._place.service and self._place.service not in there:
             raise self._place.told(f"there is no service {self._place.service}; {_named(there)}")
-        for service in [self._place.service] if self._place.service else sorted(set(there) - _OURS):
-            window = self._place.since_ns, self._place.until_ns
-            yield from newest_first(*window, _LEAST_NS, lambda since, until, of=service: self._page(of, since, until))  # type: ignore[misc]
+        services = [self._place.service] if self._place.service else sorted(set(there) - _OURS)
+        window = self._place.since_ns, self._place.until_ns
+        yield from newest_first(*window, _LEAST_NS, lambda since, until: self._of_all(services, since, until))
+
+    def _of_all(self, services: Sequence[str], since_ns: int, until_ns: int) -> tuple[Found, bool]:
+        """What lies in a window, of all services together: the newest traces are the newest of any. A window that one
+        service does not answer as a whole, or that holds too much at once, is made smaller by whoever asks."""
+        found: Found = {}
+        whole, may_be_smaller = True, until_ns - since_ns > _LEAST_NS
+        for service in services:
+            page, all_of_it = self._page(service, since_ns, until_ns)
+            found |= page
+            whole = whole and all_of_it
+            if may_be_smaller and (not whole or len(found) > _MOST_AT_ONCE):
+                return {}, False
+        return {id_: found[id_] for id_ in sorted(found, key=lambda id_: -started(found[id_]))}, whole
 
     def _services(self) -> list[str]:
         """Also finds out which API there is: a Jaeger without v3 answers with its page, or not at all."""

@@ -25,7 +25,7 @@ def apply(
     now = times.calendar
     known = numbers.of_traces(connection, perhaps_known)
     traces = _apply_traces(connection, changes.traces, known, now)
-    _know_strangers(connection, changes.strangers, now)
+    _know_strangers(connection, changes.strangers, changes.contents, now)
     of_trace, of_session = _apply_sessions(connection, changes, traces, now)
     judged = _numbers(connection, [job.trace_id for job in changes.jobs], traces, now)
     redecided = {trace.trace_id for trace in changes.traces if trace.revision > 1}
@@ -58,6 +58,10 @@ def _apply_traces(
         [(*_decision(trace, now), found[trace.trace_id], trace.trace_id) for trace in new],
     )
     again = [trace for trace in traces if trace.trace_id in known]
+    connection.executemany(  # what another collector sent along of a trace that is decided here now
+        "DELETE FROM kept WHERE no IN (SELECT no FROM traces WHERE no = ? AND revision = 0)",
+        [(known[trace.trace_id],) for trace in again],
+    )
     connection.executemany(
         """UPDATE traces SET revision = ?, final = ?, digest = ?, known = ?, chunks = ?, size = ?, decided_at = ?
            WHERE no = ?""",
@@ -122,9 +126,11 @@ def _apply_sessions(
     return of_trace, filed
 
 
-def _know_strangers(connection: sqlite3.Connection, digests: Mapping[bytes, str], now: float) -> None:
+def _know_strangers(
+    connection: sqlite3.Connection, digests: Mapping[bytes, str], contents: Mapping[bytes, bytes], now: float
+) -> None:
     """Gives numbers to traces that other collectors decided: rows of revision 0, which says that none of their spans
-    was decided here."""
+    was decided here. Keeps their ``contents``."""
     if digests:
         new = digests.keys() - numbers.of_traces(connection, digests).keys()
         rows = [TraceRow(trace_id, 0, False, digests[trace_id], frozenset(), (), 0) for trace_id in sorted(new)]
@@ -132,6 +138,14 @@ def _know_strangers(connection: sqlite3.Connection, digests: Mapping[bytes, str]
         connection.executemany(
             "UPDATE traces SET digest = ? WHERE no = ? AND revision = 0",
             [(digests[id_], no) for id_, no in numbers.of_traces(connection, digests.keys() - new).items()],
+        )
+        connection.executemany(
+            """INSERT OR REPLACE INTO kept (no, kept_at, size, data)
+               SELECT no, ?, ?, ? FROM traces WHERE no = ? AND revision = 0""",
+            [
+                (now, len(contents[id_]), contents[id_], no)
+                for id_, no in numbers.of_traces(connection, contents).items()
+            ],
         )
 
 

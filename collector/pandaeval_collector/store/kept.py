@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,7 +152,11 @@ def _move(connection: sqlite3.Connection, packed: Sequence[tuple[_Due, bytes]], 
 
 
 def _packed(found: dict[int, Part]) -> bytes:
-    parts = (found[id_] for id_ in sorted(found))
+    return packed_contents([found[id_] for id_ in sorted(found)])
+
+
+def packed_contents(parts: Iterable[Part]) -> bytes:
+    """What is kept of a trace, oldest first."""
     whole = b"".join(_HEAD.pack(logs, len(data)) + data for logs, data in parts)
     return zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(whole)
 

@@ -240,6 +240,8 @@ class WriteSet:
     """Sessions that another collector scores: they have a name here, and are open only where they were."""
     strangers: dict[bytes, str] = field(default_factory=dict)
     """Traces that other collectors decided, with the digests of their evidence."""
+    contents: dict[bytes, bytes] = field(default_factory=dict)
+    """What was sent along of those, as it is kept."""
     endings: list[str] = field(default_factory=list)
     """Sessions that an application ended."""
     read: list[Consumed] = field(default_factory=list)

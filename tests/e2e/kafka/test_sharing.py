@@ -61,7 +61,7 @@ def test_collectors_come_and_go_and_every_trace_is_scored_once(broker: Broker, t
             assert each.gauge("accounting_residual") == 0
             assert each.gauge("traces_open") == 0
         found = scores(broker, "shared.scores")
-    assert {each["level"] for each in found} == {"trace"}, "nobody has whole sessions"
+    assert {each["level"] for each in found} == {"trace", "turn"}, "nobody has whole sessions"
     own = by_id(each for each in found if f"trace.{each['metric']}" not in _ACROSS)
     contents = defaultdict(set)
     for id_, (unit, metric, *_) in own.items():
@@ -88,5 +88,5 @@ def _by_otlp(folder: Path, traces: list[Any]) -> list[dict[str, Any]]:
         return [
             each
             for each in collector.results()
-            if each["level"] == "trace" and f"trace.{each['metric']}" not in _ACROSS
+            if each["level"] != "session" and f"trace.{each['metric']}" not in _ACROSS
         ]

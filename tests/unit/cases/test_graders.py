@@ -235,6 +235,17 @@ class TestOutcomes:
         assert score(case, "tool_correctness", trace(*made, call("delete_order"))) < 1.0
 
 
+class TestTheEndStateOfAStranger:
+    @pytest.mark.parametrize("actual", ["[" * 900 + "]" * 900, json.dumps("x" * 1_000_000)])
+    def test_may_be_as_deep_or_long_as_it_likes(self, actual: str) -> None:
+        stated = {"pandaeval.end_state": f'{{"status": {actual}}}'}
+        found = results({"expected_outcome": {"status": "sent"}}, trace(attributes=stated))
+        assert found["end_state"].success is False
+        assert len(found["end_state"].finding.reason) < 1000
+        assert len(found["end_state"].to_json()) < 10_000
+        assert found["trial_correct"].success is False
+
+
 class TestConversations:
     CASE: ClassVar[dict[str, Any]] = {
         "interactions": [

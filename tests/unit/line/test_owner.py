@@ -10,7 +10,9 @@ import pytest
 from pandaeval_collector.delivery.members import SIGNAL
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judging import Runner
-from pandaeval_collector.line.handed import packed_end, unpacked
+from pandaeval_collector.judging.earlier import EarlierTraces
+from pandaeval_collector.line.facts import unpack
+from pandaeval_collector.line.handed import packed_end, unpacked, with_contents
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Draining
@@ -215,6 +217,26 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         assert not owner.pipeline.open_sessions
         [whole] = [each for each in owner.results() if each["level"] == "session"]
         assert (whole["outcome"], whole["coverage"]) == ("scored", 1.0)
+    store.close()
+
+
+async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_path: Path) -> None:
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
+    store, traces = Store(tmp_path / "forwarder", "off"), [turn(1, session="s"), turn(2, session="s")]
+    line = Line(store, evaluator, sessions="elsewhere")
+    for each in traces:
+        store.commit(line.decide([stored(store, each)]).changes).result()
+    sent = [row.body for row in store.outbox_after(SIGNAL, 0)]
+    full = [with_contents(each, store.contents, 1 << 20) for each in sent]
+    assert [with_contents(each, store.contents, 10) for each in sent] == sent, "too large"
+    async with RunningLine(tmp_path / "owner") as owner:
+        await owner.pipeline.take_members(full)
+        found, missing = EarlierTraces(owner.store, None).whole("s")
+        assert ([each.trace_id for each in found], missing) == ([each.trace_id.hex() for each in traces], 0)
+        assert [each.digest for each in found] == [unpack(unpacked(each).row.body)[0].digest for each in sent]
+        await owner.send(traces[0], traces[0].spans[:1])
+        await owner.wait(200)
+        assert len(EarlierTraces(owner.store, None).whole("s")[0][0].spans) == 1, "its own, once it has decided it"
     store.close()
 
 

@@ -14,7 +14,7 @@ _PAGE = (Path(__file__).parents[3] / "docs/mcp.md").read_text(encoding="utf-8")
 
 
 async def test_every_tool_is_told_and_none_that_is_not_there() -> None:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         tools = await server(Asker(client, "")).list_tools()
     assert set(re.findall(r"^\| `(\w+)` \|", _PAGE, re.MULTILINE)) == {tool.name for tool in tools}
     for tool in tools:

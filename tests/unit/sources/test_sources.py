@@ -117,6 +117,19 @@ def test_all_of_a_long_time_come_a_page_at_a_time(monkeypatch: pytest.MonkeyPatc
         assert ["limit=4" in note for note in few.notes] == [True]
 
 
+@pytest.mark.parametrize("most", [400, 3])
+def test_the_newest_are_the_newest_of_any_service(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
+    monkeypatch.setattr(asks_jaeger, "_MOST_AT_ONCE", most)
+    made = _many(12, 3_600_000_000_000)
+    for at, request in enumerate(made):
+        request["resourceSpans"][0]["resource"]["attributes"][0]["value"]["stringValue"] = f"service {at % 3}"
+    with QueryApi(made, ["v3"]) as api:
+        source = Source(f"jaeger://{api.host}?since=2023-11-01&until=2023-11-30&limit=4")
+        assert _traces(source) == {f"{at:032x}" for at in range(9, 13)}
+        assert len(_traces(Source(f"jaeger://{api.host}?since=2023-11-01&until=2023-11-30"))) == 12
+
+
 @pytest.mark.parametrize(("kind", "speaks"), [("jaeger", "v3"), ("tempo", "tempo-v2")])
 def test_too_many_of_one_moment_are_told(monkeypatch: pytest.MonkeyPatch, kind: str, speaks: str) -> None:
     monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
@@ -160,6 +173,7 @@ def test_what_cannot_be_asked_is_told_with_the_cure() -> None:
             (f"jaeger://{api.host}?service=desk", "since=7d"),
             (f"tempo://{api.host}", "no query API of Tempo"),
             ("jaeger://127.0.0.1:9", "cannot be asked"),
+            ("jaeger://xn--a-ecp.ru", "is no address"),
         ):
             with pytest.raises(UnusableInputError, match=told):
                 list(Source(address).requests())

@@ -37,7 +37,7 @@ def server() -> Iterator[ModelServer]:
 
 
 def post(server: ModelServer, path: str, body: dict[str, Any]) -> httpx.Response:
-    return httpx.post(f"{server.root}/{path}", json={"model": "m", **body}, trust_env=False)
+    return httpx.post(f"{server.root}/{path}", json={"model": "m", **body}, trust_env=False, timeout=60)
 
 
 def chat(server: ModelServer, *messages: dict[str, Any]) -> dict[str, Any]:
@@ -137,7 +137,9 @@ def test_embeddings_of_texts_with_common_words_lie_closer(server: ModelServer) -
 
 
 def test_models_are_listed(server: ModelServer) -> None:
-    assert httpx.get(f"{server.url('beach')}/models", trust_env=False).json()["data"][0]["object"] == "model"
+    assert (
+        httpx.get(f"{server.url('beach')}/models", trust_env=False, timeout=60).json()["data"][0]["object"] == "model"
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ Source: Agent Evaluation Framework, layer 3, *Task completion*.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from reprlib import Repr
 from typing import Any
 
 from pandaeval_collector.cases.custom import function
@@ -19,6 +20,10 @@ from pandaeval_collector.cases.states import differences
 from pandaeval_collector.cases.trial import END_STATE, Trial, TrialContext
 from pandaeval_collector.metric import Metric
 from pandaeval_collector.score import Finding, Score, Unscored, Why
+
+_SHORT = Repr()
+"""How a value is told, whoever stated it and however large or deep it is."""
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 200
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -31,8 +36,11 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     wrong = [*differences(expected, actual)]
     if not wrong:
         return Score(1.0, f"all of {', '.join(expected)} as expected", {"differences": []})
-    told = "; ".join(f"{each['field']}: expected {each['expected']!r}, is {each['actual']!r}" for each in wrong[:5])
-    return Score(0.0, told, {"differences": wrong})
+    told = (
+        f"{each['field']}: expected {_SHORT.repr(each['expected'])}, is {_SHORT.repr(each['actual'])}"
+        for each in wrong[:5]
+    )
+    return Score(0.0, "; ".join(told), {"differences": wrong})
 
 
 def _state(trial: Trial) -> Any:
