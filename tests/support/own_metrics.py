@@ -52,7 +52,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.queue.size": "`queue`: store, judge, outbox.logs, outbox.traces",
     "pandaeval.exporter.state": "`exporter`, `signal`",
     "pandaeval.judge.retests": "`outcome`: compared, no_verdict, not_asked",
-    "pandaeval.judge.shadow": "`outcome`: answered, no_verdict, not_asked",
+    "pandaeval.judge.shadow": "`outcome`: answered, failed, no_verdict, not_asked",
     "pandaeval.judge.seconds": "`outcome`: compared, no_verdict, not_asked",
     "pandaeval.judge.agreement": "`check`: retest, second, canary; `metric`, `model`",
     "pandaeval.judge.flips": "`check`: retest, second; `metric`, `model`",
