@@ -43,6 +43,7 @@ def test_all_captures_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(heads.values()) <= MOST_CALLS
 
 
+@pytest.mark.slow  # tests/integration/test_judged_metrics.py has files that are judged
 @needs_real_runs
 def test_real_runs_are_judged_from_files(drawn: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     results, heads = evaluated(drawn, monkeypatch)
