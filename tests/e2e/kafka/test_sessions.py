@@ -45,12 +45,12 @@ def test_sessions_move_with_their_partitions(broker: Broker, tmp_path: Path) -> 
         b.process.send_signal(signal.SIGSTOP)
         time.sleep(10)
         b.process.send_signal(signal.SIGCONT)
-        d = stack.enter_context(worker(tmp_path, broker, "d", "moved", "moved.scores", sharing_sessions("moved")))
-        d.start()
+        d = stack.enter_context(_worker(tmp_path, broker, "d", "moved"))
+        d.launch()
         broker.produce("moved", parts[2])
         assert c.stop() == 0, c.log()
         broker.produce("moved", parts[3])
-        a.start()
+        a.launch()
         said = _all_done(broker, "moved", sum(map(len, parts)), traces, (a, b, d))
     assert said == _by_one(tmp_path / "one", traces)
 
@@ -72,12 +72,17 @@ def _begin(broker: Broker, name: str, traces: Sequence[MadeTrace]) -> list[list[
 def _three(
     stack: contextlib.ExitStack, broker: Broker, name: str, folder: Path
 ) -> tuple[CollectorProcess, CollectorProcess, CollectorProcess]:
-    settings = sharing_sessions(name)
-    a, b, c = (stack.enter_context(worker(folder, broker, id_, name, f"{name}.scores", settings)) for id_ in "abc")
+    a, b, c = (stack.enter_context(_worker(folder, broker, id_, name)) for id_ in "abc")
     for each in (a, b, c):
         each.start()
     until(lambda: _owned((a, b, c)) == 12, "all partitions of both topics taken", 200)
     return a, b, c
+
+
+def _worker(folder: Path, broker: Broker, id_: str, name: str) -> CollectorProcess:
+    # Longer than anything keeps spans from coming: else a session is closed, moves, and goes on in parts.
+    settings = sharing_sessions(name) | {"PANDAEVAL_SESSION__IDLE": "30s"}
+    return worker(folder, broker, id_, name, f"{name}.scores", settings)
 
 
 def _owned(workers: Iterable[CollectorProcess]) -> int:
@@ -102,6 +107,7 @@ def _all_done(
 
     workers[0].until(members_done, "done with sessions", 300)
     for each in workers:
+        each.until(each.ready, "ready", 120)
         assert each.gauge("accounting_residual") == 0
         assert each.gauge("traces_open") == 0
     found = scores(broker, f"{name}.scores")
