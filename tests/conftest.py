@@ -35,6 +35,8 @@ _FIRST = ("integration", "property", "golden")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False  # pytest-xdist would begin with the files that have the most tests
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput") and forked.is_wanted():
+        forked.share()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

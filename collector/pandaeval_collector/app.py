@@ -242,6 +242,8 @@ class Collector:
         if configured is None:
             return None
         sink = SpanTopic(pipeline, self.telemetry)
+        if self._config.kafka.sessions == "none" and self._config.sessions.forward_to is None:
+            _log.info("metrics of sessions do not run: kafka.sessions says who scores them (docs/scale.md#sessions)")
         reader = Reader(configured, store.consumed, sink, outlets, self.telemetry)
         await reader.prepare()
         pipeline.may_decide = reader.may_decide
@@ -257,6 +259,7 @@ class Collector:
         reader = Reader(configured, store.members_read, sink, outlets, self.telemetry, SessionLedger)
         await reader.prepare()
         pipeline.may_close = reader.may_decide
+        self.telemetry.gauge("pandaeval.log.lag", lambda: reader.lag, queue="sessions")
         return reader
 
     async def _start_pipeline(self, pipeline: Pipeline, store: Store) -> None:

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"pandaeval/v1/session_service.proto\x12\x0cpandaeval.v1\"\xc9\x01\n\x06Member\x12\x10\n\x08trace_id\x18\x01 \x01(\x0c\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x0c\n\x04left\x18\x03 \x01(\x08\x12\x13\n\x0bsession_end\x18\x04 \x01(\x08\x12\x10\n\x08start_ns\x18\x05 \x01(\x06\x12\x0e\n\x06\x65nd_ns\x18\x06 \x01(\x06\x12\r\n\x05\x66\x61\x63ts\x18\x07 \x01(\x0c\x12\x0e\n\x06\x61nswer\x18\x08 \x01(\x0c\x12\x0c\n\x04unit\x18\t \x01(\x0c\x12\'\n\x08\x63ontents\x18\n \x03(\x0b\x32\x15.pandaeval.v1.Content\"(\n\x07\x43ontent\x12\x0f\n\x07request\x18\x01 \x01(\x0c\x12\x0c\n\x04logs\x18\x02 \x01(\x08\";\n\x12TakeMembersRequest\x12%\n\x07members\x18\x01 \x03(\x0b\x32\x14.pandaeval.v1.Member\"$\n\x13TakeMembersResponse\x12\r\n\x05taken\x18\x01 \x01(\x03\x32\x64\n\x0eSessionService\x12R\n\x0bTakeMembers\x12 .pandaeval.v1.TakeMembersRequest\x1a!.pandaeval.v1.TakeMembersResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"pandaeval/v1/session_service.proto\x12\x0cpandaeval.v1\"\xcc\x01\n\x06Member\x12\x10\n\x08trace_id\x18\x01 \x01(\x0c\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x0c\n\x04left\x18\x03 \x01(\x08\x12\x13\n\x0bsession_end\x18\x04 \x01(\x08\x12\x10\n\x08start_ns\x18\x05 \x01(\x06\x12\x0e\n\x06\x65nd_ns\x18\x06 \x01(\x06\x12\r\n\x05\x66\x61\x63ts\x18\x07 \x01(\x0c\x12\x0e\n\x06\x61nswer\x18\x08 \x01(\x0c\x12\x0f\n\x07\x64\x65\x63ided\x18\t \x01(\x08\x12\'\n\x08\x63ontents\x18\n \x03(\x0b\x32\x15.pandaeval.v1.Content\"(\n\x07\x43ontent\x12\x0f\n\x07request\x18\x01 \x01(\x0c\x12\x0c\n\x04logs\x18\x02 \x01(\x08\";\n\x12TakeMembersRequest\x12%\n\x07members\x18\x01 \x03(\x0b\x32\x14.pandaeval.v1.Member\"$\n\x13TakeMembersResponse\x12\r\n\x05taken\x18\x01 \x01(\x03\x32\x64\n\x0eSessionService\x12R\n\x0bTakeMembers\x12 .pandaeval.v1.TakeMembersRequest\x1a!.pandaeval.v1.TakeMembersResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,13 +32,13 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'pandaeval.v1.session_servic
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_MEMBER']._serialized_start=53
-  _globals['_MEMBER']._serialized_end=254
-  _globals['_CONTENT']._serialized_start=256
-  _globals['_CONTENT']._serialized_end=296
-  _globals['_TAKEMEMBERSREQUEST']._serialized_start=298
-  _globals['_TAKEMEMBERSREQUEST']._serialized_end=357
-  _globals['_TAKEMEMBERSRESPONSE']._serialized_start=359
-  _globals['_TAKEMEMBERSRESPONSE']._serialized_end=395
-  _globals['_SESSIONSERVICE']._serialized_start=397
-  _globals['_SESSIONSERVICE']._serialized_end=497
+  _globals['_MEMBER']._serialized_end=257
+  _globals['_CONTENT']._serialized_start=259
+  _globals['_CONTENT']._serialized_end=299
+  _globals['_TAKEMEMBERSREQUEST']._serialized_start=301
+  _globals['_TAKEMEMBERSREQUEST']._serialized_end=360
+  _globals['_TAKEMEMBERSRESPONSE']._serialized_start=362
+  _globals['_TAKEMEMBERSRESPONSE']._serialized_end=398
+  _globals['_SESSIONSERVICE']._serialized_start=400
+  _globals['_SESSIONSERVICE']._serialized_end=500
 # @@protoc_insertion_point(module_scope)

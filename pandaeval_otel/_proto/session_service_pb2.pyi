@@ -6,7 +6,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Member(_message.Message):
-    __slots__ = ("trace_id", "session_id", "left", "session_end", "start_ns", "end_ns", "facts", "answer", "unit", "contents")
+    __slots__ = ("trace_id", "session_id", "left", "session_end", "start_ns", "end_ns", "facts", "answer", "decided", "contents")
     TRACE_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     LEFT_FIELD_NUMBER: _ClassVar[int]
@@ -15,7 +15,7 @@ class Member(_message.Message):
     END_NS_FIELD_NUMBER: _ClassVar[int]
     FACTS_FIELD_NUMBER: _ClassVar[int]
     ANSWER_FIELD_NUMBER: _ClassVar[int]
-    UNIT_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
     CONTENTS_FIELD_NUMBER: _ClassVar[int]
     trace_id: bytes
     session_id: str
@@ -25,9 +25,9 @@ class Member(_message.Message):
     end_ns: int
     facts: bytes
     answer: bytes
-    unit: bytes
+    decided: bool
     contents: _containers.RepeatedCompositeFieldContainer[Content]
-    def __init__(self, trace_id: _Optional[bytes] = ..., session_id: _Optional[str] = ..., left: bool = ..., session_end: bool = ..., start_ns: _Optional[int] = ..., end_ns: _Optional[int] = ..., facts: _Optional[bytes] = ..., answer: _Optional[bytes] = ..., unit: _Optional[bytes] = ..., contents: _Optional[_Iterable[_Union[Content, _Mapping]]] = ...) -> None: ...
+    def __init__(self, trace_id: _Optional[bytes] = ..., session_id: _Optional[str] = ..., left: bool = ..., session_end: bool = ..., start_ns: _Optional[int] = ..., end_ns: _Optional[int] = ..., facts: _Optional[bytes] = ..., answer: _Optional[bytes] = ..., decided: bool = ..., contents: _Optional[_Iterable[_Union[Content, _Mapping]]] = ...) -> None: ...
 
 class Content(_message.Message):
     __slots__ = ("request", "logs")

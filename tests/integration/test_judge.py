@@ -58,7 +58,7 @@ class Memory:
 
 
 def _setup(server: JudgeServer, **fields: Any) -> JudgeProcessSetup:
-    given: dict[str, Any] = {"timeout": 4.0, "retries": 0, "cooldown": 0.01, "home": "openai"}
+    given: dict[str, Any] = {"timeout": 60.0, "retries": 0, "cooldown": 0.01, "home": "openai"}
     models = (MODEL, OTHER, REASONING, UNKNOWN, CLAUDE)
     return JudgeProcessSetup(models, server.url, "JUDGE_KEY", **(given | fields))
 
@@ -89,9 +89,10 @@ def _judge(process: WorkerProcess, model: str = MODEL, **fields: Any) -> Judge:
 async def test_every_fault_of_a_provider_is_no_verdict(running: Running) -> None:
     outcomes: dict[str, str] = {}
     server, process = running
+    impatient = WorkerProcess(_setup(server, timeout=4.0), ENVIRON)
     for name, behave in FAULTS.items():
         server.behave = behave
-        judge = _judge(process, digest=name)
+        judge = _judge(impatient if name in ("hang", "drip") else process, digest=name)
         try:
             outcomes[name] = f"scored {(await judge.ask(RUBRIC)).confidence}"
         except NoVerdictError as error:
@@ -101,7 +102,8 @@ async def test_every_fault_of_a_provider_is_no_verdict(running: Running) -> None
         await asyncio.sleep(0.05)  # the cool-down is over
     server.behave = good
     assert (await _judge(process).ask(RUBRIC)).confidence == 0.8, "and the process has survived them all"
-    assert process.starts == 1
+    assert process.starts == impatient.starts == 1
+    await impatient.close()
     assert not [name for name, outcome in outcomes.items() if outcome.startswith("scored")]
     assert outcomes["instructed"] == "injection_suspected"
     assert outcomes["429"] == outcomes["429 with Retry-After"] == "rate_limit"

@@ -27,7 +27,7 @@ ENVIRON = {**os.environ, "JUDGE_KEY": "sk-test"}
 
 
 def _setup(server: JudgeServer) -> JudgeProcessSetup:
-    return JudgeProcessSetup((MODEL,), server.url, "JUDGE_KEY", timeout=4.0, retries=0, cooldown=0.01)
+    return JudgeProcessSetup((MODEL,), server.url, "JUDGE_KEY", timeout=60.0, retries=0, cooldown=0.01)
 
 
 def _run(server: JudgeServer, *, judged: bool = True, count: int = 6, limits: Limits | None = None) -> list[Result]:

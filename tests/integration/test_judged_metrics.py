@@ -40,7 +40,7 @@ async def test_all_seven_cost_nine_calls_that_begin_with_the_same_bytes() -> Non
     _, questions = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(MODEL))).judged(RUN)
     assert len(questions) == 7
     with JudgeServer(behave) as server:
-        setup = JudgeProcessSetup((MODEL,), server.url, "JUDGE_KEY", timeout=20.0, retries=0)
+        setup = JudgeProcessSetup((MODEL,), server.url, "JUDGE_KEY", timeout=60.0, retries=0)
         process = WorkerProcess(setup, {**os.environ, "JUDGE_KEY": "sk-test"})
         desk, packed = Desk(process, Memory()), pack(RUN, b"s" * 32)
         judges = {question.metric.name: Judge(desk, packed, MODEL) for question in questions}

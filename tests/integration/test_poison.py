@@ -105,7 +105,8 @@ def test_a_request_of_many_events_over_http_harms_nobody(tmp_path: Path) -> None
         collector.until(lambda: collector.at_rest() and scored(collector, neighbour), "at rest", 120)
 
 
-@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow  # tests/unit/pipeline/test_underway.py has it without processes
+@pytest.mark.parametrize("workers", [0, 1])
 def test_a_trace_that_ends_every_process_ends_the_collector_once_at_most(tmp_path: Path, workers: int) -> None:
     """The first one dies over it where there are no others; then others die in its place, and it is set aside."""
     deadly, *neighbours = composed(6)

@@ -152,9 +152,9 @@ class TestSameResults:
 class TestResults:
     def test_they_come_back(self, running: CollectorProcess, tracing: TracerProvider) -> None:
         trace_id = run_agent(tracing.get_tracer("t"), 1)
-        found = wait_for_result(trace_id, "coherence", 30, endpoint=running.grpc)
+        found = wait_for_result(trace_id, "coherence", 120, endpoint=running.grpc)
         assert (found["trace_id"], found["metric"]) == (trace_id, "coherence")
-        assert wait_for_result(int(trace_id, 16), "trace.coherence", 30, endpoint=running.grpc) == found
+        assert wait_for_result(int(trace_id, 16), "trace.coherence", 120, endpoint=running.grpc) == found
 
     def test_waiting_ends(self, running: CollectorProcess) -> None:
         with pytest.raises(TimeoutError, match=rf"no result of coherence for trace {1:032x} within 0\.3 s"):
@@ -176,14 +176,14 @@ class TestResults:
         watching = asyncio.create_task(watch())
         with using_session("ends"):
             run_agent(tracer, 1)
-        await asyncio.wait_for(ready.wait(), 30)
+        await asyncio.wait_for(ready.wait(), 120)
         interim = _session(running, "ends")
         assert (interim.found, interim.closed, interim.traces) == (True, False, 1)
         assert {json.loads(each)["final"] for each in interim.result_json} == {False}
         with using_session("ends"):
             run_agent(tracer, 2)
             session_end()
-        await asyncio.wait_for(watching, 30)
+        await asyncio.wait_for(watching, 120)
         assert [each["cursor"] for each in found] == sorted(each["cursor"] for each in found)
         assert found[-1]["metadata"]["total_traces_in_session"] == 2
         assert found[-1]["trigger"] == "explicit"

@@ -1,9 +1,8 @@
 """Kills of collectors that share a topic, and of their broker: ``python tests/proofs/kafka.py --cycles 300 --seed 1``.
 
 Three collectors share spans and sessions, topics of twelve partitions of a real broker (support/kafka.py). In each
-cycle traces are written while one thing happens, drawn by seed and number of the cycle: a collector is killed, ended
-by SIGTERM, stands still for 10 s, or is added and another removed; or the broker is killed. When all is done, it
-holds:
+cycle traces are written while one thing happens, drawn by seed and number of the cycle: a collector is killed, ended by
+SIGTERM, stands still for 10 s, or is added and another removed; or the broker is killed. When all is done, it holds:
 
 - every span that the broker acknowledged is in a decided trace: Kafka was told that all spans and all members of
   sessions are done, and each trace has results;
@@ -46,6 +45,9 @@ _EVENTS = ("kill", "kill_broker", "stand_still", "terminate", "add_and_remove")
 _TRACES, _BATCHES = 60, 6
 _GROUP, _SPANS, _MEMBERS, _SCORES = "readers-of-spans", "spans", "spans.members", "scores"
 _DEADLINE_S = 600.0
+_IDLE = "30s"
+"""Longer than anything keeps spans from coming: a session that goes on after its end, under another owner, is scored
+without what came before (docs/scale.md#sessions)."""
 
 
 class Cycles:
@@ -100,7 +102,8 @@ class Cycles:
             time.sleep(10)
             victim.process.send_signal(signal.SIGCONT)
         elif event == "add_and_remove":
-            self._workers.append(self._another().start())
+            self._workers.append(self._another())
+            self._workers[-1].launch()  # others wait for spans meanwhile, and sessions must not be over for it
             self._workers.remove(victim)
             assert victim.stop() == 0, victim.log()
         else:
@@ -109,11 +112,12 @@ class Cycles:
             else:
                 assert victim.stop() == 0, victim.log()
             time.sleep(chance.uniform(0, 10))
-            victim.start()
+            victim.launch()
 
     def _another(self) -> CollectorProcess:
         self._names += 1
-        return worker(self._folder, self._broker, f"w{self._names}", _SPANS, _SCORES, sharing_sessions(_SPANS))
+        settings = sharing_sessions(_SPANS) | {"PANDAEVAL_SESSION__IDLE": _IDLE}
+        return worker(self._folder, self._broker, f"w{self._names}", _SPANS, _SCORES, settings)
 
     def _settle(self) -> None:
         def done() -> bool:
@@ -149,6 +153,7 @@ class Cycles:
         }
         assert not wrong, f"{len(wrong)} results differ from those of a file: {sorted(wrong.items())[:3]}"
         for each in self._workers:
+            each.until(each.ready, "ready", _DEADLINE_S)
             assert each.gauge("accounting_residual") == 0, each.log()
 
 

@@ -24,7 +24,7 @@ import orjson
 from prometheus_client.parser import text_string_to_metric_families
 from support import forked
 
-START_S, STOP_S = 120.0, 120.0
+START_S, STOP_S, DONE_S = 120.0, 120.0, 120.0
 """Deadlines, for machines that have a lot to do."""
 
 # On Linux the child goes when its parent goes, however that dies. The parent is the thread that started it.
@@ -137,7 +137,7 @@ class CollectorProcess:
         """Whether there is a process."""
         return self.process is not None and self.process.poll() is None
 
-    def until(self, condition: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
+    def until(self, condition: Callable[[], bool], what: str, timeout: float = DONE_S) -> None:
         """Returns when the condition holds; :class:`DiedError` when the process ends first."""
         deadline = time.monotonic() + timeout
         while not condition():

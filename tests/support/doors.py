@@ -107,7 +107,7 @@ async def grpc_client(where: Address) -> AsyncIterator[tuple[TraceServiceStub, L
 
 def http_client(where: Address, scheme: str = "http", **options: Any) -> httpx.AsyncClient:
     """An HTTP client with the door as its base."""
-    return httpx.AsyncClient(base_url=f"{scheme}://{where}", timeout=30, trust_env=False, **options)
+    return httpx.AsyncClient(base_url=f"{scheme}://{where}", timeout=120, trust_env=False, **options)
 
 
 async def until(condition: Callable[[], bool], seconds: float = 60) -> None:

@@ -3,7 +3,8 @@
 A helper process imports once what a collector and the processes of its line and its runs import, another one what a
 judge's process does (litellm takes seconds). Each start is a fork of one of them, which then is a process of its own:
 with its own arguments, environment, files, signals and end. Tests that are about a start, and whatever measures, take a
-fresh interpreter (``fresh`` of :class:`support.collector.CollectorProcess`). The helpers end with the process of tests.
+fresh interpreter (``fresh`` of :class:`support.collector.CollectorProcess`). The helpers end with the process of tests
+that started them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _HELPER_OF = {
     "pandaeval_collector.runs.worker": "collector",
     "pandaeval_collector.judge.worker": "judge",
 }
+_SHARED = "TESTS_FORKED_FROM"
+"""A variable: the folder of the helpers that others started."""
 _SERVE = "from support.forking_helper import serve; serve()"
 
 
@@ -146,8 +149,14 @@ def _forked(
 def helpers() -> Path:
     """The folder of the sockets at which the helpers of this process of tests listen."""
     if _folders.get("", ("", 0))[1] != os.getpid():
-        use(_started(), os.getpid())
+        use(Path(os.environ[_SHARED]) if _SHARED in os.environ else _started(), os.getpid())
     return Path(_folders[""][0])
+
+
+def share() -> None:
+    """Processes of tests that this one starts from now on use its helpers, and end before it: the imports are made once
+    for all of a parallel run."""
+    os.environ[_SHARED] = str(helpers())
 
 
 def use(folder: Path, pid: int) -> None:

@@ -176,7 +176,7 @@ def attributes_of(item: Any) -> dict[str, Any]:
     return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in item.attributes}
 
 
-def until(condition: Callable[[], Any], what: str = "it", timeout: float = 30.0) -> None:
+def until(condition: Callable[[], Any], what: str = "it", timeout: float = 120.0) -> None:
     """Waits for something to become true."""
     deadline = time.monotonic() + timeout
     while not condition():

@@ -10,12 +10,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
 import typer
 from pandaeval_collector import cli
 from pandaeval_collector.cli import _app
+from pandaeval_collector.cli._terminal import harmless_arguments
 from typer.models import ArgumentInfo
 
 
@@ -60,12 +62,18 @@ def _terminal(patch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     os.close(ours)
 
 
+@cache
+def _built(harmless: bool) -> typer.Typer:
+    """The application as it is on a terminal, which the caller has to stand on."""
+    return _app._build()
+
+
 def run_on_terminal(*arguments: str) -> bytes:
     """All that ``pandaeval`` with these arguments shows on a terminal, whatever it leaves with."""
     patch = pytest.MonkeyPatch()
     with _terminal(patch) as terminal:
         patch.setattr(sys, "argv", ["pandaeval", *arguments])
-        patch.setattr(_app, "app", _app._build())
+        patch.setattr(_app, "app", _built(harmless_arguments()))
         with pytest.raises(SystemExit):
             cli.main()
     return bytes(terminal.shown)

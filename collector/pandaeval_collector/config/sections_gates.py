@@ -22,7 +22,9 @@ class Trials(Section):
         "none.",
     )
     k: tuple[Ks, ...] = Field(default=(1, 3, 5), description="How many trials have to succeed all together.")
-    window: Count = Field(default=100, description="Newest trials of each case that count.")
+    window: Count = Field(
+        default=100, le=10_000, description="Newest trials of each case that count; of at most 200 cases a metric."
+    )
     interval: PositiveDuration = Field(
         default=10.0, description="Time between two calculations; after a crash so much may be forgotten."
     )

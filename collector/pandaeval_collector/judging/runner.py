@@ -7,6 +7,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import orjson
@@ -240,8 +241,15 @@ class Runner:
     async def _in_shadow(self, job: Job, trace: Trace, pack: Pack) -> None:
         """Once the live verdict is filed, which the shadow holds up and changes in nothing."""
         shadow = self._shadow
-        if shadow is not None and (result := await shadow.result(job.metric, trace, pack)) is not None:
-            await self._commit(lambda: shadow.filed(result))
+        if shadow is None:
+            return
+        try:
+            result = await shadow.result(job.metric, trace, pack)
+            if result is not None:
+                await self._commit(partial(shadow.filed, result))
+        except Exception:  # noqa: BLE001 - the job is done: it may neither be judged again nor lose its verdict for this
+            self._telemetry.add("pandaeval.judge.shadow", "failed")
+            _log.exception("the shadow judge failed on job %s; the live verdict stands", job.id)
 
     async def _group(self, result: Result, model: str) -> None:
         """Has the judge say which group a failure belongs to, where its text leaves that open."""

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.line.facts import SignalFacts, unpack
 from pandaeval_collector.line.handed import Handed, run_of
 from pandaeval_collector.line.members import with_signals
-from pandaeval_collector.line.sessions import Sessions
+from pandaeval_collector.line.sessions import Grown, Sessions
 from pandaeval_collector.line.understanding import Run
-from pandaeval_collector.result import Result
 from pandaeval_collector.store import SessionTraceRow, Store, WriteSet, packed_contents
 
-
-@dataclass(slots=True)
-class Adopted:
-    """``results``: those that compare traces with earlier ones of their sessions. ``grown``: sessions that have a new
-    trace, or another revision of one."""
-
-    results: list[Result] = field(default_factory=list)
-    grown: set[str] = field(default_factory=set)
+_WHOLE = Grown(whole=True)
 
 
 class Adoption:
@@ -31,19 +22,20 @@ class Adoption:
         self._store, self._sessions = store, sessions
         self._compared = frozenset(metric.name for metric in evaluator.compared)
 
-    def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> Adopted:
+    def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, Grown]:
         """Adds the traces to ``changes``, in which the session of each is touched but for those that were scored for
-        good by an owner before this one. Of one trace the last word counts."""
+        good by an owner before this one. Of one trace the last word counts. Returns the sessions that are to be
+        compared."""
         newest = {each.row.trace_id: each for each in handed}
         before = self._store.left_behind(newest)
-        adopted = Adopted()
+        grown: dict[str, Grown] = {}
         runs: list[Run] = []
-        gone: list[SessionTraceRow] = []
         again: list[tuple[SessionTraceRow, SessionTraceRow]] = []
+        gone: list[SessionTraceRow] = []
         for trace_id, each in newest.items():
             old = before.get(trace_id)
             if each.left:
-                adopted.grown |= self._known(each.row.session_id)
+                grown.update(dict.fromkeys(self._known(each.row.session_id), _WHOLE))
                 if old is not None and old.session_id == each.row.session_id:
                     gone.append(old)
             elif old is not None and _is_same(old, each.row):
@@ -52,21 +44,33 @@ class Adoption:
                 runs.append(run_of(each))
                 if each.contents:
                     changes.contents[trace_id] = packed_contents(each.contents)
-        self._file(runs, gone, adopted, changes)
-        for old, new in again:
-            self._retell(old, new, changes)
-        self._keep_closed(handed, adopted, changes)
-        return adopted
+        self._enter(runs, gone, grown, changes)
+        changes.touched.update(grown)
+        for known, new in again:
+            self._retell(known, new, changes)
+        self._keep_closed(handed, grown, changes)
+        return grown
 
-    def _file(self, runs: list[Run], gone: Sequence[SessionTraceRow], adopted: Adopted, changes: WriteSet) -> None:
+    def _enter(
+        self, runs: list[Run], gone: Sequence[SessionTraceRow], grown: dict[str, Grown], changes: WriteSet
+    ) -> None:
         runs.sort(key=lambda run: run.member.order)
         for run in runs:
             changes.strangers[bytes.fromhex(run.unit.trace_id)] = run.member.facts.digest
         placed, places = self._sessions.place(runs)
         places.moved += [(row, None) for row in gone]
-        adopted.results += self._sessions.file(placed, places, changes)
-        adopted.grown |= changes.touched
-        changes.touched |= adopted.grown
+        added: dict[str, Grown] = {}
+        for run in placed:
+            if run.unit.session_id is not None and run.unit.trace_id not in places.before:
+                agents = frozenset({run.unit.agent} if run.member.facts.said else ())
+                new = Grown(run.member.start_ns, agents)
+                known = added.get(run.unit.session_id)
+                added[run.unit.session_id] = new if known is None else known.merged(new)
+        moved = {session for row, session in places.moved for session in (row.session_id, session)}
+        moved |= {row.session_id for row in places.before.values()}
+        moved |= {run.unit.session_id for run in placed if run.unit.trace_id in places.before}
+        for session_id in self._sessions.enter(placed, places, changes):
+            grown[session_id] = _WHOLE if session_id in moved else added.get(session_id, _WHOLE)
 
     def _retell(self, old: SessionTraceRow, new: SessionTraceRow, changes: WriteSet) -> None:
         """Only what is said of the trace has changed: a judge answered."""
@@ -78,18 +82,17 @@ class Adoption:
     def _known(self, session_id: str) -> set[str]:
         return set() if self._store.session_is_open(session_id) is None else {session_id}
 
-    def _keep_closed(self, handed: Sequence[Handed], adopted: Adopted, changes: WriteSet) -> None:
+    def _keep_closed(self, handed: Sequence[Handed], grown: dict[str, Grown], changes: WriteSet) -> None:
         done = {each.row.session_id for each in handed if each.is_done}
         done -= {each.row.session_id for each in handed if not each.is_done}
-        if done:
-            changes.touched -= done
-            changes.elsewhere |= done
-            adopted.grown -= done
-            adopted.results = [each for each in adopted.results if each.unit.session_id not in done]
+        changes.touched -= done
+        changes.elsewhere |= done
+        for session_id in done:
+            grown.pop(session_id, None)
 
 
 def _is_same(old: SessionTraceRow, new: SessionTraceRow) -> bool:
-    """Whether a trace is a member of its session already, under the same evidence."""
+    """Whether a trace is a member of its session already, under the same evidence, and was compared."""
     known, told = unpack(old.body)[0], unpack(new.body)[0]
     if not known.loop_evidence or old.session_id != (new.session_id or old.session_id):
         return False

@@ -28,8 +28,9 @@ class LiveTrials:
         self._grader, self._trials = TrialGrader(evaluator, suite), Trials(suite)
 
     def of(self, trace: Trace) -> Sequence[Result]:
-        """The results of a trace as a trial; none for one of no case, and for a part of a conversation."""
-        found = self._trials.case_of(trace)
+        """The results of a trace as a trial; none for one of no case, for a part of a conversation, and for a step that
+        is a trace of its own."""
+        found = None if trace.is_step else self._trials.case_of(trace)
         if found is None or len(found[0].interactions) > max(1, len(trace.turns)):
             return ()
         return self._grader.results(Trial(found[0], found[1], (trace,)))

@@ -7,36 +7,30 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import orjson
 import zstandard
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.line.facts import unpack
 from pandaeval_collector.line.hints import Lacking
-from pandaeval_collector.line.members import Lost, from_row, unit_again
+from pandaeval_collector.line.members import from_row, unit_again
 from pandaeval_collector.line.understanding import Run
-from pandaeval_collector.result import Unit
 from pandaeval_collector.store import SessionTraceRow
 from pandaeval_otel._proto.session_service_pb2 import Content, Member
 from pandaeval_otel.labels import MOST_ID
 
 _log = logging.getLogger(__name__)
 
-_SAID = ("trigger", "late_spans", "case", "trial")
-"""What the unit of a trace holds beside what its member does."""
+_COMPARED = "by an owner before this one"
 Part = tuple[bool, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Handed:
     """``row``: what the trace left behind, filed under the session that its spans name, or under none. ``left``: it is
-    in that session no more. ``said``: of its unit. ``lost``: why its texts have no vectors. ``contents``: (is_logs,
-    request) for its requests, where the owner may need them. ``is_done``: an owner before this one has scored the
-    session for good, as far as it had come."""
+    in that session no more. ``contents``: (is_logs, request) for its requests, where the owner may need them.
+    ``is_done``: an owner before this one has scored the session for good, as far as it had come."""
 
     row: SessionTraceRow
-    said: dict[str, object]
-    lost: Lost | None = None
     left: bool = False
     contents: Sequence[Part] = ()
     is_done: bool = False
@@ -53,11 +47,8 @@ class Ended:
     session_id: str
 
 
-def packed(row: SessionTraceRow, unit: Unit | None = None, lost: Lost | None = None) -> bytes:
-    """A :class:`Handed` as it is sent. ``unit``: of its results, where it was decided just now."""
-    said: dict[str, object] = {} if unit is None else {name: getattr(unit, name) for name in _SAID}
-    if lost is not None:
-        said["lost"] = [lost.kind, lost.text]
+def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
+    """A :class:`Handed` as it is sent. ``decided``: just now; otherwise a judge has answered."""
     return Member(
         trace_id=row.trace_id,
         session_id=row.session_id,
@@ -65,7 +56,7 @@ def packed(row: SessionTraceRow, unit: Unit | None = None, lost: Lost | None = N
         end_ns=row.end_ns,
         facts=row.body,
         answer=row.answer,
-        unit=orjson.dumps(said),
+        decided=decided,
     ).SerializeToString()
 
 
@@ -83,7 +74,7 @@ def with_contents(message: bytes, read: Callable[[bytes], Sequence[Part]], most:
     """A packed member with what is stored of its trace (``read``, by trace id), where a judge may be asked about its
     session: not with a later word on the trace, and not with more than ``most`` bytes."""
     member = Member.FromString(message)
-    if member.left or member.session_end or not orjson.loads(member.unit or b"{}"):
+    if not member.decided:
         return message
     if not unpack(member.facts)[0].judged:
         return message
@@ -119,22 +110,20 @@ def unpacked(message: bytes) -> Handed | Ended:
         member.trace_id, member.session_id, member.start_ns, member.end_ns, member.facts, member.answer
     )
     if member.left:
-        return Handed(row, {}, left=True)
+        return Handed(row, left=True)
     try:
         unpack(row.body)
         from_row(row).spoken()
-        said = orjson.loads(member.unit or b"{}")
-        lost = Lost(*map(str, said.pop("lost"))) if "lost" in said else None
-        known = {name: said[name] for name in _SAID if name in said}
     except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
         raise ValueError(f"it says nothing of its trace: {type(error).__name__}: {error}") from error
-    return Handed(row, known, lost, contents=[(each.logs, each.request) for each in member.contents])
+    return Handed(row, contents=[(each.logs, each.request) for each in member.contents])
 
 
 def run_of(handed: Handed) -> Run:
-    """The run that it is for its owner: with no results but those of comparing it, which are yet to come."""
+    """The run that it is for its owner, with no results."""
     member = from_row(handed.row)
-    facts = member.facts
-    unit = unit_again(member, handed.row.session_id, facts.digest)
-    unit = replace(unit, session_id=handed.row.session_id or None, **handed.said)  # type: ignore[arg-type]
-    return Run(unit, member, [], Lacking(unit.service), lost=handed.lost, is_handed=True)
+    unit = unit_again(member, handed.row.session_id, member.facts.digest)
+    unit.session_id = handed.row.session_id or None
+    if handed.is_done:
+        member.facts.loop_evidence = _COMPARED
+    return Run(unit, member, [], Lacking(unit.service), is_handed=True)

@@ -46,7 +46,7 @@ class Handover:
             row = to_row(self._sessions.member(run, places), session_id)
             changes.session_traces.append(row)
             changes.elsewhere.update({session_id} - {""})
-            messages.append(packed(row, run.unit, run.lost))
+            messages.append(packed(row, decided=True))
         changes.outbox.extend(outbox_batches(SIGNAL, messages))
         return [result for run in runs for result in run.results]
 
@@ -55,7 +55,7 @@ class Handover:
         rows = self._sessions.retold(results)
         changes.session_traces.extend(rows)
         changes.elsewhere.update(row.session_id for row in rows if row.session_id)
-        changes.outbox.extend(outbox_batches(SIGNAL, [packed(row) for row in rows]))
+        changes.outbox.extend(outbox_batches(SIGNAL, [packed(row, decided=False) for row in rows]))
 
     def end(self, session_id: str, changes: WriteSet) -> None:
         """Tells the owner that a session is over."""

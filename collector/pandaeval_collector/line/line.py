@@ -7,7 +7,7 @@ reads the store but never writes. One thread runs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -20,7 +20,7 @@ from pandaeval_collector.line.handed import Handed
 from pandaeval_collector.line.handover import Handover
 from pandaeval_collector.line.implied_sessions import Chains
 from pandaeval_collector.line.members import speak
-from pandaeval_collector.line.sessions import Sessions
+from pandaeval_collector.line.sessions import Grown, Sessions
 from pandaeval_collector.line.understanding import Run, Understanding, Understood
 from pandaeval_collector.metric import SessionView
 from pandaeval_collector.result import Result, Unit
@@ -48,8 +48,8 @@ class Decision:
     """Traces that are set aside, and the kind of error."""
     left_out: int = 0
     """Agents' traces that were not asked for, and are not among the runs."""
-    grown: set[str] = field(default_factory=set)
-    """Sessions that go on with traces which other collectors decided."""
+    grown: dict[str, Grown] = field(default_factory=dict)
+    """Sessions that go on with traces which other collectors decided, and are to be compared."""
 
     @property
     def traces(self) -> list[Trace]:
@@ -129,12 +129,20 @@ class Line:
         return decision
 
     def adopt(self, handed: Sequence[Handed]) -> Decision:
-        """Makes traces that other collectors decided members of their sessions, and compares them with those."""
+        """Makes traces that other collectors decided members of their sessions."""
         decision = Decision()
         with self._store.snapshot():
-            adopted = self._adoption.adopt(handed, decision.changes)
-            decision.grown = adopted.grown
-            self._add_results(adopted.results, decision)
+            decision.grown = self._adoption.adopt(handed, decision.changes)
+        return decision
+
+    def compare(self, grown: Mapping[str, Grown]) -> Decision:
+        """Compares such members with the earlier ones of their sessions."""
+        decision = Decision()
+        with self._store.snapshot():
+            self._add_results(self._sessions.compare(grown, decision.changes), decision)
+            # Nothing came: a session is no more open than before, unless it was closed without these comparisons.
+            touched = decision.changes.touched
+            decision.changes.touched = {each for each in touched if not self._store.session_is_open(each)}
         return decision
 
     @property

@@ -51,6 +51,20 @@ class _Filing:
     results: list[Result]
 
 
+@dataclass(slots=True)
+class Grown:
+    """What came into a session since it was compared: ``start_ns`` of the earliest, and the ``agents`` that said
+    something. ``whole``: that is not known, or something left it."""
+
+    start_ns: int = 0
+    agents: frozenset[str] = frozenset()
+    whole: bool = False
+
+    def merged(self, other: Grown) -> Grown:
+        """Both together."""
+        return Grown(min(self.start_ns, other.start_ns), self.agents | other.agents, self.whole or other.whole)
+
+
 class Sessions:
     """The sessions of one store. Reads the store and never writes; one thread."""
 
@@ -107,6 +121,32 @@ class Sessions:
         changes.session_traces.extend(to_row(self.member(run, places), "") for run in waiting)
         changes.responses.extend(places.responses)
         return [*(result for filing in batch.values() for result in filing.results), *again]
+
+    def enter(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> set[str]:
+        """Puts runs into their sessions, to be compared later. Returns the sessions that have changed."""
+        sessions, left = self._sessions(runs, places, changes)
+        came = self._came(places, left, changes)
+        for session_id, some in sessions.items():
+            changes.session_traces.extend(to_row(self.member(run, places), session_id) for run in some)
+        for session_id, members in came.items():
+            changes.session_traces.extend(to_row(member, session_id) for member in members)
+        waiting = [run for run in runs if run.unit.trace_id in places.waiting]
+        changes.session_traces.extend(to_row(self.member(run, places), "") for run in waiting)
+        changes.responses.extend(places.responses)
+        grown = {*sessions, *left, *came}
+        changes.touched |= grown
+        return grown
+
+    def compare(self, grown: Mapping[str, Grown], changes: WriteSet) -> list[Result]:
+        """Compares the answers that :meth:`enter` has added to sessions, and every one whose predecessors changed."""
+        near = self._near_grown({session_id: each for session_id, each in grown.items() if not each.whole})
+        stretches: list[Stretch] = []
+        for session_id in sorted(grown):
+            first, members = near.get(session_id) or (0, self._all(session_id))
+            for member in members:
+                member.changed = not member.facts.loop_evidence
+            stretches.append(Stretch(session_id, first, members))
+        return self._compare(stretches, {}, changes)
 
     def score(self, session_id: str, trigger: Trigger) -> list[Result]:
         """Results of the session metrics over the traces decided so far; none for a session without traces.
@@ -214,6 +254,17 @@ class Sessions:
                 if size <= newest or self._suffices(members, grown[session_id]):
                     found[session_id] = size - len(members), members
             wanted -= found.keys()
+        return found
+
+    def _near_grown(self, grown: Mapping[str, Grown]) -> dict[str, tuple[int, list[Member]]]:
+        """The newest members of sessions, where they suffice, as :meth:`_near`."""
+        found: dict[str, tuple[int, list[Member]]] = {}
+        newest = _NEAR[-1]
+        for session_id, (size, rows) in self._store.newest_traces(grown.keys(), newest).items() if grown else ():
+            each = grown[session_id]
+            members = sorted((from_row(row) for row in rows), key=lambda member: member.order)
+            if size <= newest or suffices(members, each.start_ns, each.agents, self._evaluator.embedder.id):
+                found[session_id] = size - len(members), members
         return found
 
     def _suffices(self, newest: Sequence[Member], added: Sequence[Run]) -> bool:

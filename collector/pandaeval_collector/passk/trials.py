@@ -18,6 +18,8 @@ from pandaeval_collector.errors import UserError
 
 TRIAL_CORRECT = "trial.trial_correct"
 Per = Literal["case", "conversation"]
+_STEPS = ("trace", "turn")
+"""Levels of results that are about a step of a conversation."""
 Trial = tuple[str, str]
 """The trial's name, and the session or trace that it is."""
 
@@ -69,7 +71,11 @@ def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per:
     standing = _standing(results)
     if not standing:
         raise UserError("there are no results in the input")
-    key = _chosen(metric, {each["level"] + "." + each["metric"] for each in standing})
+    steps = [each for each in standing if each["level"] in _STEPS]
+    if per == "conversation" and not steps:
+        raise UserError("no result is about a step of a conversation (level trace or turn)")
+    about = steps if per == "conversation" else standing
+    key = _chosen(metric, {f"{each['level']}.{each['metric']}" for each in about})
     cases = _cases_of_sessions(standing)
     held = [each for each in standing if f"{each['level']}.{each['metric']}" == key]
     if per is None:
@@ -108,7 +114,7 @@ def _chosen(asked: str | None, there: set[str]) -> str:
         return fitting[0]
     if fitting:
         raise UserError(f"{asked} could be {' or '.join(fitting)}: write the level too")
-    raise UserError(f"no result of {asked} in the input; there are {', '.join(sorted(there))}")
+    raise UserError(f"no result of {asked} that could be a trial in the input; there are {', '.join(sorted(there))}")
 
 
 def _cases_of_sessions(results: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str, str]]:
@@ -151,7 +157,7 @@ def _by_conversation(results: Iterable[Mapping[str, Any]]) -> dict[str, Case]:
     found: dict[str, Case] = {}
     for each in results:
         session = _text(each.get("session_id"))
-        if session and each["level"] in ("trace", "turn"):
+        if session and each["level"] in _STEPS:
             case = found.setdefault(session, Case(session))
             case.agents.add(_text(each.get("agent")))
             case.trials[_text(each.get("trace_id")), _text(each.get("span_id"))] = _passed([each])

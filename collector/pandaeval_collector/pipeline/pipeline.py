@@ -251,6 +251,7 @@ class Pipeline:
                 decided = await self._decider.step(partial(self._traces.take_due, now))
             if may and (not decided or now >= look_at) and self.may_close():
                 look_at = now + _LOOK_S
+                await self._retries.or_left(self._sessions.compare_due(), "comparisons")
                 await self._retries.or_left(self._sessions.close_due(now), "sessions")
                 await self._retries.or_left(self._sessions.score_so_far(now), "scores of open sessions")
             if now >= upkeep_at:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
 from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.sessions import Grown
 from pandaeval_collector.pipeline.commits import Committer
 from pandaeval_collector.pipeline.interims import Interims
 from pandaeval_collector.pipeline.judge_wait import Awaited
@@ -19,6 +20,7 @@ from pandaeval_otel.assembly import SessionAssembler
 from pandaeval_otel.model import Trigger
 
 _log = logging.getLogger(__name__)
+_COMPARED_AT_ONCE = 64
 
 
 class SessionCloser:
@@ -40,6 +42,7 @@ class SessionCloser:
         self._interims = Interims(timing.session_interim)
         self._awaited = Awaited(store.jobs.pending_in, timing.judge_wait)
         self._closing: Counter[str] = Counter()
+        self._uncompared: dict[str, Grown] = {}
 
     @property
     def open(self) -> int:
@@ -56,6 +59,7 @@ class SessionCloser:
             self._sessions.forget(session_id)
             self._interims.forget(session_id)
             self._awaited.goes_on(session_id)
+            self._uncompared.pop(session_id, None)
         if session_ids:
             await self._committer.commit(lambda: Decision(WriteSet(closed=set(session_ids))))
 
@@ -64,6 +68,7 @@ class SessionCloser:
         now = self._clock()
         for session_id in self._store.open_sessions():
             self._touch(session_id, now)
+        self._uncompared = {id_: Grown(whole=True) for id_ in self._store.uncompared()}
         return len(self._sessions)
 
     def end(self, session_id: str) -> None:
@@ -73,11 +78,34 @@ class SessionCloser:
     def committed(self, decision: Decision) -> None:
         """A decision about traces or judgements of these sessions was committed: they go on."""
         now = self._clock()
+        for session_id, grown in decision.grown.items():
+            known = self._uncompared.get(session_id)
+            self._uncompared[session_id] = grown if known is None else known.merged(grown)
         for session_id in decision.changes.touched:
             if decision.runs or session_id in decision.grown:
                 self._awaited.goes_on(session_id)
             if session_id not in self._awaited:
                 self._touch(session_id, now)
+
+    async def compare_due(self) -> None:
+        """Compares what other collectors handed over since the last time."""
+        while self._uncompared and not self._retries.stopping:
+            some = {id_: self._uncompared.pop(id_) for id_ in list(self._uncompared)[:_COMPARED_AT_ONCE]}
+            await self._compare(some)
+
+    async def _compare(self, some: dict[str, Grown]) -> None:
+        """A session that raises is told and left: it is scored without comparisons."""
+        try:
+            await self._committer.commit(lambda: self._line.compare(some))
+        except Exception as error:  # whatever one session raises, it must not cost the others
+            if self._retries.stopping:
+                raise
+            if len(some) > 1:
+                for session_id, grown in some.items():
+                    await self._compare({session_id: grown})
+                return
+            _log.exception("the answers of a session could not be compared")
+            self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
 
     async def close_due(self, now: float) -> None:
         """Closes the sessions that are over at ``now``, once their judges have answered."""
@@ -95,6 +123,7 @@ class SessionCloser:
 
     async def close_all(self, trigger: Trigger) -> None:
         """Closes every open session now."""
+        await self.compare_due()
         open_sessions = [*self._sessions.take_all(trigger), *self._awaited.take_all(trigger)]
         await self._close({session.session_id: trigger for session in open_sessions})
 

@@ -83,6 +83,14 @@ class SessionTables(TableGroup):
         """Sessions that were not scored for good yet."""
         yield from (row[0] for row in self._reader().execute("SELECT session_id FROM sessions WHERE open = 1"))
 
+    def uncompared(self) -> list[str]:
+        """Those of them with a trace that another collector decided and that was not compared yet."""
+        rows = self._reader().execute(
+            """SELECT session_id FROM sessions WHERE open = 1 AND EXISTS (SELECT 1 FROM members
+               WHERE session = sessions.no AND instr(CAST(body AS TEXT), '"loop_evidence":""'))"""
+        )
+        return [row[0] for row in rows]
+
     def endings(self) -> list[str]:
         """Sessions that an application ended and that are not scored for good yet."""
         return [row[0] for row in self._reader().execute("SELECT session_id FROM endings ORDER BY session_id")]

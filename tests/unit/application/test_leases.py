@@ -25,7 +25,7 @@ from pandaeval_otel.leases import Lease, _is_last
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
 NOWHERE = "127.0.0.1:1"
-CHILD_S = 30
+CHILD_S = 120
 _SHUTDOWN: list[Any] = [Handover.shutdown, Lease.end, _is_last, Forwarder.shutdown, Forwarder._close]
 _STAMPING: list[Any] = [PandaEvalSpanProcessor.on_start, stamp, Scope.__post_init__]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,13 @@ from pandaeval_collector.config import load
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.exporters.encode import log_record, said, spans
 from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.line.grading import LiveTrials
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.result import Result
 from support.trials import run, write
+
+from pandaeval_otel.model import Kind, Trace
+from pandaeval_otel.model import Span as OneSpan
 
 SUITE = [
     {"id": "send", "expected_tools": [{"tool_name": "send"}]},
@@ -60,6 +65,17 @@ def test_a_trace_that_names_a_case_is_graded_with_its_other_results(results: lis
 
 def test_a_part_of_a_conversation_is_not_held_against_all_of_it(results: list[Result]) -> None:
     assert not [r for r in results if r.unit.level == "trial" and r.unit.trace_id == f"{4:032x}"]
+
+
+def test_a_step_that_is_a_trace_of_its_own_is_no_trial(tmp_path: Path) -> None:
+    (tmp_path / "suite.json").write_text(json.dumps(SUITE))
+    live = LiveTrials(Evaluator(Embedder(), EvaluatorSettings()), tmp_path / "suite.json")
+    span = OneSpan("1" * 32, "1" * 16, "", "run", Kind.AGENT, 1, 2, attributes={"pandaeval.case.id": "send"})
+    whole = Trace("1" * 32, (span,), "1" * 16, input="go", output="done", digest="d")
+    assert [result.metric for result in live.of(whole)].count("trial_correct") == 1
+    asking = replace(whole, spans=(replace(span, kind=Kind.LLM),), ends_in_tool_call=True)
+    assert asking.is_step
+    assert not live.of(asking)
 
 
 def test_its_results_are_no_signals_of_the_session(results: list[Result]) -> None:

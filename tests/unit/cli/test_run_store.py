@@ -88,6 +88,7 @@ def test_runs_over_a_file_are_kept_and_compared(written: Path, tmp_path: Path) -
         assert len(told("list", "--store", store)) == 2, "whoever only looks is let in"
 
 
+@pytest.mark.slow
 def test_a_run_that_was_broken_off_goes_on(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = str(tmp_path / "new")
 

@@ -35,12 +35,14 @@ class _TwoModels(ScriptedCaller):
         super().__init__({"confidence": {"reason": "It does not waver.", "confidence": 0.9}})
         self._other = ScriptedCaller({"confidence": {"reason": "It wavers.", "confidence": 0.3}})
         self.asked_of: Counter[str] = Counter()
-        self.away = False
+        self.away = self.broken = False
 
     async def complete(self, call: Call) -> Answer:
         self.asked_of[call.model] += 1
         if call.model != OTHER:
             return await super().complete(call)
+        if self.broken:
+            raise ZeroDivisionError("a bug")
         if self.away:
             raise CallFailedError(Failure.UNAVAILABLE, "away")
         return await self._other.complete(call)
@@ -140,6 +142,17 @@ async def test_when_it_is_away_the_live_judge_is_not(running: RunningLine) -> No
     assert running.telemetry.total("pandaeval.judge.shadow", "not_asked") == TRACES
     assert running.telemetry.total("pandaeval.jobs", "done") == TRACES
     assert running.store.runs.newest()[0].done == 0
+
+
+async def test_when_it_breaks_the_live_verdict_stands_and_is_asked_for_once(running: RunningLine) -> None:
+    caller = _TwoModels()
+    caller.broken = True
+    await _judge(running, caller)
+    assert running.telemetry.total("pandaeval.judge.shadow", "failed") == TRACES
+    assert running.telemetry.total("pandaeval.jobs", "done") == TRACES
+    assert caller.asked_of == {LIVE: TRACES, OTHER: TRACES}
+    assert _counted(running, "pandaeval.evaluation.score") == TRACES
+    assert running.store.jobs.waiting() == 0
 
 
 async def test_another_model_ends_its_run_and_the_first_one_goes_on_with_it(running: RunningLine) -> None:

@@ -165,6 +165,16 @@ async def test_spans_of_a_trace_that_was_handed_over_are_decided_where_they_come
         assert both.owner.standing() == as_file([trace])
 
 
+async def test_open_sessions_are_scored_by_their_owner_alone(tmp_path: Path) -> None:
+    async with two(tmp_path, Timing(session_interim=5.0, upkeep=1e9)) as both:
+        await both.decide(turn(1, session="s"), turn(2, session="s"))
+        await both.owner.wait(6)
+        await both.forwarder.wait(6)
+        assert {each["final"] for each in both.owner.results() if each["level"] == "session"} == {False}
+        assert all(each["final"] for each in both.forwarder.results())
+        assert not [each for each in both.forwarder.results() if each["level"] == "session"]
+
+
 async def test_a_collector_that_hands_over_takes_nothing(tmp_path: Path) -> None:
     async with RunningLine(tmp_path, sessions="elsewhere") as line:
         with pytest.raises(Draining, match=r"sessions\.forward_to has to name their owner"):
@@ -182,7 +192,6 @@ async def test_what_nobody_has_sent_is_counted_and_costs_no_other(tmp_path: Path
             good + Member(trace_id=b"short").SerializeToString(),
             good + Member(facts=b"[]").SerializeToString(),
             good + Member(answer=b"\x00").SerializeToString(),
-            good + Member(unit=b'{"lost": 3}').SerializeToString(),
             good + Member(session_id="s" * 5000).SerializeToString(),
             good + Member(start_ns=1 << 63).SerializeToString(),
         ]

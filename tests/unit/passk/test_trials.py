@@ -49,6 +49,19 @@ def test_the_same_attempt_in_two_sessions_is_two_trials() -> None:
     assert (case.n, case.c) == (2, 1)
 
 
+def test_by_conversation_steps_count_though_there_are_whole_trials_too() -> None:
+    results = [*trials_of({"a": [True]}), step("s", "1", True), step("s", "2", False)]
+    found = trials(results, per="conversation")
+    assert (found.metric, [(case.id, case.n, case.c) for case in found.cases]) == (
+        "trace.task_completion",
+        [("s", 2, 1)],
+    )
+    with pytest.raises(UserError, match=r"trial_correct that could be a trial.*there are trace\.task_completion"):
+        trials(results, "trial_correct", "conversation")
+    with pytest.raises(UserError, match="about a step of a conversation"):
+        trials(trials_of({"a": [True]}), per="conversation")
+
+
 def test_without_a_name_each_trace_is_a_trial() -> None:
     (case,) = trials([step(None, "1", True, case="a"), step(None, "2", False, case="a")]).cases
     assert (case.n, case.c) == (2, 1)
