@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,11 @@ from pandaeval_collector.api import Lookouts
 from pandaeval_collector.api.work import PageWork, Work
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.delivery.emitter import Emitter
-from pandaeval_collector.delivery.members import ToOwner, ToTopic
 from pandaeval_collector.delivery.outlets import Outlets, instance_id
 from pandaeval_collector.doors import Doors
 from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import Evaluator
-from pandaeval_collector.exporters import Exporter, Surroundings
+from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.failures.gauges import GroupGauges
@@ -41,7 +40,6 @@ from pandaeval_collector.judging import (
     read_canaries,
 )
 from pandaeval_collector.labels.monitor import PassRates
-from pandaeval_collector.line.handed import with_contents
 from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.mcp.door import McpDoor
@@ -53,27 +51,22 @@ from pandaeval_collector.pipeline.accounting import publish
 from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.pipeline.guard import Guard
 from pandaeval_collector.pipeline.pipeline import Pipeline
-from pandaeval_collector.pipeline.topics import MemberTopic, SpanTopic
 from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers.bind import Address, parse_address
 from pandaeval_collector.receivers.health import health_app
-from pandaeval_collector.receivers.kafka.ledger import SessionLedger
-from pandaeval_collector.receivers.kafka.reader import Reader
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs import LiveJudge, Runs
-from pandaeval_collector.runtime.kafka import library, producer
 from pandaeval_collector.series import Labels
 from pandaeval_collector.settings import (
     judge,
-    kafka_members,
-    kafka_reader,
     keys_of,
     live_evaluator,
     ownership,
     timing,
     workers,
 )
+from pandaeval_collector.sharing import Sharing
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
@@ -81,9 +74,6 @@ from pandaeval_collector.telemetry import Telemetry
 from pandaeval_collector.workers import Workers, WorkerSetup
 
 _log = logging.getLogger(__name__)
-_MOST_CONTENTS, _MOST_IN_MESSAGE = 4 << 20, 700 << 10
-"""Bytes of spans that go to the owner of a session with one trace; in a message, of which brokers take 1 MB unless they
-are told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +103,7 @@ class Collector:
         self._guard: Guard | None = None
         self._token = secret(config.server.token_env, environ)
         self._doors = Doors(config, self._token, tls_files(config), self.telemetry)
+        self._sharing = Sharing(config, environ, self.telemetry, self._token)
 
     async def start(self) -> Listening:
         """Opens the store, resumes, then the doors. Raises what keeps it from starting; nothing is left running."""
@@ -154,8 +145,8 @@ class Collector:
         line = Line(store, scorer, emitter, failures=failures, sessions=ownership(config))
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
-        reader = await self._reader(store, pipeline, outlets)
-        members = await self._member_reader(store, pipeline, outlets)
+        spans = await self._sharing.spans(store, pipeline, outlets)
+        members = await self._sharing.members(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         self._start_monitor(store, pipeline)
@@ -166,14 +157,12 @@ class Collector:
         self._parts.push_async_callback(pass_rates.stop)
         runs = await self._start_runs(store, pipeline, emitter, live)
         self._ready["pipeline"] = True
-        if reader is not None:
-            if live is not None:
-                reader.on_share = live.caller.share
-            reader.start()
-            self._parts.push_async_callback(reader.stop)
-        if members is not None:
-            members.start()
-            self._parts.push_async_callback(members.stop)
+        if spans is not None and live is not None:
+            spans.on_share = live.caller.share
+        for reader in (spans, members):
+            if reader is not None:
+                reader.start()
+                self._parts.push_async_callback(reader.stop)
         shown = self._open_lookouts(store, scorer, watching, runs)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
@@ -235,32 +224,6 @@ class Collector:
         )
         publish(self.telemetry, store, pipeline)
         return pipeline
-
-    async def _reader(self, store: Store, pipeline: Pipeline, outlets: Outlets) -> Reader | None:
-        """What reads from Kafka; the pipeline asks it from now on what it may decide."""
-        configured = kafka_reader(self._config.kafka, self._environ, await instance_id(store))
-        if configured is None:
-            return None
-        sink = SpanTopic(pipeline, self.telemetry)
-        if self._config.kafka.sessions == "none" and self._config.sessions.forward_to is None:
-            _log.info("metrics of sessions do not run: kafka.sessions says who scores them (docs/scale.md#sessions)")
-        reader = Reader(configured, store.consumed, sink, outlets, self.telemetry)
-        await reader.prepare()
-        pipeline.may_decide = reader.may_decide
-        self.telemetry.gauge("pandaeval.log.lag", lambda: reader.lag)
-        return reader
-
-    async def _member_reader(self, store: Store, pipeline: Pipeline, outlets: Outlets) -> Reader | None:
-        """Likewise, of the topic that sessions are shared by."""
-        configured = kafka_members(self._config.kafka, self._environ, await instance_id(store))
-        if configured is None:
-            return None
-        sink = MemberTopic(pipeline)
-        reader = Reader(configured, store.members_read, sink, outlets, self.telemetry, SessionLedger)
-        await reader.prepare()
-        pipeline.may_close = reader.may_decide
-        self.telemetry.gauge("pandaeval.log.lag", lambda: reader.lag, queue="sessions")
-        return reader
 
     async def _start_pipeline(self, pipeline: Pipeline, store: Store) -> None:
         await pipeline.start()
@@ -384,24 +347,10 @@ class Collector:
         if config.exporters.scrape_results:
             self._scrape = Scrape(self.telemetry, ZeroFirst(store, "scrape", config.exporters.otlp.metrics_interval))
         around = Surroundings(store, self.telemetry, self._environ, await instance_id(store))
-        outlets = Outlets(config, around, self._handing_over(store))
+        outlets = Outlets(config, around, self._sharing.exporters(store))
         await outlets.start()
         self._parts.push_async_callback(outlets.stop)
         return outlets
-
-    def _handing_over(self, store: Store) -> Iterator[Exporter]:
-        """What sends decided traces to the owner of their sessions."""
-        sessions = self._config.sessions
-
-        def complete(member: bytes, most: int = _MOST_CONTENTS) -> bytes:
-            return with_contents(member, store.contents, most)
-
-        if sessions.forward_to is not None:
-            yield ToOwner(sessions.forward_to, complete, token=self._token, certificate=sessions.certificate)
-        elif ownership(self._config) == "shared":
-            kafka = self._config.kafka
-            made = library("kafka.brokers").Producer({"message.max.bytes": 10 << 20, **producer(kafka, self._environ)})
-            yield ToTopic(made, kafka.sessions_topic, partial(complete, most=_MOST_IN_MESSAGE))
 
     async def _stop_pipeline(self, pipeline: Pipeline, store: Store) -> None:
         decide = self._config.store.on_shutdown == "decide"
