@@ -20,6 +20,7 @@ from pandaeval_collector.line.handed import Handed
 from pandaeval_collector.line.handover import Handover
 from pandaeval_collector.line.implied_sessions import Chains
 from pandaeval_collector.line.members import speak
+from pandaeval_collector.line.session_scores import SessionScores
 from pandaeval_collector.line.sessions import Grown, Sessions
 from pandaeval_collector.line.understanding import Run, Understanding, Understood
 from pandaeval_collector.metric import SessionView
@@ -88,7 +89,8 @@ class Line:
         are filed under, if they are. ``sessions``: who scores those of the traces that are decided here."""
         self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
         self._failures = failures
-        self._sessions = Sessions(self._store, evaluator, chains, left_out)
+        self._sessions = Sessions(self._store, evaluator, chains)
+        self._scores = SessionScores(self._store, evaluator, left_out)
         self._adoption = Adoption(store, evaluator, self._sessions)
         self._handover: Handover | None = None
         if sessions != "here":
@@ -163,8 +165,8 @@ class Line:
         results: list[Result] = []
         with self._store.snapshot():
             for session_id in session_ids:
-                results.extend(self._sessions.score(session_id, trigger(session_id)))
-                said, jobs = self._sessions.ask(session_id, trigger(session_id))
+                results.extend(self._scores.score(session_id, trigger(session_id)))
+                said, jobs = self._scores.ask(session_id, trigger(session_id))
                 results.extend(said)
                 decision.changes.jobs.extend(jobs)
                 decision.changes.closed.add(session_id)
@@ -173,7 +175,7 @@ class Line:
 
     def session_now(self, session_id: str) -> list[Result]:
         """The scores that a session would have if it ended now, none of them for good."""
-        return [replace(each, final=False) for each in self._sessions.score(session_id, Trigger.SESSION_CHANGED)]
+        return [replace(each, final=False) for each in self._scores.score(session_id, Trigger.SESSION_CHANGED)]
 
     def score_so_far(self, session_ids: Iterable[str]) -> Decision:
         """Scores open sessions, which stay open: what is known of them by now, each result with ``final`` false. What
@@ -204,14 +206,14 @@ class Line:
 
     def conversation(self, session_id: str, trigger: Trigger) -> tuple[SessionView, Unit] | None:
         """See :meth:`Sessions.conversation`."""
-        return self._sessions.conversation(session_id, trigger)
+        return self._scores.conversation(session_id, trigger)
 
     def _now(self, unit: Unit) -> str | None:
         """The digest of what a result is about, as it is now; ``None`` where it is not there any more."""
         if unit.level != "session":
             held = self._store.held(bytes.fromhex(unit.trace_id))
             return None if held is None else held[0]
-        found = self._sessions.conversation(unit.id, Trigger(unit.trigger))
+        found = self._scores.conversation(unit.id, Trigger(unit.trigger))
         return None if found is None else found[1].evidence
 
     def _aside(self, due: DueTrace, kind: str, why: str, decision: Decision) -> list[Result]:
