@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,7 +96,7 @@ def test_a_key_that_the_provider_quotes_is_in_no_log_job_or_result(
             for _ in range(3):
                 run.add(Request(False, composer.trace().request().SerializeToString()))
             told += [r.finding.reason for r in run.results() if r.why == "judge_failed"]
-            with open_database(Path(run._folder.name) / FILE_NAME) as database:
+            with open_database(run._store.path / FILE_NAME) as database:
                 told += [job.error for job in jobs.listed(database, "dead", 10)]
     told += caplog.messages
     assert len(told) >= 3
