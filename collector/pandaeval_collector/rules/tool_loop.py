@@ -93,11 +93,25 @@ class ToolLoop:
         return any(cycle.rounds >= LOOPING_ROUNDS for cycle in self.cycles)
 
 
+_latest: tuple[Trace, ToolLoop] | None = None
+"""Several metrics ask about the same trace, one after another: of a trace and its only turn, of what limits a judge."""
+
+
 def tool_loop(trace: Trace) -> ToolLoop:
     """The repeated tool calls of a trace and the cycles that they form.
 
     Never raises, whatever the arguments and results hold. O(n log n) in spans and calls; safe on any thread.
     """
+    global _latest
+    latest = _latest
+    if latest is not None and latest[0] is trace:
+        return latest[1]
+    found = _found(trace)
+    _latest = (trace, found)
+    return found
+
+
+def _found(trace: Trace) -> ToolLoop:
     if not trace.tool_calls and len(trace.spans) >= LOOPING_ROUNDS and (written := code_runs(trace)):
         trace = replace(trace, tool_calls=written)
     if not _may_loop(trace):
