@@ -11,6 +11,7 @@ from pathlib import Path
 _log = logging.getLogger(__name__)
 
 _LOCK_NAME = "lock"
+_MOVED = "the data directory was moved, removed or replaced"
 
 
 class StoreBusyError(RuntimeError):
@@ -42,11 +43,18 @@ class Directory:
         """Why this is not the directory at its path any more, or why another collector may write to it; empty while
         neither holds. Puts a lock file back that was removed."""
         if not is_at(self.path, os.fstat(self._handle)):
-            return "the data directory was moved, removed or replaced"
-        if not is_at(self.path / _LOCK_NAME, os.fstat(self._lock)):
+            return _MOVED
+        if is_at(self.path / _LOCK_NAME, os.fstat(self._lock)):
+            return ""
+        try:
             if not self._lock_file():
                 return "another collector has locked the data directory"
-            _log.warning("%s was removed while the collector runs; it is put back", self.path / _LOCK_NAME)
+        except OSError as error:
+            if not is_at(self.path, os.fstat(self._handle)):  # it went just now
+                return _MOVED
+            _log.warning("%s was removed and cannot be put back: %s", self.path / _LOCK_NAME, error.strerror)
+            return ""
+        _log.warning("%s was removed while the collector runs; it is put back", self.path / _LOCK_NAME)
         return ""
 
     def changed_ns(self) -> int:
