@@ -3,7 +3,6 @@ same admission."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +11,7 @@ import grpc
 from pandaeval_collector.receivers._answers import Outcomes
 from pandaeval_collector.receivers._protocol import Accepted, Malformed, TooMany
 from pandaeval_collector.receivers._reading import Reading
+from pandaeval_collector.receivers._storing import Storing
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_grpc import refuse
 from pandaeval_collector.receivers.telemetry import ReceiverTelemetry
@@ -44,7 +44,7 @@ class MembersHandler:
     ) -> None:
         self._ingest, self._admission, self._reading = ingest, admission, reading
         self._outcomes = Outcomes("members", telemetry)
-        self._storing: set[asyncio.Task[int]] = set()
+        self._storing = Storing()
         method = grpc.stream_unary_rpc_method_handler(self._take)
         self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
             "pandaeval.v1.SessionService", {"TakeMembers": method}
@@ -52,21 +52,11 @@ class MembersHandler:
 
     async def _take(self, _: object, context: _Context) -> bytes:
         try:
-            taken = await self._stored(await self._reading.read(context))
+            taken = await self._storing.whole(self._store(await self._reading.read(context)))
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
             return refuse(context, self._outcomes.refused(error))
         self._outcomes.accepted(Accepted())
         return TakeMembersResponse(taken=taken).SerializeToString()
-
-    async def _stored(self, request: bytes) -> int:
-        # A task of its own: a sender that hangs up must not free the bytes of what is being committed.
-        task = asyncio.create_task(self._store(request))
-        self._storing.add(task)
-        task.add_done_callback(self._storing.discard)
-        try:
-            return await asyncio.shield(task)
-        finally:
-            del task  # its error knows this frame: together they would keep the request until the garbage is collected
 
     async def _store(self, request: bytes) -> int:
         async with self._admission.reserve(len(request)) as reservation:

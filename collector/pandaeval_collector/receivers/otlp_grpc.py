@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,6 +17,7 @@ from pandaeval_collector.receivers._reading import MAX_WAITING, Reading
 from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers._signals import SIGNALS, Signal
 from pandaeval_collector.receivers._status import trailers_of
+from pandaeval_collector.receivers._storing import Storing
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, BindError, Tls, listening_socket
 from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
@@ -73,7 +73,7 @@ class OtlpGrpcServer:
         self._setting = setting
         self._outcomes = Outcomes("grpc", telemetry or NoTelemetry())
         self._server: grpc.aio.Server | None = None
-        self._storing: set[asyncio.Task[Accepted]] = set()
+        self._storing = Storing()
 
     async def start(self) -> Address:
         """Listen; returns the address with the real port. Raises :class:`BindError`, among them ``PortInUse``."""
@@ -107,8 +107,7 @@ class OtlpGrpcServer:
         server, self._server = self._server, None
         ends = time.monotonic() + grace_s
         await server.stop(grace_s)
-        if self._storing:
-            await asyncio.wait(self._storing, timeout=max(0.0, ends - time.monotonic()))
+        await self._storing.finish(max(0.0, ends - time.monotonic()))
 
     def _bind(self, server: grpc.aio.Server) -> int:
         place = str(self._address)
@@ -132,21 +131,11 @@ class OtlpGrpcServer:
 
     async def _export(self, signal: Signal, _: object, context: _Context) -> bytes:
         try:
-            accepted = await self._stored(signal, await self._reading.read(context))
+            accepted = await self._storing.whole(self._store(signal, await self._reading.read(context)))
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
             return refuse(context, self._outcomes.refused(error))
         self._outcomes.accepted(accepted)
         return signal.respond(accepted).SerializeToString()
-
-    async def _stored(self, signal: Signal, request: bytes) -> Accepted:
-        # A task of its own: a sender that hangs up must neither cut a commit short nor free its bytes before.
-        task = asyncio.create_task(self._store(signal, request))
-        self._storing.add(task)
-        task.add_done_callback(self._storing.discard)
-        try:
-            return await asyncio.shield(task)
-        finally:
-            del task  # its error knows this frame: together they would keep the request until the garbage is collected
 
     async def _store(self, signal: Signal, request: bytes) -> Accepted:
         async with self._admission.reserve(len(request)) as reservation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -12,6 +11,7 @@ from pandaeval_collector.receivers._answers import Outcomes
 from pandaeval_collector.receivers._protocol import Accepted, Malformed, SubmissionIngest, Submitted
 from pandaeval_collector.receivers._reading import Reading
 from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
+from pandaeval_collector.receivers._storing import Storing
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, refuse
 from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
@@ -38,7 +38,7 @@ class SubmitHandler:
         self._scales = Scales(max_request_items)
         self._ingest, self._admission = ingest, admission
         self._outcomes = Outcomes("submit", telemetry or NoTelemetry())
-        self._storing: set[asyncio.Task[SubmitTracesResponse]] = set()
+        self._storing = Storing()
         method = grpc.stream_unary_rpc_method_handler(self._submit)
         self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
             "pandaeval.v1.TraceService", {"SubmitTraces": method}
@@ -46,21 +46,11 @@ class SubmitHandler:
 
     async def _submit(self, _: object, context: _Context) -> bytes:
         try:
-            response = await self._stored(await self._reading.read(context))
+            response = await self._storing.whole(self._store(await self._reading.read(context)))
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
             return refuse(context, self._outcomes.refused(error))
         self._outcomes.accepted(Accepted(len(response.rejected)))
         return response.SerializeToString()
-
-    async def _stored(self, request: bytes) -> SubmitTracesResponse:
-        # A task of its own: a sender that hangs up must neither cut a commit short nor free its bytes before.
-        task = asyncio.create_task(self._store(request))
-        self._storing.add(task)
-        task.add_done_callback(self._storing.discard)
-        try:
-            return await asyncio.shield(task)
-        finally:
-            del task  # its error knows this frame: together they would keep the request until the garbage is collected
 
     async def _store(self, request: bytes) -> SubmitTracesResponse:
         async with self._admission.reserve(len(request)) as reservation:
