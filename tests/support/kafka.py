@@ -28,7 +28,7 @@ from support.collector import free_ports
 from support.programs import CACHE
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
+    from confluent_kafka import Consumer, Message
 
 VERSION = "4.1.0"
 JARS = Path(os.environ.get("PANDAEVAL_KAFKA_JARS") or CACHE / "kafka" / VERSION)
@@ -75,7 +75,7 @@ class Broker:
         self._properties = folder / "server.properties"
         self._properties.write_text(_properties(folder / "log", self._port, controller, partitions))
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        self._java("kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", str(self._properties))
+        self._java("kafka.tools.StorageTool", "format", "--standalone", f"--cluster-id={cluster}", "-c", str(self._properties))
 
     @property
     def address(self) -> str:
@@ -149,9 +149,15 @@ class Broker:
         assert producer.flush(60) == 0, "the broker did not take everything"
         assert not failed, failed
 
-    def everything(self, topic: str) -> list[Message]:
-        """All that a topic holds, partition by partition."""
-        return list(self._everything(topic))
+    def everything(self, topic: str, since: dict[int, int] | None = None) -> list[Message]:
+        """All that a topic holds, partition by partition. ``since``: offsets to begin at, by partition; moved to where
+        the reading ended."""
+        return list(self._everything(topic, {} if since is None else since))
+
+    def length(self, topic: str) -> int:
+        """How many messages were written to it, of all partitions."""
+        with self._reader() as reader:
+            return sum(high for _, high in self._ends(reader, topic).values())
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         """The offsets that a group has committed, by partition; those without one are left out."""
@@ -172,22 +178,33 @@ class Broker:
         """The end of what it said."""
         return self._log.read_text(errors="replace")[-4000:]
 
-    def _everything(self, topic: str) -> Iterator[Message]:
-        from confluent_kafka import Consumer, TopicPartition
+    def _everything(self, topic: str, since: dict[int, int]) -> Iterator[Message]:
+        from confluent_kafka import TopicPartition
 
-        consumer = Consumer({**self._client, "group.id": f"reader-{uuid.uuid4()}"})
-        with contextlib.closing(consumer):
-            for number in consumer.list_topics(topic, timeout=30).topics[topic].partitions:
-                place = TopicPartition(topic, number)
-                low, high = consumer.get_watermark_offsets(place, timeout=30)
-                consumer.assign([TopicPartition(topic, number, low)])
-                at = low
+        with self._reader() as reader:
+            for number, (low, high) in self._ends(reader, topic).items():
+                at = since.get(number, low)
+                reader.assign([TopicPartition(topic, number, at)])
                 while at < high:
-                    message = consumer.poll(30)
+                    message = reader.poll(30)
                     assert message is not None, f"{topic} gives nothing after {at} of {high}"
                     if message.error() is None:
                         yield message
                         at = (message.offset() or 0) + 1
+                since[number] = at
+
+    @contextlib.contextmanager
+    def _reader(self) -> Iterator[Consumer]:
+        from confluent_kafka import Consumer
+
+        with contextlib.closing(Consumer({**self._client, "group.id": f"reader-{uuid.uuid4()}"})) as reader:
+            yield reader
+
+    def _ends(self, reader: Consumer, topic: str) -> dict[int, tuple[int, int]]:
+        from confluent_kafka import TopicPartition
+
+        numbers = reader.list_topics(topic, timeout=30).topics[topic].partitions
+        return {each: reader.get_watermark_offsets(TopicPartition(topic, each), timeout=30) for each in numbers}
 
     def _answers(self) -> bool:
         from confluent_kafka import KafkaException

@@ -65,10 +65,10 @@ def messages(traces: Iterable[MadeTrace], parts: int = 1) -> Iterator[tuple[byte
                 yield trace.trace_id.hex().encode(), trace.request(spans).SerializeToString()
 
 
-def scores(broker: Broker, topic: str) -> list[dict[str, Any]]:
-    """All results in a topic, each under the key that is its id."""
+def scores(broker: Broker, topic: str, since: dict[int, int] | None = None) -> list[dict[str, Any]]:
+    """All results in a topic, or those ``since`` offsets (support/kafka.py), each under the key that is its id."""
     found = []
-    for message in broker.everything(topic):
+    for message in broker.everything(topic, since):
         result = json.loads(message.value() or b"")
         assert message.key() == result["id"].encode()
         found.append(result)
