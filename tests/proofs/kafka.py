@@ -15,7 +15,7 @@ it holds:
 - the residual of every collector is 0.
 
 Each cycle appends a line to ``tests/proofs/kafka-ledger.jsonl``; started again with the same seed it goes on behind the
-last line. ``missing_s``: the seconds in which some partition had nobody that runs, or the group had not agreed.
+last line. ``missing_s``: the seconds in which a partition was with no collector that ran, or with two.
 ``--summary`` prints what the ledger holds. The proof ends with 1 at the first cycles that do not hold; ``--keep
 FOLDER`` keeps its files.
 """
@@ -43,8 +43,9 @@ from pandaeval_collector.config import load
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.settings import evaluator
+from support.collector import CollectorProcess
 from support.kafka import Broker, fetch
-from support.kafka_group import Watched
+from support.kafka_share import Share
 from support.kafka_workers import by_id, messages, newest, scores, sharing_sessions, worker
 from support.made_traces import Composer, MadeTrace
 from support.processors import until
@@ -61,40 +62,36 @@ without what came before (docs/scale.md#sessions)."""
 
 
 class Member:
-    """A collector of the group, over its lives. ``client``: what the broker calls its present life, empty while it does
-    not run."""
+    """A collector of the group. ``runs``: it is neither dead nor made to stand still."""
 
     def __init__(self, folder: Path, broker: Broker, name: str, fixed: bool) -> None:
         settings = sharing_sessions(_SPANS) | {"PANDAEVAL_SESSION__IDLE": _IDLE}
         if fixed:
             settings["PANDAEVAL_KAFKA__INSTANCE"] = name
         self.collector = worker(folder, broker, name, _SPANS, _SCORES, settings)
-        self.client = ""
-        self._name, self._lives = name, 0
+        self.runs = False
 
     def launch(self) -> None:
         """Returns at once."""
-        self._lives += 1
-        client = f"{self._name}.{self._lives}"
-        self.collector.launch(PANDAEVAL_KAFKA__OPTIONS=json.dumps({"client.id": client}))
-        self.client = client
+        self.collector.launch()
+        self.runs = True
 
     def kill(self) -> None:
-        self.client = ""
+        self.runs = False
         self.collector.kill()
 
     def stop(self) -> None:
-        self.client = ""
+        self.runs = False
         code = self.collector.stop()
-        assert code == 0, f"{self._name} ended with {code}: {self.collector.log()}"
+        assert code == 0, f"ended with {code}: {self.collector.log()}"
 
     def stand_still(self, seconds: float) -> None:
         assert self.collector.process is not None
-        client, self.client = self.client, ""
+        self.runs = False
         self.collector.process.send_signal(signal.SIGSTOP)
         time.sleep(seconds)
         self.collector.process.send_signal(signal.SIGCONT)
-        self.client = client
+        self.runs = True
 
 
 class Cycles:
@@ -117,26 +114,27 @@ class Cycles:
         for each in self._members:
             each.launch()
 
-    def clients(self) -> set[str]:
-        """What the broker calls those that run."""
-        return {each.client for each in self._members if each.client}
+    def running(self) -> list[CollectorProcess]:
+        """Those that run, in the order in which they came."""
+        return [each.collector for each in self._members if each.runs]
 
-    def run(self, number: int, watched: Watched) -> tuple[dict[str, object], list[MadeTrace]]:
+    def run(self, number: int, share: Share) -> tuple[dict[str, object], list[MadeTrace]]:
         """One cycle: what it was, and its traces."""
         chance = random.Random(self._seed * 100_003 + number)
         composer = Composer(self._seed * 100_003 + number)
         traces = [composer.trace() for _ in range(_TRACES)]
         event, at = chance.choice(_EVENTS), chance.randrange(_BATCHES)
-        watched.wait_whole(_DEADLINE_S)
-        missing_s = watched.missing_s()
+        self._wait_ready()  # one that starts takes SIGTERM as any program does, and none of its partitions is missed
+        share.wait_whole(_DEADLINE_S)
+        missing_s = share.missing_s()
         for batch in range(_BATCHES):
             wanted = list(messages(traces[batch::_BATCHES], parts=2))
             self._broker.produce(_SPANS, wanted)
             self._sent += len(wanted)
             if batch == at:
                 self._happen(event, chance)
-        watched.wait_whole(_DEADLINE_S)
-        missing_s = round(watched.missing_s() - missing_s, 1)
+        share.wait_whole(_DEADLINE_S)
+        missing_s = round(share.missing_s() - missing_s, 1)
         return {"seed": self._seed, "cycle": number, "event": event, "missing_s": missing_s}, traces
 
     def check(self, traces: Sequence[MadeTrace]) -> None:
@@ -158,14 +156,18 @@ class Cycles:
             key: (stands.get(key), right.get(key)) for key in {*stands, *right} if stands.get(key) != right.get(key)
         }
         assert not wrong, f"{len(wrong)} results differ from those of a file: {sorted(wrong.items())[:3]}"
+        self._wait_ready()
         for each in self._members:
-            each.collector.until(each.collector.ready, "ready", _DEADLINE_S)
             assert each.collector.gauge("accounting_residual") == 0, each.collector.log()
 
     def end(self) -> None:
         """Leaves no process."""
         for each in self._members:
             each.kill()
+
+    def _wait_ready(self) -> None:
+        for each in self._members:
+            each.collector.until(each.collector.ready, "ready", _DEADLINE_S)
 
     def _happen(self, event: str, chance: random.Random) -> None:
         victim = chance.choice(self._members)
@@ -211,13 +213,12 @@ def prove(folder: Path, seed: int, cycles: range, together: int) -> bool:
     """Runs these cycles of a seed and writes the ledger; whether all hold."""
     with Broker(folder / "broker") as broker:
         proof = Cycles(folder, broker, seed)
-        groups = {_GROUP: _PARTITIONS, f"{_GROUP}-sessions": _PARTITIONS}
         try:
             proof.start()
-            with Watched(broker, groups, proof.clients) as watched:
+            with Share(2 * _PARTITIONS, proof.running) as share:
                 for first in range(cycles.start, cycles.stop, together):
                     numbers = cycles[first - cycles.start :][:together]
-                    lines = _hold(proof, numbers, watched)
+                    lines = _hold(proof, numbers, share)
                     with LEDGER.open("a") as ledger:
                         ledger.writelines(json.dumps(line) + "\n" for line in lines)
                     print({key: lines[-1].get(key) for key in ("holds", "why", "seconds")}, flush=True)
@@ -228,13 +229,13 @@ def prove(folder: Path, seed: int, cycles: range, together: int) -> bool:
     return True
 
 
-def _hold(proof: Cycles, numbers: Sequence[int], watched: Watched) -> list[dict[str, object]]:
+def _hold(proof: Cycles, numbers: Sequence[int], share: Share) -> list[dict[str, object]]:
     lines: list[dict[str, object]] = []
     traces: list[MadeTrace] = []
     began = time.monotonic()
     try:
         for number in numbers:
-            line, made = proof.run(number, watched)
+            line, made = proof.run(number, share)
             print(line, flush=True)
             lines.append(line)
             traces += made

@@ -75,7 +75,9 @@ class Broker:
         self._properties = folder / "server.properties"
         self._properties.write_text(_properties(folder / "log", self._port, controller, partitions))
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        self._java("kafka.tools.StorageTool", "format", "--standalone", f"--cluster-id={cluster}", "-c", str(self._properties))
+        self._java(
+            "kafka.tools.StorageTool", "format", "--standalone", f"--cluster-id={cluster}", "-c", str(self._properties)
+        )
 
     @property
     def address(self) -> str:
