@@ -2,8 +2,9 @@
 
 The same traces on one core, to a fresh collector each time, from the first byte until the last trace is decided; its
 results go to a file. From Kafka each message is one trace, as the OpenTelemetry Collector writes it; by gRPC ten or one
-are in a request. Broker, producer and load process have the other core. Runs take turns; the table holds medians. CPU
-time is what counts: the clock depends on what else runs, and here on a broker that shares two cores.
+are in a request. Three collectors that share the topic have the one core together: what sharing costs shows in the CPU
+time of all of them. Broker, producer and load process have the other core. Runs take turns; the table holds medians.
+CPU time is what counts: the clock depends on what else runs, and here on a broker that shares two cores.
 
     python tests/bench/kafka.py [--rounds 3] [--spans 60000] [--bytes "1 KB"]
 
@@ -13,6 +14,7 @@ Needs what ``tests/support/kafka.py`` needs.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import sys
 import tempfile
@@ -33,16 +35,16 @@ from support.kafka import Broker
 _QUIET_S = 0.2
 _LOOK_S = 0.5
 """Between two looks at the collector's metrics, which cost it some milliseconds each."""
-_PARTITIONS = 12
+_PARTITIONS, _SHARING = 12, 3
 _WARM_TRACES = 500
 Message = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run. ``wall_s``: until the last decision; ``cpu_s``: of the collector; ``memory``: its most, in bytes;
-    ``sent``: bytes of the requests or messages; ``broker_s``: the broker's CPU time and ``logged`` the bytes that it
-    wrote, 0 without one."""
+    """One run. ``wall_s``: until the last decision; ``cpu_s``: of all collectors; ``memory``: the most that one had, in
+    bytes; ``sent``: bytes of the requests or messages; ``broker_s``: the broker's CPU time and ``logged`` the bytes
+    that it wrote, 0 without one."""
 
     spans: int
     wall_s: float
@@ -58,33 +60,37 @@ def by_grpc(folder: Path, spans: int, size: int, traces: int) -> Measured:
     with collector(folder, _settings(folder)) as server:
         server.wait_ready()
         send(server.address, Load(_WARM_TRACES * SPANS_PER_TRACE, size, traces, first=10**9))
-        _wait_decided(server, _WARM_TRACES)
+        _wait_decided([server], _WARM_TRACES)
         before = server.cpu_s()
         sent = send(server.address, Load(spans, size, traces, callers=8, connections=4))
-        _wait_decided(server, _WARM_TRACES + sent.spans // SPANS_PER_TRACE)
+        _wait_decided([server], _WARM_TRACES + sent.spans // SPANS_PER_TRACE)
         wall = time.monotonic() - sent.begun
         return Measured(sent.spans, wall, server.cpu_s() - before, server.memory("VmHWM"), sent.bytes)
 
 
 def by_kafka(
-    folder: Path, broker: Broker, topic: str, messages: Sequence[Message], warm: Sequence[Message]
+    folder: Path, broker: Broker, workers: int, topic: str, messages: Sequence[Message], warm: Sequence[Message]
 ) -> Measured:
-    """One run on a topic of its own."""
+    """One run on a topic of its own, with so many collectors."""
     broker.create(topic, _PARTITIONS)
     settings = {"KAFKA__BROKERS": broker.address, "KAFKA__TOPIC": topic, "KAFKA__GROUP": topic}
-    with collector(folder, {**_settings(folder), **settings}) as server:
-        server.wait_ready()
+    with contextlib.ExitStack() as stack:
+        own = [folder / str(number) for number in range(workers)]
+        for each in own:
+            each.mkdir()
+        servers = [stack.enter_context(collector(each, {**_settings(each), **settings})) for each in own]
+        _wait_shared(servers)
         _produce(broker, topic, warm)
-        _wait_decided(server, len(warm))
-        cpu, brokers, logged = server.cpu_s(), _cpu_s(broker.pid), broker.size(topic)
+        _wait_decided(servers, len(warm))
+        cpu, brokers, logged = sum(each.cpu_s() for each in servers), _cpu_s(broker.pid), broker.size(topic)
         begun = time.monotonic()
         _produce(broker, topic, messages)
-        _wait_decided(server, len(warm) + len(messages))
+        _wait_decided(servers, len(warm) + len(messages))
         return Measured(
             len(messages) * SPANS_PER_TRACE,
             time.monotonic() - begun,
-            server.cpu_s() - cpu,
-            server.memory("VmHWM"),
+            sum(each.cpu_s() for each in servers) - cpu,
+            max(each.memory("VmHWM") for each in servers),
             sum(len(value) for _, value in messages),
             _cpu_s(broker.pid) - brokers,
             broker.size(topic) - logged,
@@ -93,19 +99,21 @@ def by_kafka(
 
 def report(rounds: int, spans: int, size: str) -> str:
     """The table."""
-    ways = ("OTLP/gRPC, 120 spans a request", "OTLP/gRPC, a trace a request", "Kafka, a trace a message")
-    found: dict[str, list[Measured]] = {way: [] for way in ways}
+    by_grpc_traces = {"OTLP/gRPC, 120 spans a request": 10, "OTLP/gRPC, a trace a request": 1}
+    by_kafka_workers = {"Kafka, a trace a message": 1, f"the same, {_SHARING} collectors": _SHARING}
+    found: dict[str, list[Measured]] = {way: [] for way in (*by_grpc_traces, *by_kafka_workers)}
     messages = _messages(spans // SPANS_PER_TRACE, SIZES[size], first=0)
     warm = _messages(_WARM_TRACES, SIZES[size], first=10**9)
     with tempfile.TemporaryDirectory() as kept, pinned(LOAD_CORE), Broker(Path(kept)) as broker:
         for number in range(rounds):
-            for way, traces in zip(ways, (10, 1, 0), strict=True):
+            for way, runs in found.items():
                 with tempfile.TemporaryDirectory() as folder, pinned(LOAD_CORE):
-                    if traces:
-                        run = by_grpc(Path(folder), spans, SIZES[size], traces)
+                    if traces := by_grpc_traces.get(way):
+                        runs.append(by_grpc(Path(folder), spans, SIZES[size], traces))
                     else:
-                        run = by_kafka(Path(folder), broker, f"spans-{number}", messages, warm)
-                found[way].append(run)
+                        workers = by_kafka_workers[way]
+                        topic = f"spans-{number}-{workers}"
+                        runs.append(by_kafka(Path(folder), broker, workers, topic, messages, warm))
     head = [
         "way in",
         "CPU µs a span",
@@ -117,10 +125,9 @@ def report(rounds: int, spans: int, size: str) -> str:
         "bytes a span, in the log",
         "broker's CPU µs a span",
     ]
-    first = median(_cost(each) for each in found[ways[0]])
-    return table(
-        f"One worker, spans of {size}, medians of {rounds} rounds", head, [_row(w, r, first) for w, r in found.items()]
-    )
+    first = median(_cost(each) for each in next(iter(found.values())))
+    rows = [_row(way, runs, first) for way, runs in found.items()]
+    return table(f"Spans of {size}, medians of {rounds} rounds", head, rows)
 
 
 def _row(way: str, runs: Sequence[Measured], first: float) -> list[object]:
@@ -165,8 +172,24 @@ def _produce(broker: Broker, topic: str, messages: Sequence[Message]) -> None:
     assert producer.flush(120) == 0, "the broker did not take everything"
 
 
-def _wait_decided(server: Server, traces: int) -> None:
-    while server.decided() < traces:
+def _wait_shared(servers: Sequence[Server]) -> None:
+    for each in servers:
+        each.wait_ready()
+    while any(_held(each) != _PARTITIONS // len(servers) for each in servers):
+        time.sleep(_LOOK_S)
+
+
+def _held(server: Server) -> int:
+    counters = server.counters()
+    taken, released = (
+        sum(n for name, n in counters.items() if name.startswith("pandaeval_log_partitions_total") and outcome in name)
+        for outcome in ('"taken"', '"released"')
+    )
+    return int(taken - released)
+
+
+def _wait_decided(servers: Sequence[Server], traces: int) -> None:
+    while sum(each.decided() for each in servers) < traces:
         time.sleep(_LOOK_S)
 
 

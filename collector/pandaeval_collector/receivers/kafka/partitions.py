@@ -150,7 +150,8 @@ class Partitions:
         if parked:
             self._telemetry.add("pandaeval.jobs", "parked", parked)
         self._consumed.release(partition, waiting).result()
-        self._telemetry.add("pandaeval.log.partitions", "released")
+        if partition in self._ledgers:  # and not of an earlier life
+            self._telemetry.add("pandaeval.log.partitions", "released")
         if self._pending is not None:
             self._pending[0].pop(partition, None)
         for held in (self._ledgers, self._claims, self._ends, self._stored):

@@ -1,0 +1,42 @@
+"""The partitions that a collector owns, beside those that its store knows from an earlier life."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pandaeval_collector.receivers.kafka.partitions import Claim, Partitions
+from pandaeval_collector.store import Consumed, Extent, Store
+from pandaeval_collector.telemetry import Telemetry
+
+ID = bytes(16)
+
+
+class NothingToSend:
+    def newest(self) -> dict[str, int]:
+        return {}
+
+    def have_sent(self, upto: dict[str, int]) -> bool:
+        return True
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path, durability="off")
+    store.consumed.make().result()
+    store.consumed.open("cluster/topic/group").result()
+    yield store
+    store.close()
+
+
+def test_only_what_was_taken_counts_as_released(store: Store) -> None:
+    store.consumed.note([Consumed(3, 5, 0, {ID: Extent(4, 4)})]).result()
+    telemetry = Telemetry()
+    partitions = Partitions("me", store.consumed, NothingToSend(), telemetry)
+    partitions.load()
+    partitions.take_over(1, Claim.of(None, None), low=0, high=0)
+    for each in (*partitions.not_owned(), 1):
+        partitions.release(each, ())
+    assert telemetry.total("pandaeval.log.partitions", "taken") == 1
+    assert telemetry.total("pandaeval.log.partitions", "released") == 1
