@@ -2,20 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pandaeval_collector.cases.model import Case, Suite
-from pandaeval_collector.cases.trial import Trial, said_first
+from pandaeval_collector.cases.trial import said_first
 from pandaeval_collector.untrusted.stated_names import stated
 from pandaeval_otel import semconv
-from pandaeval_otel.model import Trace
+from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.names import bounded
 
 _MOST_UNKNOWN = 100
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is remembered of a trace until its trial is graded, by which it is read again: the trial is whole long after
+    the trace was there. ``session_id``: that in which it was placed."""
+
+    trace_id: str
+    session_id: str | None
+    trigger: Trigger
+    revision: int
+    late_spans: int
+
+    @classmethod
+    def of(cls, trace: Trace) -> Stored:
+        return cls(trace.trace_id, trace.session_id, trace.trigger, trace.revision, trace.late_spans)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A trial whose traces wait to be read. ``name``: number or name of the attempt."""
+
+    case: Case
+    name: str
+    traces: Sequence[Stored]
+
+
 class Trials:
-    """Gathers the traces of trials. They come by start time, so that the first of a conversation comes first.
+    """Gathers the traces of trials, of which it holds no content. They come by start time, so that the first of a
+    conversation comes first.
 
     A trace belongs to the case that its spans name; else to that which was frozen from it; else to that of the traces
     before it in its session; else to that whose ``inputs.task`` is its input, if there is one such case alone. A trial
@@ -32,7 +59,7 @@ class Trials:
             if case.task is not None:
                 self._by_task.setdefault(case.task, []).append(case)
         self._sessions: dict[str, tuple[Case, str]] = {}
-        self._gathered: dict[tuple[str, str], list[Trace]] = {}
+        self._gathered: dict[tuple[str, str], list[Stored]] = {}
         self.unknown: dict[str, int] = {}
         """How many traces name a case that there is not, by its id; of the first 100 such ids."""
         self.ambiguous = 0
@@ -48,15 +75,15 @@ class Trials:
                 self.unmatched += 1
                 continue
             case, name = found
-            self._gathered.setdefault((case.id, name), []).append(trace)
+            self._gathered.setdefault((case.id, name), []).append(Stored.of(trace))
             if trace.session_id is not None:
                 self._sessions[trace.session_id] = found
 
-    def trials(self) -> list[Trial]:
-        """All of them, in the order of the cases."""
+    def attempts(self) -> list[Attempt]:
+        """All trials, in the order of the cases."""
         order = {id_: at for at, id_ in enumerate(self._cases)}
         keys = sorted(self._gathered, key=lambda key: order[key[0]])
-        return [Trial(self._cases[id_], name, tuple(self._gathered[id_, name])) for id_, name in keys]
+        return [Attempt(self._cases[id_], name, self._gathered[id_, name]) for id_, name in keys]
 
     @property
     def without_trial(self) -> list[str]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 HELP = "Case file (YAML or JSON): traces that are trials of its cases are graded."
 REPORT_HELP = "Write the three-layer report of the cases to this file: .json, or .xml for JUnit."
 _MAX_ROWS = 60
+_NOTHING = "-"
+_EMPTY = "-: nothing was graded in this layer; reasoning and action are graded by a case's expected_tools"
 
 
 def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | None:
@@ -37,23 +39,23 @@ def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | 
     return read_suite(chosen, config.metrics.modules)
 
 
-def new_report(suite: Suite) -> LayerReport:
-    """An empty report of a suite."""
+def new_report(suite: Suite, path: Path | None = None) -> LayerReport:
+    """An empty report of a suite; ``path``: where it will be written, if it will."""
     from pandaeval_collector.report.layers import LayerReport
 
-    return LayerReport(suite.name, {case.id: case.description for case in suite.cases})
+    descriptions = {case.id: case.description for case in suite.cases}
+    return LayerReport(suite.name, descriptions, with_trials=path is not None)
 
 
 def write_layers(report: LayerReport, path: Path) -> None:
     """Writes the report as the name of the file says."""
-    import json
-
     from pandaeval_collector.errors import UserError
-    from pandaeval_collector.report.layers_junit import junit
+    from pandaeval_collector.report.layers_json import json_lines
+    from pandaeval_collector.report.layers_junit import junit_lines
 
-    text = junit(report) if path.suffix == ".xml" else json.dumps(report.to_dict(), ensure_ascii=False, indent=1) + "\n"
     try:
-        path.write_text(text, encoding="utf-8")
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(junit_lines(report) if path.suffix == ".xml" else json_lines(report))
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
@@ -61,15 +63,18 @@ def write_layers(report: LayerReport, path: Path) -> None:
 def print_layers(report: LayerReport, out: Console) -> None:
     """A row for each case, and one for all of each kind."""
     from pandaeval_collector.cli._output import table
-    from pandaeval_collector.report.layers import LAYERS
+    from pandaeval_collector.report.layer_counts import LAYERS
 
-    if not report.trials:
+    cases = len(report.cases())
+    if not cases:
         return
     columns = ("case", "kind", "correct", *LAYERS, "broke in", "why")
-    cases = len(report.cases())
-    made = table(columns, map(_row, report.brief(_MAX_ROWS)), on=out, title="Cases, broken ones first")
-    if cases > _MAX_ROWS:
-        made.caption, made.caption_justify = f"… and {cases - _MAX_ROWS} more (--cases-report has them all)", "left"
+    rows = report.brief(_MAX_ROWS)
+    made = table(columns, map(_row, rows), on=out, title="Cases, broken ones first")
+    notes = [f"… and {cases - _MAX_ROWS} more (--cases-report has them all)"] if cases > _MAX_ROWS else []
+    notes += [_EMPTY] if any(_NOTHING in row["layers"] for row in rows) else []
+    if notes:
+        made.caption, made.caption_justify = "\n".join(notes), "left"
     out.print(made)
     totals = [_row(told)[:-1] for told in report.by_kind()]
     out.print(table(columns[:-1], totals, on=out, title="Cases by kind"))

@@ -4,7 +4,7 @@ find."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,8 +37,12 @@ class Verdict:
 class TrialGrader:
     """The graders of a suite. Any thread, one at a time."""
 
-    def __init__(self, evaluator: Evaluator, suite: Suite) -> None:
-        self.suite, self._settings = suite, evaluator.settings
+    def __init__(
+        self, evaluator: Evaluator, suite: Suite, heard: Callable[[Sequence[Mapping[str, Any]]], None] | None = None
+    ) -> None:
+        """``heard``: hears all results of each trial, JSON-ready: those too that nobody asked for, by which
+        ``trial_correct`` was decided."""
+        self.suite, self._settings, self._heard = suite, evaluator.settings, heard
         known = [metric for metric in registry(self._settings.modules).values() if metric.level == "trial"]
         self._preparation = Preparation(self._settings, evaluator.embedder, known)
         self._correct = next(metric for metric in known if metric.name == CORRECT)
@@ -61,7 +65,7 @@ class TrialGrader:
         return ask(metric, trial, TrialContext(self._threshold(metric, trial.case)), self._refusal(trial))
 
     def results(self, trial: Trial, verdicts: Mapping[str, Verdict] | None = None) -> list[Result]:
-        """All results of a trial. ``verdicts``: what the judged graders found, by name."""
+        """The results of a trial that are asked for. ``verdicts``: what the judged graders found, by name."""
         unit = trial_unit(trial)
         given = dict(verdicts or {})
         findings = {name: verdict.finding for name, verdict in given.items()}
@@ -74,6 +78,8 @@ class TrialGrader:
         results += [] if correct is None else [correct]
         gates = {short(name) for name in names}
         told = [_with(result, trial, self.suite, self._layer(result.metric), gates) for result in results]
+        if self._heard is not None:
+            self._heard([result.to_dict() for result in told])
         return [r for r in told if f"trial.{r.metric}" in self._shown or r.metric in {short(n) for n in self._custom}]
 
     def _of(self, trial: Trial, verdicts: Mapping[str, Verdict]) -> Iterator[Grader]:

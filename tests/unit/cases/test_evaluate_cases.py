@@ -136,6 +136,30 @@ def test_the_report_tells_which_layer_broke(told: tuple[Any, list[dict[str, Any]
     assert "1 traces name the case unknown, which is not in the file" in done.stderr
 
 
+def test_the_report_does_not_depend_on_which_results_are_asked_for(
+    files: tuple[Path, Path], told: tuple[Any, list[dict[str, Any]], Path], tmp_path: Path
+) -> None:
+    done = evaluate(files, "--format", "json", "--metrics", "trial_correct", "--cases-report", str(tmp_path / "r.json"))
+    assert {json.loads(line)["metric"] for line in done.stdout.splitlines()} == {
+        "trial_correct",
+        "pass_at_k",
+        "pass_pow_k",
+    }
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report == json.loads(told[2].read_text())
+    assert report["layers"]["reasoning"]["graders"]["plan_quality"]["failed"] == 0
+    (second,) = (each for each in report["by_case"][0]["trials"] if each["trial"] == "2")
+    assert second["layers"] == {"reasoning": "pass", "action": "fail", "outcome": "fail"}
+
+
+def test_a_layer_without_graders_says_what_it_takes(files: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text("- {id: send, forbidden_tools: [delete_*]}\n")
+    done = evaluate((files[0], tmp_path / "suite.yaml"), "--metrics", "trial_correct")
+    (row,) = (line for line in done.stdout.splitlines() if line.startswith("send"))
+    assert row.split()[3:6] == ["-", "-", "pass"]
+    assert "reasoning and action are graded by a case's expected_tools" in " ".join(done.stdout.split())
+
+
 def test_the_table_has_a_row_for_each_case_and_junit_a_test_for_each_trial(
     files: tuple[Path, Path], tmp_path: Path
 ) -> None:
