@@ -93,20 +93,34 @@ class Trials:
 
     def case_of(self, trace: Trace) -> tuple[Case, str] | None:
         """The case of a trace, and the name of the trial."""
-        named = stated(trace, semconv.PANDAEVAL_CASE_ID)
         name = stated(trace, semconv.PANDAEVAL_TRIAL) or trace.session_id or trace.trace_id
-        if named:
-            case = self._named.get(named)
-            if case is None:
-                self._note_unknown(named)
-            return None if case is None else (case, name)
-        if trace.trace_id in self._frozen:
-            return self._frozen[trace.trace_id], name
-        if trace.session_id in self._sessions:
+        case, is_named = self.named(trace)
+        if not is_named and trace.session_id in self._sessions:
             return self._sessions[trace.session_id]
+        case = case if is_named else self.by_task(trace)
+        return None if case is None else (case, name)
+
+    def case(self, id_: str) -> Case | None:
+        """The case of an id."""
+        return self._cases.get(id_)
+
+    def named(self, trace: Trace) -> tuple[Case | None, bool]:
+        """The case that the spans of a trace name, or that was frozen from it; and whether there is a name at all, be
+        it that of no case."""
+        named = stated(trace, semconv.PANDAEVAL_CASE_ID)
+        if not named:
+            frozen = self._frozen.get(trace.trace_id)
+            return frozen, frozen is not None
+        case = self._named.get(named)
+        if case is None:
+            self._note_unknown(named)
+        return case, True
+
+    def by_task(self, trace: Trace) -> Case | None:
+        """The one case whose task is the input of a trace."""
         found = self._same_task(trace)
         self.ambiguous += len(found) > 1
-        return (found[0], name) if len(found) == 1 else None
+        return found[0] if len(found) == 1 else None
 
     def _note_unknown(self, name: str) -> None:
         """Whoever sends spans may name any number of cases, for as long as a collector runs."""

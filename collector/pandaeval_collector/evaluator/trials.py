@@ -4,7 +4,7 @@ find."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,11 +76,51 @@ class TrialGrader:
         graded = tuple(self._outcomes(trial, names, results))
         correct = self._graded(trial, unit, self._correct, findings, graded)
         results += [] if correct is None else [correct]
-        gates = {short(name) for name in names}
-        told = [_with(result, trial, self.suite, self._layer(result.metric), gates) for result in results]
+        ids = [trace.trace_id for trace in trial.traces]
+        told = [self._with(result, trial.case, trial.name, ids) for result in results]
         if self._heard is not None:
             self._heard([result.to_dict() for result in told])
-        return [r for r in told if f"trial.{r.metric}" in self._shown or r.metric in {short(n) for n in self._custom}]
+        return [result for result in told if self._is_shown(result.metric)]
+
+    def untold(
+        self,
+        case: Case,
+        name: str,
+        unit: Unit,
+        traces: Sequence[str],
+        why: str,
+        metrics: Collection[str] = (CORRECT,),
+        **about: str,
+    ) -> list[Result]:
+        """Results without a score, of a trial that cannot be graded; ``unit``: of its last trace; ``why``: told by
+        ``metrics``; ``about``: what else they say."""
+        finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why, about)
+        every = (*self._inline, *self.judged, *self._custom.values(), self._correct)
+        made = [self._untold(metric, case, unit, finding) for metric in every if metric.name in metrics]
+        return [self._with(result, case, name, traces) for result in made if self._is_shown(result.metric)]
+
+    def _untold(self, metric: Grader, case: Case, unit: Unit, finding: Unscored) -> Result:
+        threshold, by = self._threshold(metric, case), EvaluatorInfo(metric.kind, metric.version)
+        depends = {**self._preparation.depends_on(metric, threshold), "untold": finding.reason}
+        trial = replace(unit, level="trial")
+        id_ = Identity(metric.key, metric.version, None, depends).of(trial)
+        return _result(metric, trial, finding, by, threshold, id_, 0.0)
+
+    def _is_shown(self, name: str) -> bool:
+        return f"trial.{name}" in self._shown or name in {short(each) for each in self._custom}
+
+    def _with(self, result: Result, case: Case, name: str, traces: Sequence[str]) -> Result:
+        """The result with what tells of which trial it is."""
+        about = {
+            "case": case.id,
+            "trial": name,
+            "layer": self._layer(result.metric),
+            "case_kind": case.kind,
+            "gates": result.metric in {short(each) for each in declared(case)},
+            "traces": [*traces],
+            **({"suite": self.suite.name} if self.suite.name else {}),
+        }
+        return replace(result, finding=replace(result.finding, metadata={**result.finding.metadata, **about}))
 
     def _of(self, trial: Trial, verdicts: Mapping[str, Verdict]) -> Iterator[Grader]:
         return (metric for metric in self.judged if metric.name in verdicts)
@@ -166,19 +206,6 @@ def _result(
     metric: Grader, unit: Unit, finding: Finding, by: EvaluatorInfo, threshold: float, id_: str, took_ms: float
 ) -> Result:
     return Result(id_, metric.name, unit, finding, by, threshold, unit.revision, True, round(took_ms, 3), now())
-
-
-def _with(result: Result, trial: Trial, suite: Suite, layer: str, gates: set[str]) -> Result:
-    about = {
-        "case": trial.case.id,
-        "trial": trial.name,
-        "layer": layer,
-        "case_kind": trial.case.kind,
-        "gates": result.metric in gates,
-        "traces": [trace.trace_id for trace in trial.traces],
-        **({"suite": suite.name} if suite.name else {}),
-    }
-    return replace(result, finding=replace(result.finding, metadata={**result.finding.metadata, **about}))
 
 
 def _brief(finding: Finding) -> Any:
