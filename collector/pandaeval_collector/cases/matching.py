@@ -13,6 +13,7 @@ from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.names import bounded
 
 _MOST_UNKNOWN = 100
+_MOST_SAID = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,11 @@ class Trials:
         """Traces without a case whose input is the task of several cases."""
         self.unmatched = 0
         """Traces of no case."""
+        self.unmatched_said = ""
+        """What the user says first in one of them, cut."""
+        self.alike: dict[tuple[str, str], int] = {}
+        """Trials (case, name) of several traces that each begin anew with the same words, and how many those are."""
+        self._began: dict[tuple[str, str], tuple[int, str | None]] = {}
 
     def add(self, traces: Iterable[Trace]) -> None:
         """Takes traces in; those of no case are counted."""
@@ -73,11 +79,22 @@ class Trials:
             found = self.case_of(trace)
             if found is None:
                 self.unmatched += 1
+                self.unmatched_said = self.unmatched_said or (said_first(trace) or "").strip()[:_MOST_SAID]
                 continue
             case, name = found
+            self._compare((case.id, name), trace)
             self._gathered.setdefault((case.id, name), []).append(Stored.of(trace))
             if trace.session_id is not None:
                 self._sessions[trace.session_id] = found
+
+    def _compare(self, trial: tuple[str, str], trace: Trace) -> None:
+        """Two runs of one task under one name are two attempts, in all likelihood."""
+        said, session = hash(said_first(trace)), trace.session_id
+        first = self._began.get(trial)
+        if first is None:
+            self._began[trial] = said, session
+        elif first[0] == said and (session is None or first[1] != session):
+            self.alike[trial] = self.alike.get(trial, 1) + 1
 
     def attempts(self) -> list[Attempt]:
         """All trials, in the order of the cases."""

@@ -81,7 +81,18 @@ def print_layers(report: LayerReport, out: Console) -> None:
 
 
 def tell_matching(trials: Trials, suite: Suite) -> None:
-    """Notices on what has no case, and on cases without a trial."""
+    """Notices on what has no case, on cases without a trial, and on what is hardly meant."""
+    from pandaeval_collector.cases.doubts import doubts
+
+    for line in doubts(suite):
+        _notice(line)
+    if trials.alike:
+        (case, name), count = next(iter(trials.alike.items()))
+        more = f", and so on in {len(trials.alike) - 1} more trials" if len(trials.alike) > 1 else ""
+        _notice(
+            f"trial {name} of {case} holds {count} runs of the same task, which are graded as one{more}: give each "
+            "attempt a pandaeval.trial of its own (using_case)"
+        )
     for case, count in sorted(trials.unknown.items())[:10]:
         _notice(f"{count} traces name the case {case}, which is not in the file")
     if trials.ambiguous:
@@ -90,6 +101,11 @@ def tell_matching(trials: Trials, suite: Suite) -> None:
     if missing:
         shown = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
         _notice(f"{len(missing)} of {len(suite.cases)} cases have no trial in the input: {shown}")
+    if len(missing) == len(suite.cases) and trials.unmatched_said:
+        _notice(
+            "a trace is a trial of the case that its spans name (using_case), or whose inputs.task is what the user "
+            f"says first, letter for letter, such as {trials.unmatched_said!r}"
+        )
 
 
 def _row(told: Mapping[str, Any]) -> tuple[object, ...]:

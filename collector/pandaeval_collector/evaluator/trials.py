@@ -20,7 +20,7 @@ from pandaeval_collector.result import EvaluatorInfo, Identity, Result, Unit, no
 from pandaeval_collector.score import Finding, Score, Unscored, Why
 
 Grader = Metric[Trial, TrialContext]
-_NO_JUDGE = "no judge is configured"
+_NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class TrialGrader:
         ids = [trace.trace_id for trace in trial.traces]
         told = [self._with(result, trial.case, trial.name, ids) for result in results]
         if self._heard is not None:
-            self._heard([result.to_dict() for result in told])
+            self._heard([result.to_dict() for result in (*told, *self._silent(trial, unit, graded, results))])
         return [result for result in told if self._is_shown(result.metric)]
 
     def untold(
@@ -96,8 +96,22 @@ class TrialGrader:
         ``metrics``; ``about``: what else they say."""
         finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why, about)
         every = (*self._inline, *self.judged, *self._custom.values(), self._correct)
-        made = [self._untold(metric, case, unit, finding) for metric in every if metric.name in metrics]
-        return [self._with(result, case, name, traces) for result in made if self._is_shown(result.metric)]
+        shown = [metric for metric in every if metric.name in metrics and self._is_shown(metric.name)]
+        return [self._with(self._untold(metric, case, unit, finding), case, name, traces) for metric in shown]
+
+    def _silent(
+        self, trial: Trial, unit: Unit, graded: Sequence[Graded], results: Sequence[Result]
+    ) -> Iterator[Result]:
+        """What gave no result and left the trial undecided, as results: for those who have to say why."""
+        spoke = {result.metric for result in results}
+        why = {each.name: each.said for each in graded if each.success is None and each.name not in spoke}
+        if CORRECT not in spoke:
+            why[CORRECT] = "the case expects nothing that a run could fail"
+        ids = [trace.trace_id for trace in trial.traces]
+        for metric in (*self._inline, *self.judged, *self._custom.values(), self._correct):
+            if metric.name in why:
+                finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why[metric.name])
+                yield self._with(self._untold(metric, trial.case, unit, finding), trial.case, trial.name, ids)
 
     def _untold(self, metric: Grader, case: Case, unit: Unit, finding: Unscored) -> Result:
         threshold, by = self._threshold(metric, case), EvaluatorInfo(metric.kind, metric.version)
