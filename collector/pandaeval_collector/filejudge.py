@@ -6,7 +6,7 @@ One process asks the model for all of it, and starts at the first question.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -84,12 +84,22 @@ class FileJudge:
         a judge says of those."""
         return self._loop.run(self._results(line, closing))
 
-    def trials(self, grader: TrialGrader, trials: Sequence[Trial]) -> Sequence[Mapping[str, Verdict]]:
-        """What the judge finds about each of the trials, by grader."""
+    def trials(
+        self, grader: TrialGrader, batches: Iterable[Sequence[Trial]], total: int
+    ) -> Iterator[tuple[Trial, Mapping[str, Verdict]]]:
+        """Each trial of ``batches`` with what the judge finds about it, by grader; those of a batch are asked about at
+        the same time. ``total``: how many trials there are."""
         settings = self._evaluator.settings.judge
         hide = redact if settings is None else hider(settings)
         asked = TrialJudge(grader, self._desk(), hide, secrets_out=self._desks.secrets)
-        return self._loop.run(asked.verdicts(trials, self._on_judged))
+        done = 0
+        for trials in batches:
+            verdicts = self._loop.run(asked.verdicts(trials, partial(self._note_done, done, total)))
+            done += len(trials)
+            yield from zip(trials, verdicts, strict=True)
+
+    def _note_done(self, before: int, total: int, done: int, _: int) -> None:
+        self._on_judged(before + done, total)
 
     def grouped(self, failures: Sequence[Failure]) -> tuple[Group, ...]:
         """The failures by root cause, gravest first: as the judge says in one call, else by label."""

@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.cases.graders import CORRECT
-from pandaeval_collector.cases.matching import Trials
+from pandaeval_collector.cases.matching import Attempt, Trials
+from pandaeval_collector.cases.trial import Trial
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.evaluator.trials import TrialGrader, Verdict
 from pandaeval_collector.failures import Failure, Group
@@ -28,8 +29,10 @@ from pandaeval_collector.judging import JudgeConfig
 from pandaeval_collector.line.implied_sessions import Forward, Link
 from pandaeval_collector.line.line import Decision, Line
 from pandaeval_collector.line.reading import closing_of, stored
+from pandaeval_collector.line.trial_traces import read_again
 from pandaeval_collector.line.understanding import Understood, unasked, with_session
 from pandaeval_collector.passk.results import repeated
+from pandaeval_collector.passk.trials import slim
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.result import Result
 from pandaeval_collector.store import Chunk, Store
@@ -41,6 +44,8 @@ from pandaeval_otel.normal.history import may_be_linked
 from pandaeval_otel.wire import read_chunk, split_logs, split_traces
 
 _BATCH = 128
+_TRIALS = 64
+"""So many trials are held at a time where a judge is asked about them: at the same time, as far as its limits allow."""
 T = TypeVar("T")
 
 
@@ -97,7 +102,7 @@ class FileRun:
         self._where, self._wants = where, wants
         self._grader, self._ks = grader, ks
         self.trials = None if grader is None else Trials(grader.suite)
-        """The traces of cases, once :meth:`results` has come to them."""
+        """Which traces are trials of which cases, once :meth:`results` has come to them."""
         self.left_out: set[str] = set()
         """Ids of the traces that ``where`` did not want, once :meth:`results` has come to them."""
         self._waiting: list[Chunk] = []
@@ -170,16 +175,7 @@ class FileRun:
         self._flush()
         line = Line(self._store, self._evaluator, chains=self._chains(), left_out=self.left_out)
         touched: set[str] = set()
-        for batch in _batches(self._due(), _BATCH):
-            decision = self._decided(line, batch)
-            decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
-            self._store.commit(decision.changes).result()
-            touched |= decision.changes.touched
-            if on_decided is not None:
-                on_decided(decision)
-            if self.trials is not None:
-                self.trials.add(decision.traces)
-            yield from decision.results
+        yield from self._scored(line, touched, on_decided)
         closing = [*_batches(iter(sorted(touched)), _BATCH)]
         if self._judge is not None:
             yield from self._judge.results(line, closing)
@@ -191,21 +187,40 @@ class FileRun:
             self._store.commit(decision.changes).result()
             yield from decision.results
 
+    def _scored(self, line: Line, touched: set[str], on_decided: Callable[[Decision], None] | None) -> Iterator[Result]:
+        """The results of the traces; their sessions are added to ``touched``."""
+        for batch in _batches(self._due(), _BATCH):
+            decision = self._decided(line, batch)
+            decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
+            self._store.commit(decision.changes).result()
+            touched |= decision.changes.touched
+            if on_decided is not None:
+                on_decided(decision)
+            if self.trials is not None:
+                self.trials.add(decision.traces)
+            yield from decision.results
+
     def _graded(self) -> Iterator[Result]:
-        """The results of all trials."""
+        """The results of all trials: a trial may get another trace up to the end of the input. Their traces are read
+        again, a trial or a few at a time."""
         if self._grader is None or self.trials is None:
             return
-        trials = self.trials.trials()
-        verdicts: Sequence[Mapping[str, Verdict]] = [{} for _ in trials]
-        if self._judge is not None and trials:
-            verdicts = self._judge.trials(self._grader, trials)
         told: list[Mapping[str, Any]] = []
-        for trial, found in zip(trials, verdicts, strict=True):
+        for trial, found in self._judged(self._grader, self.trials.attempts()):
             for result in self._grader.results(trial, found):
                 if result.metric == CORRECT:
-                    told.append(result.to_dict())
+                    told.append(slim(result.to_dict()))
                 yield result
         yield from repeated(told, self._ks)
+
+    def _judged(
+        self, grader: TrialGrader, attempts: Sequence[Attempt]
+    ) -> Iterator[tuple[Trial, Mapping[str, Verdict]]]:
+        """Each trial with what a judge says of it; without a judge nothing."""
+        read = (Trial(each.case, each.name, read_again(self._store, each.traces)) for each in attempts)
+        if self._judge is not None and attempts:
+            return self._judge.trials(grader, _batches(read, _TRIALS), len(attempts))
+        return ((trial, {}) for trial in read)
 
     def grouped(self, failures: Sequence[Failure]) -> tuple[Group, ...]:
         """The failures by root cause, gravest first: as the judge says in one call, else by label. Not to be called on

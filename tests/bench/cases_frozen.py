@@ -28,6 +28,7 @@ import yaml  # noqa: E402
 from pandaeval_collector.cases.freezing import freeze, to_yaml  # noqa: E402
 from pandaeval_collector.cases.matching import Trials  # noqa: E402
 from pandaeval_collector.cases.reading import read_suite  # noqa: E402
+from pandaeval_collector.cases.trial import Trial  # noqa: E402
 from pandaeval_collector.config import load  # noqa: E402
 from pandaeval_collector.evaluator.trials import TrialGrader  # noqa: E402
 from pandaeval_collector.filerun import FileRun  # noqa: E402
@@ -116,7 +117,8 @@ def graded(
     suite = read_suite(path)
     gathered = Trials(suite)
     gathered.add(traces)
-    (trial,) = gathered.trials()
+    (attempt,) = gathered.attempts()
+    trial = Trial(attempt.case, attempt.name, tuple(traces))
     results = {each.metric: each for each in grader_of(suite).results(trial)}
     correct = results["trial_correct"]
     return correct.success, correct.finding.reason

@@ -7,7 +7,11 @@ import os
 from typing import Any
 
 import pytest
+from pandaeval_collector import filerun
+from pandaeval_collector.cases import Case, Suite
+from pandaeval_collector.cases.model import Recorded
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.evaluator.trials import TrialGrader
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.judge.client import JudgeProcessSetup
 from pandaeval_collector.judging import JudgeConfig, Limits
@@ -15,9 +19,10 @@ from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.result import Result
 from pandaeval_collector.store import jobs
 from pandaeval_collector.store.connection import FILE_NAME
+from support.chained import turn
 from support.database import open_database
 from support.embedder import WordEmbedder
-from support.judge import FAULTS, JudgeServer, Say
+from support.judge import FAULTS, JudgeServer, Say, verdict
 from support.made_traces import Composer
 
 MODEL = "openai/gpt-4o-mini"
@@ -66,6 +71,32 @@ def test_a_judge_that_is_down_all_along_harms_nothing_else() -> None:
     assert sessions
     assert "insufficient_evidence" in {r.why for r in sessions}
     assert not [r for r in sessions if r.metric == "agent_consistency" and r.outcome == "scored"]
+
+
+def test_trials_are_judged_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filerun, "_TRIALS", 2)
+    told: list[tuple[int, int]] = []
+    settings = EvaluatorSettings({"trial.trial_correct"}, judge=JudgeSettings(MODEL))
+    evaluator = Evaluator(WordEmbedder(), settings)
+    traces = [turn(number) for number in range(1, 6)]
+    recorded = [Recorded(trace_ids=(each.trace_id.hex(),)) for each in traces]
+    cases = [Case(id=f"c{at}", expected_answer="42", recorded=each) for at, each in enumerate(recorded)]
+
+    def right(number: int, body: dict[str, Any]) -> Say:
+        said = json.loads(verdict(body, score=1.0))
+        return Say(json.dumps({key: value for key, value in said.items() if key != "confidence"}))
+
+    with JudgeServer(right) as server:
+        config = JudgeConfig(_setup(server), Limits())
+        grader = TrialGrader(evaluator, Suite(cases=tuple(cases)))
+        progress = lambda done, total: told.append((done, total))  # noqa: E731
+        with FileRun(evaluator, judge=config, environ=ENVIRON, on_judged=progress, grader=grader) as run:
+            for each in traces:
+                run.add(Request(False, each.request().SerializeToString()))
+            results = [result for result in run.results() if result.unit.level == "trial"]
+    assert told == [(done, 5) for done in range(1, 6)]
+    assert [result.finding.metadata["case"] for result in results] == ["c0", "c1", "c2", "c3", "c4"]
+    assert {result.score for result in results} == {1.0}
 
 
 @pytest.mark.slow

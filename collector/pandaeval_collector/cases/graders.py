@@ -39,7 +39,7 @@ Fault = tuple[tuple[str | int, ...], str]
 def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[Fault]]:
     """The suite with each function that ``graders`` name by a bare name written out; and what is wrong with any name.
     ``known``: names of the metrics of level trial."""
-    wrong: list[Fault] = []
+    wrong = [*_same_ids(suite)]
     cases = []
     for at, case in enumerate(suite.cases):
         names = tuple(_written_out(name, suite, known) for name in case.graders)
@@ -52,6 +52,14 @@ def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[Fault]]:
             wrong += [(("cases", at, "end_state_from"), fault) for fault in _loading(case.end_state_from)]
         cases.append(case.model_copy(update={"graders": names}))
     return suite.model_copy(update={"cases": tuple(cases)}), wrong
+
+
+def _same_ids(suite: Suite) -> Iterator[Fault]:
+    known: dict[str, int] = {}
+    for at, case in enumerate(suite.cases):
+        first = known.setdefault(case.id, at)
+        if first != at:
+            yield ("cases", at, "id"), f"the id {case.id} is that of cases[{first}] already; rename one"
 
 
 def short(name: str) -> str:

@@ -7,7 +7,6 @@ metric what is expected of tools (expected_tools, steps, tool weights).
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -250,16 +249,6 @@ class Suite(_Part):
         default=None, description="Module or ./file.py of the functions that graders name by their bare names."
     )
     cases: tuple[Case, ...] = Field(min_length=1)
-
-    @field_validator("cases")
-    @classmethod
-    def _unique(cls, value: tuple[Case, ...]) -> tuple[Case, ...]:
-        twice = [id_ for id_, count in Counter(case.id for case in value).items() if count > 1]
-        if twice:
-            raise ValueError(
-                f"the id {twice[0]} is given to {Counter(c.id for c in value)[twice[0]]} cases; rename one"
-            )
-        return value
 
 
 def checked_schema(schema: dict[str, Any]) -> dict[str, Any]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from pandaeval_collector.cases.graders import complete
-from pandaeval_collector.cases.model import Case, Suite
+from pandaeval_collector.cases.mistakes import as_told, sentence
+from pandaeval_collector.cases.model import Suite
 from pandaeval_collector.errors import UserError
 from pandaeval_collector.metric import registry
 from pandaeval_collector.untrusted.yaml_text import BadTextError, Place, read_json, read_yaml
 
 _MOST_BYTES = 64 << 20
+_CURE = "write a list of them, such as - id: refund-3, or a map with the key cases"
+_OTLP = ("resourceSpans", "resource_spans", "resourceLogs")
 
 
 class CaseFileError(UserError):
@@ -37,6 +39,10 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> Suite:
 
 
 def _suite(text: str, path: Path, known: Collection[str]) -> Suite:
+    if any(f'"{key}"' in text[:200] for key in _OTLP):
+        raise CaseFileError(f"{path}: holds traces and no cases; cases go to --cases, and traces beside evaluate")
+    if not text.strip():
+        raise CaseFileError(f"{path}: is empty; {_CURE}")
     try:
         given, lines = read_json(text) if path.suffix == ".json" else read_yaml(text)
     except BadTextError as error:
@@ -48,7 +54,7 @@ def _suite(text: str, path: Path, known: Collection[str]) -> Suite:
     elif isinstance(given, dict) and "id" in given and "cases" not in given:
         given, inside = {"cases": [given]}, ("cases", 0)
     if not isinstance(given, dict):
-        raise CaseFileError(f"{path}: holds no cases; write a list of them, or a map with the key cases")
+        raise CaseFileError(f"{path}: holds no cases; {_CURE}")
     try:
         suite, faults = complete(Suite.model_validate(given), known)
     except ValidationError as error:
@@ -59,11 +65,9 @@ def _suite(text: str, path: Path, known: Collection[str]) -> Suite:
 
 
 def _told(error: ValidationError, path: Path, lines: dict[Place, int], inside: Place) -> Iterator[str]:
-    found = error.errors(include_url=False)
-    for each in found:
-        # A list of which nothing is left, since all that was in it is told already, is no fault of its own.
-        if each["type"] != "too_short" or len(found) == 1:
-            yield _placed(path, each["loc"], _sentence(each), lines, inside)
+    found = as_told(error.errors(include_url=False))
+    for each in sorted(found, key=lambda each: _line(each["loc"], lines, inside) or 0):
+        yield _placed(path, each["loc"], sentence(each), lines, inside)
 
 
 def _placed(path: Path, place: Place, text: str, lines: dict[Place, int], inside: Place) -> str:
@@ -83,30 +87,3 @@ def _line(place: Place, lines: dict[Place, int], inside: Place) -> int | None:
 
 def _dotted(place: Place) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
-
-
-def _sentence(problem: Any) -> str:
-    """What is wrong and what to write instead."""
-    match problem["type"]:
-        case "extra_forbidden":
-            return f"is no field of a case{_meant(problem['loc'][-1])}"
-        case "missing":
-            return "is missing"
-        case "too_short":
-            return "is empty; write a list of cases, such as - id: refund-3"
-        case "model_type" | "model_attributes_type" | "dict_type":
-            return f"is no map, such as {{id: refund-3}}, but {problem['input']!r:.60}"
-        case "value_error":
-            return str(problem["ctx"]["error"])
-        case "string_type" if problem["loc"][-1] == "[key]":
-            return f"the key {problem['input']!r} is no text; put it into quotes"
-        case _:
-            text = str(problem["msg"])
-            return text[:1].lower() + text[1:]
-
-
-def _meant(name: str | int) -> str:
-    from difflib import get_close_matches
-
-    found = get_close_matches(str(name), [*Case.model_fields, *Suite.model_fields], 1)
-    return f"; did you mean {found[0]}?" if found else "; `pandaeval cases schema` lists them"

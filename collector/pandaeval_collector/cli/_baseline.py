@@ -20,18 +20,19 @@ class Against:
 
     def __init__(self, baseline: Path, settings: Baseline, max_missing: float) -> None:
         from pandaeval_collector.passk.gate import Rules
-        from pandaeval_collector.passk.trials import trials
+        from pandaeval_collector.passk.trials import slim, trials
         from pandaeval_collector.untrusted.result_lines import result_lines
 
         self._before: Trials = trials(result_lines(baseline), settings.metric, "case")
         self._rules: Rules = Rules(settings.level, settings.max_drop, max_missing)
         self._now: list[dict[str, Any]] = []
+        self._slim = slim
 
     def add(self, result: Mapping[str, Any]) -> None:
         """One result of now; what has nothing to do with a case is let go."""
         key = f"{result['level']}.{result['metric']}"
         if key == self._before.metric or (result.get("metadata") or {}).get("case"):
-            self._now.append({name: result.get(name) for name in _READ})
+            self._now.append(self._slim(result))
 
     def verdict(self) -> Verdict:
         """What came of it."""
@@ -44,9 +45,6 @@ class Against:
         except UserError:
             now = Trials(self._before.metric, "case", ())  # nothing to compare, which the verdict says
         return compared(self._before, now, self._rules)
-
-
-_READ = ("metric", "level", "outcome", "success", "session_id", "trace_id", "span_id", "agent", "revision", "metadata")
 
 
 def tell(verdict: Verdict) -> None:

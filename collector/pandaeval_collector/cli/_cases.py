@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 HELP = "Case file (YAML or JSON): traces that are trials of its cases are graded."
 REPORT_HELP = "Write the three-layer report of the cases to this file: .json, or .xml for JUnit."
 _MAX_ROWS = 60
+_NOTHING = "-"
+_EMPTY = "-: nothing was graded in this layer; reasoning and action are graded by a case's expected_tools"
 
 
 def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | None:
@@ -37,23 +39,23 @@ def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | 
     return read_suite(chosen, config.metrics.modules)
 
 
-def new_report(suite: Suite) -> LayerReport:
-    """An empty report of a suite."""
+def new_report(suite: Suite, path: Path | None = None) -> LayerReport:
+    """An empty report of a suite; ``path``: where it will be written, if it will."""
     from pandaeval_collector.report.layers import LayerReport
 
-    return LayerReport(suite.name, {case.id: case.description for case in suite.cases})
+    descriptions = {case.id: case.description for case in suite.cases}
+    return LayerReport(suite.name, descriptions, with_trials=path is not None)
 
 
 def write_layers(report: LayerReport, path: Path) -> None:
     """Writes the report as the name of the file says."""
-    import json
-
     from pandaeval_collector.errors import UserError
-    from pandaeval_collector.report.layers_junit import junit
+    from pandaeval_collector.report.layers_json import json_lines
+    from pandaeval_collector.report.layers_junit import junit_lines
 
-    text = junit(report) if path.suffix == ".xml" else json.dumps(report.to_dict(), ensure_ascii=False, indent=1) + "\n"
     try:
-        path.write_text(text, encoding="utf-8")
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(junit_lines(report) if path.suffix == ".xml" else json_lines(report))
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
@@ -61,22 +63,36 @@ def write_layers(report: LayerReport, path: Path) -> None:
 def print_layers(report: LayerReport, out: Console) -> None:
     """A row for each case, and one for all of each kind."""
     from pandaeval_collector.cli._output import table
-    from pandaeval_collector.report.layers import LAYERS
+    from pandaeval_collector.report.layer_counts import LAYERS
 
-    if not report.trials:
+    cases = len(report.cases())
+    if not cases:
         return
     columns = ("case", "kind", "correct", *LAYERS, "broke in", "why")
-    cases = len(report.cases())
-    made = table(columns, map(_row, report.brief(_MAX_ROWS)), on=out, title="Cases, broken ones first")
-    if cases > _MAX_ROWS:
-        made.caption, made.caption_justify = f"… and {cases - _MAX_ROWS} more (--cases-report has them all)", "left"
+    rows = report.brief(_MAX_ROWS)
+    made = table(columns, map(_row, rows), on=out, title="Cases, broken ones first")
+    notes = [f"… and {cases - _MAX_ROWS} more (--cases-report has them all)"] if cases > _MAX_ROWS else []
+    notes += [_EMPTY] if any(_NOTHING in row["layers"] for row in rows) else []
+    if notes:
+        made.caption, made.caption_justify = "\n".join(notes), "left"
     out.print(made)
     totals = [_row(told)[:-1] for told in report.by_kind()]
     out.print(table(columns[:-1], totals, on=out, title="Cases by kind"))
 
 
 def tell_matching(trials: Trials, suite: Suite) -> None:
-    """Notices on what has no case, and on cases without a trial."""
+    """Notices on what has no case, on cases without a trial, and on what is hardly meant."""
+    from pandaeval_collector.cases.doubts import doubts
+
+    for line in doubts(suite):
+        _notice(line)
+    if trials.alike:
+        (case, name), count = next(iter(trials.alike.items()))
+        more = f", and so on in {len(trials.alike) - 1} more trials" if len(trials.alike) > 1 else ""
+        _notice(
+            f"trial {name} of {case} holds {count} runs of the same task, which are graded as one{more}: give each "
+            "attempt a pandaeval.trial of its own (using_case)"
+        )
     for case, count in sorted(trials.unknown.items())[:10]:
         _notice(f"{count} traces name the case {case}, which is not in the file")
     if trials.ambiguous:
@@ -85,6 +101,11 @@ def tell_matching(trials: Trials, suite: Suite) -> None:
     if missing:
         shown = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
         _notice(f"{len(missing)} of {len(suite.cases)} cases have no trial in the input: {shown}")
+    if len(missing) == len(suite.cases) and trials.unmatched_said:
+        _notice(
+            "a trace is a trial of the case that its spans name (using_case), or whose inputs.task is what the user "
+            f"says first, letter for letter, such as {trials.unmatched_said!r}"
+        )
 
 
 def _row(told: Mapping[str, Any]) -> tuple[object, ...]:

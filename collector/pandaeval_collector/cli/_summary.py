@@ -85,7 +85,7 @@ class Summary:
     """Counts by metric, the worst traces, and a row per session."""
 
     def __init__(self, layers: LayerReport | None = None, against: Against | None = None) -> None:
-        """``layers`` takes in the results of trials, ``against`` holds them against a baseline."""
+        """``layers``: what else becomes of the results of trials; ``against`` holds them against a baseline."""
         self.layers, self._against = layers, against
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
         self.agents_traces = 0
@@ -125,8 +125,6 @@ class Summary:
 
     def add(self, result: Result) -> None:
         """Takes one result in. Results of one trace come one after the other."""
-        if self.layers is not None:
-            self.layers.add(result)
         if self._against is not None:
             self._against.add(result)
         key = f"{result['level']}.{result['metric']}"

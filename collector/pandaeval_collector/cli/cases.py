@@ -39,6 +39,7 @@ def check(
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
 ) -> None:
     """Say of case files whether they can be used, and what they hold. Leaves with 2 for the first that cannot."""
+    from pandaeval_collector.cases.doubts import doubts
     from pandaeval_collector.cases.reading import read_suite
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import safe
@@ -51,6 +52,8 @@ def check(
         told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
         more = f"; left open: {', '.join(left_open[:10])}" if left_open else ""
         typer.echo(safe(f"{path}: {told}{more}"))
+        for line in doubts(suite):
+            typer.echo(safe(f"notice: {path}: {line}"), err=True)
 
 
 def from_trace(

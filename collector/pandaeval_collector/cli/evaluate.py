@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -115,12 +116,13 @@ def evaluate(
     settings = _settings(config, asked, model, cases is not None)
     against = None if baseline is None else Against(baseline, settings.gates.baseline, settings.gates.max_unscored)
     suite = suite_of(cases, settings, cases_report)
-    layers = None if suite is None else new_report(suite)
+    layers = None if suite is None else new_report(suite, cases_report)
     summary, inputs = Summary(layers, against), Inputs(files)
     if format_ is Format.html and output is None:
         output = default_file(sys.stdout.isatty())
     with (
         progress(console(stderr=True)) as judged,
+        layers or nullcontext(),
         FileRun(
             scorer := evaluator(settings),
             close_rules(settings),
@@ -128,7 +130,7 @@ def evaluate(
             os.environ,
             judged,
             chooser,
-            None if suite is None else TrialGrader(scorer, suite),
+            None if suite is None or layers is None else TrialGrader(scorer, suite, layers.add),
             settings.trials.k,
         ) as run,
         Target(output) as target,

@@ -97,7 +97,7 @@ class Cases(Section):
     path: FilePath | None = Field(
         default=None,
         description="Case file (YAML or JSON): traces that name one of its cases (pandaeval.case.id), or whose input "
-        "is its task, are graded; null: none.",
+        "is its task, are graded; those of a session together, when it is over; null: none.",
     )
 
 

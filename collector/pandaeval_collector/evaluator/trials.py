@@ -4,7 +4,7 @@ find."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from pandaeval_collector.result import EvaluatorInfo, Identity, Result, Unit, no
 from pandaeval_collector.score import Finding, Score, Unscored, Why
 
 Grader = Metric[Trial, TrialContext]
-_NO_JUDGE = "no judge is configured"
+_NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,12 @@ class Verdict:
 class TrialGrader:
     """The graders of a suite. Any thread, one at a time."""
 
-    def __init__(self, evaluator: Evaluator, suite: Suite) -> None:
-        self.suite, self._settings = suite, evaluator.settings
+    def __init__(
+        self, evaluator: Evaluator, suite: Suite, heard: Callable[[Sequence[Mapping[str, Any]]], None] | None = None
+    ) -> None:
+        """``heard``: hears all results of each trial, JSON-ready: those too that nobody asked for, by which
+        ``trial_correct`` was decided."""
+        self.suite, self._settings, self._heard = suite, evaluator.settings, heard
         known = [metric for metric in registry(self._settings.modules).values() if metric.level == "trial"]
         self._preparation = Preparation(self._settings, evaluator.embedder, known)
         self._correct = next(metric for metric in known if metric.name == CORRECT)
@@ -61,7 +65,7 @@ class TrialGrader:
         return ask(metric, trial, TrialContext(self._threshold(metric, trial.case)), self._refusal(trial))
 
     def results(self, trial: Trial, verdicts: Mapping[str, Verdict] | None = None) -> list[Result]:
-        """All results of a trial. ``verdicts``: what the judged graders found, by name."""
+        """The results of a trial that are asked for. ``verdicts``: what the judged graders found, by name."""
         unit = trial_unit(trial)
         given = dict(verdicts or {})
         findings = {name: verdict.finding for name, verdict in given.items()}
@@ -72,9 +76,65 @@ class TrialGrader:
         graded = tuple(self._outcomes(trial, names, results))
         correct = self._graded(trial, unit, self._correct, findings, graded)
         results += [] if correct is None else [correct]
-        gates = {short(name) for name in names}
-        told = [_with(result, trial, self.suite, self._layer(result.metric), gates) for result in results]
-        return [r for r in told if f"trial.{r.metric}" in self._shown or r.metric in {short(n) for n in self._custom}]
+        ids = [trace.trace_id for trace in trial.traces]
+        told = [self._with(result, trial.case, trial.name, ids) for result in results]
+        if self._heard is not None:
+            self._heard([result.to_dict() for result in (*told, *self._silent(trial, unit, graded, results))])
+        return [result for result in told if self._is_shown(result.metric)]
+
+    def untold(
+        self,
+        case: Case,
+        name: str,
+        unit: Unit,
+        traces: Sequence[str],
+        why: str,
+        metrics: Collection[str] = (CORRECT,),
+        **about: str,
+    ) -> list[Result]:
+        """Results without a score, of a trial that cannot be graded; ``unit``: of its last trace; ``why``: told by
+        ``metrics``; ``about``: what else they say."""
+        finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why, about)
+        every = (*self._inline, *self.judged, *self._custom.values(), self._correct)
+        shown = [metric for metric in every if metric.name in metrics and self._is_shown(metric.name)]
+        return [self._with(self._untold(metric, case, unit, finding), case, name, traces) for metric in shown]
+
+    def _silent(
+        self, trial: Trial, unit: Unit, graded: Sequence[Graded], results: Sequence[Result]
+    ) -> Iterator[Result]:
+        """What gave no result and left the trial undecided, as results: for those who have to say why."""
+        spoke = {result.metric for result in results}
+        why = {each.name: each.said for each in graded if each.success is None and each.name not in spoke}
+        if CORRECT not in spoke:
+            why[CORRECT] = "the case expects nothing that a run could fail"
+        ids = [trace.trace_id for trace in trial.traces]
+        for metric in (*self._inline, *self.judged, *self._custom.values(), self._correct):
+            if metric.name in why:
+                finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why[metric.name])
+                yield self._with(self._untold(metric, trial.case, unit, finding), trial.case, trial.name, ids)
+
+    def _untold(self, metric: Grader, case: Case, unit: Unit, finding: Unscored) -> Result:
+        threshold, by = self._threshold(metric, case), EvaluatorInfo(metric.kind, metric.version)
+        depends = {**self._preparation.depends_on(metric, threshold), "untold": finding.reason}
+        trial = replace(unit, level="trial")
+        id_ = Identity(metric.key, metric.version, None, depends).of(trial)
+        return _result(metric, trial, finding, by, threshold, id_, 0.0)
+
+    def _is_shown(self, name: str) -> bool:
+        return f"trial.{name}" in self._shown or name in {short(each) for each in self._custom}
+
+    def _with(self, result: Result, case: Case, name: str, traces: Sequence[str]) -> Result:
+        """The result with what tells of which trial it is."""
+        about = {
+            "case": case.id,
+            "trial": name,
+            "layer": self._layer(result.metric),
+            "case_kind": case.kind,
+            "gates": result.metric in {short(each) for each in declared(case)},
+            "traces": [*traces],
+            **({"suite": self.suite.name} if self.suite.name else {}),
+        }
+        return replace(result, finding=replace(result.finding, metadata={**result.finding.metadata, **about}))
 
     def _of(self, trial: Trial, verdicts: Mapping[str, Verdict]) -> Iterator[Grader]:
         return (metric for metric in self.judged if metric.name in verdicts)
@@ -160,19 +220,6 @@ def _result(
     metric: Grader, unit: Unit, finding: Finding, by: EvaluatorInfo, threshold: float, id_: str, took_ms: float
 ) -> Result:
     return Result(id_, metric.name, unit, finding, by, threshold, unit.revision, True, round(took_ms, 3), now())
-
-
-def _with(result: Result, trial: Trial, suite: Suite, layer: str, gates: set[str]) -> Result:
-    about = {
-        "case": trial.case.id,
-        "trial": trial.name,
-        "layer": layer,
-        "case_kind": trial.case.kind,
-        "gates": result.metric in gates,
-        "traces": [trace.trace_id for trace in trial.traces],
-        **({"suite": suite.name} if suite.name else {}),
-    }
-    return replace(result, finding=replace(result.finding, metadata={**result.finding.metadata, **about}))
 
 
 def _brief(finding: Finding) -> Any:

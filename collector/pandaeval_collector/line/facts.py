@@ -20,6 +20,17 @@ class SignalFacts(TypedDict):
     lost: NotRequired[str]
 
 
+class TrialFacts(TypedDict):
+    """What a trace says of the trial that it is a part of, and how it was closed, by which it is read again. ``case``:
+    empty where it is of none by itself; ``trial``: empty where none is named; ``by_task``: only its input tells."""
+
+    case: str
+    trial: str
+    by_task: bool
+    trigger: str
+    late_spans: int
+
+
 @dataclass(slots=True)
 class Facts:
     """``span_id``: of the root; ``captured``: whether there is an output; ``said``: whether it says something;
@@ -28,7 +39,7 @@ class Facts:
     :class:`pandaeval_otel.model.Trace`. ``chained``: no span names its session, which follows from responses.
     ``pending``: the trace ended in a tool call. ``done``: the tools that change something, and did in this trace.
     ``turns``: how many turns of the conversation it holds; ``judged``: whether traces like it are judged at all.
-    ``rootless``: its root was not seen to end."""
+    ``rootless``: its root was not seen to end. ``trial``: only where there are cases."""
 
     agent: str
     service: str
@@ -53,6 +64,7 @@ class Facts:
     turns: int = 1
     judged: bool = False
     rootless: bool = False
+    trial: TrialFacts | None = None
 
     @property
     def linked(self) -> bool:
@@ -94,6 +106,8 @@ class Facts:
             body["judged"] = True
         if self.rootless:
             body["rootless"] = True
+        if self.trial is not None:
+            body["trial"] = self.trial
         return orjson.dumps(body)
 
 
@@ -137,6 +151,7 @@ def unpack(packed: bytes) -> tuple[Facts, Older | None]:
         get("turns", 1),
         get("judged", False),
         get("rootless", False),
+        get("trial"),
     ), older
 
 

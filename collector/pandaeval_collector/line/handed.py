@@ -71,12 +71,14 @@ def packed_end(session_id: str) -> bytes:
 
 
 def with_contents(message: bytes, read: Callable[[bytes], Sequence[Part]], most: int) -> bytes:
-    """A packed member with what is stored of its trace (``read``, by trace id), where a judge may be asked about its
-    session: not with a later word on the trace, and not with more than ``most`` bytes."""
+    """A packed member with what is stored of its trace (``read``, by trace id), where the owner may need it: to ask a
+    judge about its session, or to grade the trial of a case that it names. Not with a later word on the trace, and not
+    with more than ``most`` bytes."""
     member = Member.FromString(message)
     if not member.decided:
         return message
-    if not unpack(member.facts)[0].judged:
+    facts = unpack(member.facts)[0]
+    if not facts.judged and not (facts.trial and facts.trial["case"]):
         return message
     try:
         parts = read(member.trace_id)

@@ -21,6 +21,7 @@ from pandaeval_collector.line.handover import Handover
 from pandaeval_collector.line.implied_sessions import Chains
 from pandaeval_collector.line.members import speak
 from pandaeval_collector.line.session_scores import SessionScores
+from pandaeval_collector.line.session_trials import SessionTrials
 from pandaeval_collector.line.sessions import Grown, Sessions
 from pandaeval_collector.line.understanding import Run, Understanding, Understood
 from pandaeval_collector.metric import SessionView
@@ -97,6 +98,8 @@ class Line:
             self._handover = Handover(store, evaluator, self._sessions, unnamed=sessions == "elsewhere")
         self.understanding = Understanding(store, evaluator)
         """What is to be done with traces before they are filed, in this process."""
+        trials = self.understanding.trials
+        self._trials = None if trials is None else SessionTrials(store, trials)
 
     def decide(self, due: Sequence[DueTrace]) -> Decision:
         """Understands and files traces: scores them and the sessions that they change."""
@@ -116,7 +119,8 @@ class Line:
             changes.listed = [run.listed for run in decision.runs if run.listed is not None]
             speak([run.member for run in decision.runs if run.member.facts.embedder is not None])
             results = [*filing.file(decision.runs, places, changes)]
-            results += [_placed(result, run) for run in decision.runs for result in run.graded]
+            alone = [run for run in decision.runs if run.unit.session_id is None]
+            results += [result for run in alone for result in run.graded]
             for each, one in zip(due, understood, strict=True):
                 if one.failed is not None:
                     results.extend(self._aside(each, *one.failed, decision))
@@ -160,7 +164,7 @@ class Line:
         return decision
 
     def close_sessions(self, session_ids: Iterable[str], trigger: Callable[[str], Trigger]) -> Decision:
-        """Scores sessions for good. ``trigger``: why each is over."""
+        """Scores sessions and their trials for good. ``trigger``: why each is over."""
         decision = Decision()
         results: list[Result] = []
         with self._store.snapshot():
@@ -168,6 +172,7 @@ class Line:
                 results.extend(self._scores.score(session_id, trigger(session_id)))
                 said, jobs = self._scores.ask(session_id, trigger(session_id))
                 results.extend(said)
+                results.extend([] if self._trials is None else self._trials.of(session_id))
                 decision.changes.jobs.extend(jobs)
                 decision.changes.closed.add(session_id)
             self._add_results(results, decision)
@@ -282,14 +287,6 @@ class Line:
 
 def _is_turn_of_known(unit: Unit, first_time: Collection[str]) -> bool:
     return unit.level == "turn" and unit.trace_id not in first_time
-
-
-def _placed(result: Result, run: Run) -> Result:
-    """The result of a trial, in the session that its run turned out to belong to."""
-    unit = result.unit
-    if unit.session_id == run.unit.session_id:
-        return result
-    return replace(result, unit=replace(unit, session_id=run.unit.session_id))
 
 
 def _judged(result: Result, key: str, finding: Score) -> JudgedRow:

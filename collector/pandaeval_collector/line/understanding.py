@@ -64,7 +64,7 @@ class Run:
     suspicious: bool = False
     listed: ListedRow | None = None
     graded: Sequence[Result] = ()
-    """What it is worth as a trial of a case."""
+    """What it is worth as a trial of a case by itself, in no session."""
     is_handed: bool = False
     """Whether another collector decided it, and this one scores its session. It may have come before."""
 
@@ -156,7 +156,9 @@ class Understanding:
     """Reads traces and understands them. One thread."""
 
     def __init__(self, chunks: Chunks, evaluator: Evaluator) -> None:
-        self._chunks, self._evaluator, self._trials = chunks, evaluator, live_trials(evaluator)
+        self._chunks, self._evaluator = chunks, evaluator
+        self.trials = live_trials(evaluator)
+        """The cases that traces are held against, if there are some."""
 
     def of(self, due: Sequence[DueTrace]) -> list[Understood]:
         """What became of each, in the same order: one that cannot be read or understood costs no other. Raises where
@@ -200,15 +202,20 @@ class Understanding:
     def _run(self, built: _Built, trace: Trace, texts: Texts) -> Run:
         results = self._evaluator.trace(trace, texts)
         results += self._evaluator.turns.inline(trace, built.is_judged)
+        member = new_member(trace, texts, built.is_judged)
+        if self.trials is not None:
+            member.facts.trial = self.trials.facts(trace)
         run = Run(
             trace_unit(trace),
-            new_member(trace, texts, built.is_judged),
+            member,
             results,
             lacking(trace),
             lost=Lost.of(texts.lost),
             trace=trace,
             listed=listed(trace, built.attributes),
-            graded=self._trials.of(trace) if self._trials is not None else (),
+            graded=()
+            if self.trials is None or member.facts.trial is None
+            else self.trials.alone(trace, member.facts.trial),
         )
         if built.is_judged and not trace.is_step:
             self._ask(trace, run)

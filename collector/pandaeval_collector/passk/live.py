@@ -75,6 +75,8 @@ class LiveTrials:
         trial, session = str(about.get("trial") or ""), str(result.get("session_id") or "")
         whole = row.metric.startswith("trial.")  # each of these is about a whole trial
         attempt = bounded(f"{trial}\t{session}" if (trial or session) and not whole else unit)
+        if about.get("part_of"):  # what a part of a trial was worth, before others followed
+            return trials.pop(attempt, None) is not None
         if attempt not in trials:
             self._telemetry.add(COUNTED, "counted")
             for oldest in list(trials)[: max(0, len(trials) + 1 - self._window)]:

@@ -64,6 +64,18 @@ class Trials:
         return [(case.n, case.c) for case in self.cases]
 
 
+def slim(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What :func:`trials` reads of a result, for those who keep many."""
+    about = _about(result)
+    return {name: result.get(name) for name in _READ} | {
+        "metadata": {key: about[key] for key in _ABOUT if key in about}
+    }
+
+
+_READ = ("metric", "level", "outcome", "success", "session_id", "trace_id", "span_id", "agent", "revision")
+_ABOUT = ("case", "trial", "case_kind", "k", "part_of")
+
+
 def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per: Per | None = None) -> Trials:
     """The trials by one metric: ``trial_correct`` unless another is asked for, by its name or as ``level.name``.
     ``per``: by conversation instead of by case, which is also what is done where no result names a case. Raises
@@ -87,7 +99,7 @@ def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per:
 
 
 def _standing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Of each unit and metric the newest revision."""
+    """Of each unit and metric the newest revision; not what a part of a trial was worth before others followed."""
     found: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for each in results:
         about = _about(each)
@@ -99,7 +111,7 @@ def _standing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         known = found.get(unit)
         if known is None or (each.get("revision") or 0) >= (known.get("revision") or 0):
             found[unit] = each
-    return list(found.values())
+    return [each for each in found.values() if not _about(each).get("part_of")]
 
 
 def _chosen(asked: str | None, there: set[str]) -> str:

@@ -6,209 +6,144 @@ A correct trial broke nowhere, whatever way it took.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
 from typing import Any
 
-LAYERS = ("reasoning", "action", "outcome")
+from pandaeval_collector.report.layer_counts import LAYERS, GraderCount, TrialCount
+from pandaeval_collector.report.spool import Spool
+
 CORRECT = "trial_correct"
 Result = Mapping[str, Any]
 """A result as its JSON object."""
-
-
-@dataclass(slots=True)
-class TrialRow:
-    """A trial with the results of its graders."""
-
-    case: str
-    kind: str
-    trial: str
-    graders: list[Result] = field(default_factory=list)
-    verdict: Result | None = None
-
-    @property
-    def correct(self) -> bool | None:
-        """``None``: it could not be told."""
-        return None if self.verdict is None else self.verdict["success"]
-
-    @property
-    def broke(self) -> str | None:
-        """The layer in which a trial that is not correct broke."""
-        if self.correct is not False:
-            return None
-        return next((layer for layer in LAYERS if self.state(layer) == "fail"), None)
-
-    def state(self, layer: str) -> str:
-        """``fail``, ``unscored``, ``pass``, or ``-`` where nothing of the layer was graded."""
-        said = [each for each in self.graders if each["metadata"]["layer"] == layer]
-        if any(each["success"] is False for each in said):
-            return "fail"
-        if any(each["success"] is None for each in said):
-            return "unscored"
-        return "pass" if said else "-"
-
-    @property
-    def reason(self) -> str:
-        """Why it is not correct, or cannot be told."""
-        return "" if self.verdict is None or self.correct else str(self.verdict["reason"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """For programs."""
-        told = self.verdict or next(iter(self.graders))
-        keys = ("metric", "outcome", "score", "threshold", "success", "why", "reason")
-        graders = [
-            {**{key: each[key] for key in keys}, "layer": each["metadata"]["layer"], "gates": each["metadata"]["gates"]}
-            for each in self.graders
-        ]
-        return {
-            "trial": self.trial,
-            "correct": self.correct,
-            "broke": self.broke,
-            "layers": {layer: self.state(layer) for layer in LAYERS},
-            "reason": self.reason,
-            "graders": graders,
-            "trace_ids": told["metadata"]["traces"],
-        }
+_KEYS = ("metric", "outcome", "score", "threshold", "success", "why", "reason")
+Place = tuple[int, int]
 
 
 class LayerReport:
-    """Gathers the results of trials; others are passed over. ``untried``: cases without a trial."""
+    """Counts trials by case as they are graded. What each grader said of a trial waits on disk, and only where somebody
+    wants it. ``untried``: cases without a trial. A context manager."""
 
-    def __init__(self, suite: str = "", descriptions: Mapping[str, str] | None = None) -> None:
-        self.suite, self.untried = suite, [*(descriptions or ())]
+    def __init__(
+        self, suite: str = "", descriptions: Mapping[str, str] | None = None, *, with_trials: bool = False
+    ) -> None:
+        """``descriptions``: of all cases, by id; ``with_trials``: whether :meth:`trials` are wanted."""
+        self.suite = suite
         self._descriptions = dict(descriptions or {})
-        self._rows: dict[tuple[str, str], TrialRow] = {}
+        self._untried = dict.fromkeys(self._descriptions)
+        self._cases: dict[str, TrialCount] = {}
+        self._kinds: dict[str, TrialCount] = {}
+        self._graders: dict[str, dict[str, GraderCount]] = {layer: {} for layer in LAYERS}
+        self._spool = Spool() if with_trials else None
+        self._places: dict[str, list[Place]] = {}
 
-    def add(self, result: Result) -> None:
-        """Takes one result in."""
-        if result["level"] != "trial":
+    def __enter__(self) -> LayerReport:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._spool is not None:
+            self._spool.close()
+
+    def add(self, results: Sequence[Result]) -> None:
+        """Takes one trial in: the results of all its graders, of ``trial_correct`` too."""
+        if not results:
             return
-        about = result["metadata"]
-        key = about["case"], about["trial"]
-        row = self._rows.setdefault(key, TrialRow(about["case"], about["case_kind"], about["trial"]))
-        if result["metric"] == CORRECT:
-            row.verdict = result
-        else:
-            row.graders.append(result)
-        self.untried = [case for case in self.untried if case != about["case"]]
+        row, about = _row(results), results[0]["metadata"]
+        case, kind = about["case"], about["case_kind"]
+        self._untried.pop(case, None)
+        self._cases.setdefault(case, TrialCount(kind)).add(row)
+        self._kinds.setdefault(kind, TrialCount(kind)).add(row, case)
+        for each in row["graders"]:
+            self._graders[each["layer"]].setdefault(each["metric"], GraderCount()).add(each)
+        if self._spool is not None:
+            self._places.setdefault(case, []).append(self._spool.put(row))
 
     @property
-    def trials(self) -> list[TrialRow]:
-        return [*self._rows.values()]
+    def untried(self) -> list[str]:
+        return [*self._untried]
 
-    def cases(self) -> dict[str, list[TrialRow]]:
+    @property
+    def kinds(self) -> dict[str, TrialCount]:
+        """The trials of the cases of each kind."""
+        return dict(sorted(self._kinds.items()))
+
+    @property
+    def whole(self) -> TrialCount:
+        """All trials."""
+        return TrialCount.of(self._kinds.values())
+
+    def cases(self) -> dict[str, TrialCount]:
         """The trials by case: what is not correct first."""
-        found: dict[str, list[TrialRow]] = {}
-        for row in self._rows.values():
-            found.setdefault(row.case, []).append(row)
-        return dict(sorted(found.items(), key=lambda item: _rank(item[1])))
+        return dict(sorted(self._cases.items(), key=lambda item: item[1].rank))
+
+    def cases_of(self, kind: str) -> list[str]:
+        """The ids of the cases of a kind that were tried, in the order of their trials."""
+        return [case for case, count in self._cases.items() if count.kind == kind]
+
+    def trials(self, case: str) -> Iterator[dict[str, Any]]:
+        """The trials of a case with what each grader said, one after the other."""
+        if self._spool is not None:
+            yield from map(self._spool.get, self._places.get(case, ()))
 
     def brief(self, most: int = 500) -> list[dict[str, Any]]:
         """A row for each case, those that broke first."""
-        return [_brief(case, trials) for case, trials in [*self.cases().items()][:most]]
+        return [count.brief(case) for case, count in [*self.cases().items()][:most]]
 
     def by_kind(self) -> list[dict[str, Any]]:
         """A row for all cases of each kind."""
-        kinds = sorted({row.kind for row in self.trials})
-        return [_brief("all", [row for row in self.trials if row.kind == kind]) for kind in kinds]
+        return [count.brief("all") for count in self.kinds.values()]
 
     def description(self, case: str) -> str:
         return self._descriptions.get(case, "")
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole report for programs."""
-        rows = self.trials
-        kinds = sorted({row.kind for row in rows})
+        """What there is to say of all cases together, for programs."""
+        whole = self.whole
         return {
             "suite": self.suite or None,
-            **counted(rows),
-            "kinds": {kind: counted(row for row in rows if row.kind == kind) for kind in kinds},
-            "layers": {layer: _layer(rows, layer) for layer in LAYERS},
-            "by_case": [
-                {
-                    "case": case,
-                    "kind": trials[0].kind,
-                    "description": self.description(case),
-                    **counted(trials),
-                    "trials": [row.to_dict() for row in trials],
+            **whole.counted(),
+            "kinds": {kind: count.counted() for kind, count in self.kinds.items()},
+            "layers": {
+                layer: {
+                    "broke": whole.broke[layer],
+                    "failed": whole.states[layer]["fail"],
+                    "passed": whole.states[layer]["pass"],
+                    "graders": {name: count.to_dict() for name, count in sorted(self._graders[layer].items())},
                 }
-                for case, trials in self.cases().items()
-            ],
+                for layer in LAYERS
+            },
             "without_trial": self.untried,
         }
 
 
-def states(trials: Sequence[TrialRow], layer: str) -> str:
-    """``pass``, or how many failed; else what most of them are."""
-    found = [row.state(layer) for row in trials]
-    failed = found.count("fail")
-    if failed:
-        return f"fail {failed}/{len(trials)}" if len(trials) > 1 else "fail"
-    return "pass" if "pass" in found else max(found, key=found.count)
-
-
-def _brief(case: str, trials: Sequence[TrialRow]) -> dict[str, Any]:
-    told = counted(trials)
-    broke, times = max(told["broke"].items(), key=lambda item: item[1])
-    reason = next((row.reason for row in trials if row.correct is False), "") or trials[0].reason
+def _row(results: Sequence[Result]) -> dict[str, Any]:
+    """A trial as it is told to programs. ``correct``: ``None`` where that could not be told; ``reason``: why it is not
+    correct, or cannot be told."""
+    verdict = next((each for each in results if each["metric"] == CORRECT), None)
+    correct = None if verdict is None else verdict["success"]
+    graders = [
+        {**{key: each[key] for key in _KEYS}, "layer": each["metadata"]["layer"], "gates": each["metadata"]["gates"]}
+        for each in results
+        if each is not verdict
+    ]
+    layers = {layer: _state([each for each in graders if each["layer"] == layer]) for layer in LAYERS}
     return {
-        "case": case[:200],
-        "kind": trials[0].kind,
-        "correct": told["correct"],
-        "trials": told["trials"],
-        "undetermined": told["undetermined"],
-        "layers": [states(trials, layer) for layer in LAYERS],
-        "broke": broke if times else None,
-        "why": reason[:300],
+        "trial": results[0]["metadata"]["trial"],
+        "correct": correct,
+        "broke": next((layer for layer in LAYERS if layers[layer] == "fail"), None) if correct is False else None,
+        "layers": layers,
+        "reason": "" if verdict is None or correct else str(verdict["reason"]),
+        "graders": graders,
+        "trace_ids": results[0]["metadata"]["traces"],
     }
 
 
-def counted(rows: Iterable[TrialRow]) -> dict[str, Any]:
-    """How many cases and trials there are, how they ended, and where they broke."""
-    rows = [*rows]
-    states = Counter(row.correct for row in rows)
-    broke = Counter(row.broke for row in rows if row.broke is not None)
-    return {
-        "cases": len({row.case for row in rows}),
-        "trials": len(rows),
-        "correct": states[True],
-        "incorrect": states[False],
-        "undetermined": states[None],
-        "broke": {layer: broke[layer] for layer in LAYERS},
-    }
-
-
-def _layer(rows: Iterable[TrialRow], layer: str) -> dict[str, Any]:
-    rows = [*rows]
-    states = Counter(row.state(layer) for row in rows)
-    graders: dict[str, list[Result]] = {}
-    for row in rows:
-        for each in row.graders:
-            if each["metadata"]["layer"] == layer:
-                graders.setdefault(each["metric"], []).append(each)
-    return {
-        "broke": sum(row.broke == layer for row in rows),
-        "failed": states["fail"],
-        "passed": states["pass"],
-        "graders": {name: _grader(results) for name, results in sorted(graders.items())},
-    }
-
-
-def _grader(results: Iterable[Result]) -> dict[str, Any]:
-    results = [*results]
-    scores = [each["score"] for each in results if each["outcome"] == "scored"]
-    return {
-        "scored": len(scores),
-        "mean": math.fsum(scores) / len(scores) if scores else None,
-        "passed": sum(each["success"] is True for each in results),
-        "failed": sum(each["success"] is False for each in results),
-        "unscored": sum(each["success"] is None for each in results),
-    }
-
-
-def _rank(trials: Iterable[TrialRow]) -> tuple[bool, float]:
-    rows = [*trials]
-    wrong = sum(row.correct is False for row in rows)
-    return wrong == 0, -wrong / len(rows)
+def _state(graders: Sequence[Result]) -> str:
+    """``fail``, ``unscored``, ``pass``, or ``-`` where nothing of the layer was graded."""
+    if any(each["success"] is False for each in graders):
+        return "fail"
+    if any(each["success"] is None for each in graders):
+        return "unscored"
+    return "pass" if graders else "-"

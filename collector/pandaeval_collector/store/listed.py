@@ -17,6 +17,9 @@ NOT_FAILED = 10.0
 """What is added to the signal of a unit in which nothing failed: it comes after all that did."""
 
 
+_TRIAL, _TRIAL_CORRECT = "trial.", "trial.trial_correct"
+
+
 @dataclass(slots=True)
 class Standing:
     """How bad a unit is. ``badness``: its worst signal (0..1, or :data:`NO_SCORE`), above :data:`NOT_FAILED` where
@@ -50,7 +53,9 @@ def add(
     ``first_time``: traces of which there were no results before."""
     fresh: dict[int, list[tuple[bool | None, float | None]]] = {}
     for result, about in results:
-        fresh.setdefault(about, []).append((result.success, result.signal))
+        said = fresh.setdefault(about, [])
+        if not result.metric.startswith(_TRIAL) or result.metric == _TRIAL_CORRECT:
+            said.append((result.success, result.signal))
     again = fresh.keys() - {0} - {of_trace[row.trace_id] for row in rows}
     new = []
     for row in rows:
@@ -116,8 +121,11 @@ def _file_again(connection: sqlite3.Connection, about: int) -> None:
 
 
 def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[bool | None, float | None]]:
-    """(success, signal) of the newest result of each metric about a unit."""
+    """(success, signal) of the newest result of each metric about a unit. Of a trial it counts whether it is correct,
+    not which way it took."""
     rows = connection.execute(
-        "SELECT success, signal, max(seq) FROM results WHERE about = ? GROUP BY unit, metric", (about,)
+        """SELECT success, signal, max(seq) FROM results
+           WHERE about = ? AND (metric NOT GLOB 'trial.*' OR metric = ?) GROUP BY unit, metric""",
+        (about, _TRIAL_CORRECT),
     )
     return [(None if success is None else bool(success), signal) for success, signal, _ in rows]

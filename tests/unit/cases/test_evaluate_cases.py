@@ -136,6 +136,30 @@ def test_the_report_tells_which_layer_broke(told: tuple[Any, list[dict[str, Any]
     assert "1 traces name the case unknown, which is not in the file" in done.stderr
 
 
+def test_the_report_does_not_depend_on_which_results_are_asked_for(
+    files: tuple[Path, Path], told: tuple[Any, list[dict[str, Any]], Path], tmp_path: Path
+) -> None:
+    done = evaluate(files, "--format", "json", "--metrics", "trial_correct", "--cases-report", str(tmp_path / "r.json"))
+    assert {json.loads(line)["metric"] for line in done.stdout.splitlines()} == {
+        "trial_correct",
+        "pass_at_k",
+        "pass_pow_k",
+    }
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report == json.loads(told[2].read_text())
+    assert report["layers"]["reasoning"]["graders"]["plan_quality"]["failed"] == 0
+    (second,) = (each for each in report["by_case"][0]["trials"] if each["trial"] == "2")
+    assert second["layers"] == {"reasoning": "pass", "action": "fail", "outcome": "fail"}
+
+
+def test_a_layer_without_graders_says_what_it_takes(files: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text("- {id: send, forbidden_tools: [delete_*]}\n")
+    done = evaluate((files[0], tmp_path / "suite.yaml"), "--metrics", "trial_correct")
+    (row,) = (line for line in done.stdout.splitlines() if line.startswith("send"))
+    assert row.split()[3:6] == ["-", "-", "pass"]
+    assert "reasoning and action are graded by a case's expected_tools" in " ".join(done.stdout.split())
+
+
 def test_the_table_has_a_row_for_each_case_and_junit_a_test_for_each_trial(
     files: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -162,7 +186,25 @@ def test_a_configured_threshold_gates_the_trials(files: tuple[Path, Path], tmp_p
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("cases: [{id: a}, {id: a}]", "suite.yaml:1: cases: the id a is given to 2 cases; rename one"),
+        ("- id: a\n- id: b\n- id: a\n", "suite.yaml:3: cases[2].id: the id a is that of cases[0] already; rename one"),
+        ("", "suite.yaml: is empty; write a list of them, such as - id: refund-3"),
+        ("# cases\n", "suite.yaml: holds no cases; write a list of them, such as - id: refund-3"),
+        ("name: x\ncases:\n", "suite.yaml:2: cases: is empty; write a list, such as [{id: refund-3}]"),
+        ('{"resourceSpans": []}\n{}', "suite.yaml: holds traces and no cases; cases go to --cases"),
+        ("- id: 12\n", "suite.yaml:1: cases[0].id: is no text, but 12; put it into quotes"),
+        ("- id: ''\n", "suite.yaml:1: cases[0].id: is empty"),
+        ("- id: a\n  inputs: Do it\n", "cases[0].inputs: is no map, such as {task: Send invoice inv_1}, but 'Do it'"),
+        ("- id: a\n  task: Do it\n", "suite.yaml:2: cases[0].task: is no field of a case; write inputs: {task: ...}"),
+        ("- id: a\n  expected_tools: send\n", "expected_tools: is no list, such as [{tool_name: search}], but 'send'"),
+        ("- id: a\n  expected_tools: [send]\n", "[0]: is no map, such as {tool_name: search}, but 'send'"),
+        ("- id: a\n  expected_tools:\n  - name: x\n    arguments: {}\n",
+         "suite.yaml:4: cases[0].expected_tools[0].arguments: is no field of an expected call; write parameters"),
+        ("- id: a\n  expected_tools: [{name: x, compare_args: {a: exactly}}]\n",
+         "compare_args.a: input should be 'exact', 'text', 'number', 'unordered' or 'any', and is 'exactly'"),
+        ("- id: a\n  counted_calls: {tools: change}\n",
+         "cases[0].counted_calls.tools: input should be 'all' or 'changing', and is 'change'"),
+        ("- id: a\n  output_format: {containz: [x]}\n", "is no field of output_format; did you mean contains?"),
+        ("- id: a\n  thresholds: {end_state: 75}\n", "input should be less than or equal to 1, and is 75"),
         ("- id: a\n  forbiden_tools: [x]\n", "suite.yaml:2: cases[0].forbiden_tools: is no field of a case; did you "
          "mean forbidden_tools?"),
         ("- id: a\n  graders:\n  - end_stat\n", "suite.yaml:3: cases[0].graders[0]: there is no grader end_stat; did "
@@ -184,6 +226,48 @@ def test_a_mistake_names_its_place_and_the_cure(files: tuple[Path, Path], tmp_pa
     assert done.exit_code == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1  # and nothing that follows from it
+
+
+def test_mistakes_come_in_the_order_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text("- id: 1\n  kind: x\n- id: b\n  expected_tools: [x]\n  task: y\n- id: ''\n")
+    done = CliRunner().invoke(app, ["cases", "check", str(tmp_path / "suite.yaml")])
+    lines = [line.split("suite.yaml:")[1].split(":")[0] for line in done.stderr.splitlines()]
+    assert lines == ["1", "2", "4", "5", "6"]
+
+
+def noticed(files: tuple[Path, Path], tmp_path: Path, suite: str) -> str:
+    (tmp_path / "suite.yaml").write_text(suite)
+    return str(evaluate((files[0], tmp_path / "suite.yaml"), "--metrics", "trial_correct").stderr)
+
+
+def test_what_is_hardly_meant_is_told(files: tuple[Path, Path], tmp_path: Path) -> None:
+    idle = noticed(
+        files, tmp_path, "- {id: send}\n- {id: refuse, expected_tools: []}\n- {id: x, open: [expected_answer]}\n"
+    )
+    assert "1 case is without anything that a run could fail (send)" in idle
+    same = "- {id: a, inputs: {task: x}, exit_code: 0}\n- {id: b, inputs: {task: x}, exit_code: 0}\n"
+    assert "a, b have the same inputs.task: the spans of a run have to name the case" in noticed(files, tmp_path, same)
+    assert "without anything" not in noticed(files, tmp_path, same)
+    other = noticed(files, tmp_path, "- {id: a, inputs: {task: send invoice inv_1}, exit_code: 0}\n")
+    assert "what the user says first, letter for letter, such as 'Send invoice inv_1'" in other
+
+
+def test_two_runs_under_one_name_are_told(tmp_path: Path) -> None:
+    runs = [run(n, case="send", trial="1", calls=RIGHT) for n in (1, 2, 3)]
+    talk = [run(n, case="send", trial="2", calls=RIGHT, session="s") for n in (4, 5)]
+    said = noticed((write(tmp_path / "t.jsonl", [*runs, *talk]), tmp_path), tmp_path, SUITE)
+    assert "trial 1 of send holds 3 runs of the same task, which are graded as one: give each attempt" in said
+
+
+def test_a_trial_that_nobody_decides_says_why(files: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text("- {id: send}\n- {id: refuse, expected_answer: No.}\n")
+    evaluate(
+        (files[0], tmp_path / "suite.yaml"), "--metrics", "trial_correct", "--cases-report", str(tmp_path / "r.json")
+    )
+    cases = {each["case"]: each["trials"][0] for each in json.loads((tmp_path / "r.json").read_text())["by_case"]}
+    assert cases["send"]["reason"] == "the case expects nothing that a run could fail"
+    assert cases["refuse"]["reason"].startswith("answer_correctness: no judge was asked (evaluate --cases")
+    assert cases["refuse"]["layers"]["outcome"] == "unscored"  # though the run ended as it should
 
 
 def test_the_html_report_has_a_row_for_each_case(files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -57,14 +57,17 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
 
 def test_a_trace_that_names_a_case_is_graded_with_its_other_results(results: list[Result]) -> None:
     correct = {r.unit.trace_id: r for r in results if r.metric == "trial_correct"}
-    assert {int(id_, 16): result.score for id_, result in correct.items()} == {1: 1.0, 3: 0.0}
+    assert {int(id_, 16): result.score for id_, result in correct.items()} == {1: 1.0, 3: 0.0, 4: None}
     assert correct[f"{1:032x}"].finding.metadata["trial"] == "7"
     assert correct[f"{1:032x}"].unit.session_id == "s"
+    assert correct[f"{4:032x}"].score is None
     assert {r.unit.level for r in results if r.unit.trace_id == f"{2:032x}"} == {"trace"}
 
 
 def test_a_part_of_a_conversation_is_not_held_against_all_of_it(results: list[Result]) -> None:
-    assert not [r for r in results if r.unit.level == "trial" and r.unit.trace_id == f"{4:032x}"]
+    (only,) = (r for r in results if r.unit.level == "trial" and r.unit.trace_id == f"{4:032x}")
+    assert (only.metric, only.why) == ("trial_correct", "insufficient_evidence")
+    assert "1 of 2 interactions" in only.finding.reason
 
 
 def test_a_step_that_is_a_trace_of_its_own_is_no_trial(tmp_path: Path) -> None:
@@ -72,10 +75,10 @@ def test_a_step_that_is_a_trace_of_its_own_is_no_trial(tmp_path: Path) -> None:
     live = LiveTrials(Evaluator(Embedder(), EvaluatorSettings()), tmp_path / "suite.json")
     span = OneSpan("1" * 32, "1" * 16, "", "run", Kind.AGENT, 1, 2, attributes={"pandaeval.case.id": "send"})
     whole = Trace("1" * 32, (span,), "1" * 16, input="go", output="done", digest="d")
-    assert [result.metric for result in live.of(whole)].count("trial_correct") == 1
+    assert [result.metric for result in live.alone(whole, live.facts(whole))].count("trial_correct") == 1
     asking = replace(whole, spans=(replace(span, kind=Kind.LLM),), ends_in_tool_call=True)
     assert asking.is_step
-    assert not live.of(asking)
+    assert not live.alone(asking, live.facts(asking))
 
 
 def test_its_results_are_no_signals_of_the_session(results: list[Result]) -> None:

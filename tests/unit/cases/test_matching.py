@@ -22,7 +22,7 @@ def trials(*ids: str) -> Trials:
 
 
 def found(held: Trials) -> dict[tuple[str, str], list[int]]:
-    return {(each.case.id, each.name): [int(t.trace_id, 16) for t in each.traces] for each in held.trials()}
+    return {(each.case.id, each.name): [int(t.trace_id, 16) for t in each.traces] for each in held.attempts()}
 
 
 def test_a_trial_may_be_number_zero_and_hold_several_traces() -> None:

@@ -54,6 +54,14 @@ class TestTrials:
             pytest.approx(expected.ci_high),
         )
 
+    def test_what_a_part_of_a_trial_was_worth_is_taken_back(self) -> None:
+        watch = live()
+        watch.take([row("1", False, "refund", "7"), row("2", True, "refund", "8")])
+        part = Unscored(Why.INSUFFICIENT_EVIDENCE, "a part", {"part_of": "3"})
+        assert watch.take([row("1", part, "refund", "7"), row("3", True, "refund", "9")])
+        assert of_case(watch, "refund")[".trials"] == 2
+        assert len(watch.state()[METRIC]["refund"]) == 2
+
     def test_an_attempt_that_never_ends_is_held_in_little_and_forgets_no_failure(self) -> None:
         watch = live()
         watch.take([row(str(at), at != 3, "refund", "1") for at in range(3 * MOST_UNITS)])
