@@ -4,14 +4,23 @@ async function overview(query) {
   const { body, rows } = await listing("sessions", query);
   whole = (await ask("/overview")).body;
   const failures = await groups(query);
+  const blind = isBlind(body);
   return [
     el("h1", {}, headline(body, query)),
+    body.index.unasked && !whole.judge ? el("p", { class: "lead unasked" }, body.index.unasked) : null,
     filters("sessions", query),
+    blind ? el("div", { class: "cards" }, unscored()) : null,
     body.index.order.length ? [el("h2", {}, "Worst first"), rows] : nothing(query),
     causes(failures, query),
     whole.rates.length ? [el("h2", {}, "Failed, by agent and metric"), el("p", { class: "muted" }, "Since the store began. A number leads to the traces of the window."), rates(query)] : null,
-    el("div", { class: "cards two" }, unscored(), judging(body.index.unasked)),
+    el("div", { class: "cards two" }, blind ? null : unscored(), judging(body.index.unasked)),
   ];
+}
+
+// Whether nothing in the window has a score. What has none stands last, so the first row tells.
+function isBlind({ index }) {
+  const [first] = index.order;
+  return first !== undefined && unitState(unitOf(index, first)) === "none";
 }
 
 function headline(body, query) {
@@ -20,6 +29,7 @@ function headline(body, query) {
   const filtered = ["agent", "service", "metric", "q", "failed"].some((each) => query.get(each));
   const what = filtered ? "matching trace" : "agent trace";
   if (!body.index.order.length) return `No ${what}s${when}`;
+  if (isBlind(body)) return `Nothing could be scored${when}`;
   if (body.traces === null) return `What matches${when}`;
   if (query.get("failed")) return `${many(body.traces, "matching trace")}${when}`;
   return body.failed ? `${number(body.failed)} of ${many(body.traces, what)} failed${when}` : `Nothing failed in ${many(body.traces, what)}${when}`;
@@ -73,7 +83,7 @@ function unscored() {
     whole.unscored.length ? whole.unscored.slice(0, 6).map((entry) => el("div", { class: "why" },
       el("div", {}, el("b", {}, entry.why.replaceAll("_", " ")), ` × ${number(entry.count)} `,
         el("span", { class: "muted" }, Object.entries(entry.metrics).map(([key, count]) => `${metricName(key)} ${number(count)}`).join(", "))),
-      entry.cure ? el("div", { class: "cure" }, entry.cure) : null)) : el("p", { class: "muted" }, "Everything that applies was scored."));
+      entry.cure ? el("div", { class: "cure" }, entry.cure) : null)) : el("p", { class: "muted" }, "Everything that was asked has a score."));
 }
 
 function judging(unasked) {
