@@ -65,7 +65,7 @@ function causes(groups) {
   if (!groups || !groups.length) return null;
   return [el("h2", {}, "Failures by root cause"), el("section", { class: "card" }, groups.map((group) =>
     el("div", { class: "why" },
-      el("div", {}, el("b", {}, `[${group.severity}] ${group.title.replaceAll("_", " ")}`), ` × ${number(group.occurrences)}`),
+      el("div", {}, el("b", {}, `[${group.severity}] ${group.title.replace(/: .*/, (label) => label.replaceAll("_", " "))}`), ` × ${number(group.occurrences)}`),
       el("div", { class: "muted" }, group.description),
       el("div", { class: "muted" }, "Examples: ", group.examples.flatMap((each, at) => [at ? ", " : "", placed(each)])))))];
 }
@@ -102,15 +102,21 @@ function failures() {
   const broken = store.index.traces.filter((trace) => trace.error !== undefined);
   const fine = [...found].filter(([, entry]) => !entry.bad).map(([key]) => metricName(key));
   const lines = [...found].filter(([, entry]) => entry.bad).sort(([, a], [, b]) => b.bad - a.bad || b.all - a.all).map(([key, entry]) =>
-    bar(metricName(key), entry.bad, entry.all, metric(key).question, `#/traces?metric=${encodeURIComponent(key)}&state=fail`, metric(key).level === "session"));
+    bar(metricName(key), entry.bad, onlyFindings(metric(key)) ? 0 : entry.all, metric(key).question, `#/traces?metric=${encodeURIComponent(key)}&state=fail`, metric(key).level === "session"));
   if (broken.length) lines.unshift(bar("run failed", broken.length, store.index.traces.length, "The outermost agent ended with an error", "#/traces?state=error"));
   return el("section", { class: "card" }, el("h2", {}, "What failed"), lines,
     fine.length ? el("p", { class: "muted" }, `No failure in ${fine.join(", ")}.`) : null, found.size ? null : el("p", { class: "muted" }, "No metric gave a score."));
 }
 
+// A judged metric without a judge: what code finds has a score, and what is in order has none, so there is no share.
+function onlyFindings(known) {
+  return known.kind === "llm" && !known.scored_by.llm;
+}
+
+// ``all``: 0 where a number of all would say nothing.
 function bar(name, bad, all, title, href, still) {
-  const line = [el("span", { class: "name" }, name), el("span", { class: "track" }, el("span", { class: "fill", "--share": `${(100 * bad) / all}%` })),
-    el("span", { class: "count" }, bad ? el("b", {}, number(bad)) : "0", ` of ${number(all)}`)];
+  const line = [el("span", { class: "name" }, name), all ? el("span", { class: "track" }, el("span", { class: "fill", "--share": `${(100 * bad) / all}%` })) : el("span"),
+    el("span", { class: "count" }, bad ? el("b", {}, number(bad)) : "0", all ? ` of ${number(all)}` : " found")];
   return still || !bad ? el("div", { class: "bar", title }, line) : el("a", { class: "bar", title, href }, line);
 }
 

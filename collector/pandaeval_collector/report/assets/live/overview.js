@@ -70,12 +70,13 @@ function rates(query) {
 
 function rateCell(agent, key, cell, query) {
   if (!cell || !(cell.scored + cell.assumed + cell.unscored)) return el("td", { class: "muted" }, "");
+  const only = metric(key).kind === "llm" && !whole.judge; // what code finds has a score, what is in order has none
   const told = `${metricName(key)}, ${agent || "(no name)"}: ${number(cell.failed)} of ${many(cell.scored, "score")} failed, ${number(cell.assumed)} assumed, ${number(cell.unscored)} not scored`;
   if (!cell.scored) return el("td", { class: "muted", title: told }, cell.unscored ? "not scored" : "assumed");
   if (!cell.failed) return el("td", { class: "muted", title: told }, `0 of ${number(cell.scored)}`);
   const to = new URLSearchParams({ metric: key, failed: "1", ...(agent ? { agent } : {}), ...(query.get("window") ? { window: query.get("window") } : {}) });
-  return el("td", { class: "bad", title: told, "--heat": `${Math.round(12 + (60 * cell.failed) / cell.scored)}%` },
-    el("a", { href: metric(key).level === "session" ? `#/?${to}` : `#/traces?${to}` }, el("b", {}, number(cell.failed)), ` of ${number(cell.scored)}`));
+  return el("td", { class: "bad", title: told, "--heat": `${only ? 12 : Math.round(12 + (60 * cell.failed) / cell.scored)}%` },
+    el("a", { href: metric(key).level === "session" ? `#/?${to}` : `#/traces?${to}` }, el("b", {}, number(cell.failed)), only ? " found" : ` of ${number(cell.scored)}`));
 }
 
 function unscored() {
