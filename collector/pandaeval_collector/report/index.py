@@ -137,8 +137,8 @@ def _whole(result: ShownResult) -> dict[str, Any]:
 
 
 def _metrics(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[str, Any]:
-    """What was asked, and what can be asked and was not (``asked: false``). ``scored_by``: how many scores code, a judge
-    … gave; some of a judged metric's need no judge."""
+    """What was asked, and what can be asked and was not (``asked: false``). ``scored_by``: how many scores code or
+    a judge gave; some of a judged metric's need no judge."""
     thresholds: dict[str, Any] = {}
     judges: dict[str, set[str]] = {}
     scored_by: dict[str, Counter[str]] = {}

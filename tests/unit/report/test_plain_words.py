@@ -127,7 +127,10 @@ def test_a_judged_score_stays_a_number() -> None:
 
 
 def test_how_many_signals_is_said_only_where_it_is_known() -> None:
-    assert spelled_out("no_problem_found", 1, 1.0) == "no problem found by 1 metric without a model; task success not judged"
+    assert (
+        spelled_out("no_problem_found", 1, 1.0)
+        == "no problem found by 1 metric without a model; task success not judged"
+    )
     assert spelled_out("problem_found", 0, 1.0) == "problem found by metrics without a model; task success not judged"
 
 
