@@ -7,7 +7,7 @@ async function overview(query) {
   const blind = isBlind(body);
   return [
     el("h1", {}, headline(body, query)),
-    body.index.unasked && !whole.judge ? el("p", { class: "lead unasked" }, body.index.unasked) : null,
+    body.index.unasked && !whole.judge ? caveat(body.index.unasked) : null,
     filters("sessions", query),
     blind ? el("div", { class: "cards" }, unscored()) : null,
     body.index.order.length ? [el("h2", {}, "Worst first"), rows] : nothing(query),
@@ -15,6 +15,12 @@ async function overview(query) {
     whole.rates.length ? [el("h2", {}, "Failed, by agent and metric"), el("p", { class: "muted" }, "Since the store began. A number leads to the traces of the window."), rates(query)] : null,
     el("div", { class: "cards two" }, blind ? null : unscored(), judging(body.index.unasked)),
   ];
+}
+
+// One line, and the rest on demand: what is worst is to be seen on a phone, too.
+function caveat(text) {
+  const end = text.indexOf(". ") + 1 || text.length;
+  return el("details", { class: "lead unasked" }, el("summary", {}, text.slice(0, end)), text.slice(end));
 }
 
 // Whether nothing in the window has a score. What has none stands last, so the first row tells.
