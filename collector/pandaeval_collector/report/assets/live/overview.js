@@ -45,7 +45,7 @@ function nothing(query) {
   const wider = new URLSearchParams(query);
   wider.set("window", "all");
   return el("p", { class: "notice" }, whole.rates.length ? ["Nothing is listed here. ", el("a", { href: `#/?${wider}` }, "Look at all that is kept"), " · ", el("a", { href: "#/" }, "Without filters")]
-    : "Nothing was scored yet. A trace appears some seconds after its last span; it has to hold the work of an agent.");
+    : `Nothing was scored yet. Send OTLP/HTTP to ${location.origin}, or OTLP/gRPC to the port of server.grpc (4327 unless set): docs/instrument.md says how. A trace appears some seconds after its last span; it has to hold the work of an agent. What arrived is counted as pandaeval_spans_total in /metrics, and the log says what is wrong with it.`);
 }
 
 // A row for each agent, a column for each metric: the share of its scores that failed.
@@ -90,7 +90,7 @@ function unscored() {
     whole.unscored.length ? whole.unscored.slice(0, 6).map((entry) => el("div", { class: "why" },
       el("div", {}, el("b", {}, entry.why.replaceAll("_", " ")), ` × ${number(entry.count)} `,
         el("span", { class: "muted" }, Object.entries(entry.metrics).map(([key, count]) => `${metricName(key)} ${number(count)}`).join(", "))),
-      entry.cure ? el("div", { class: "cure" }, entry.cure) : null)) : el("p", { class: "muted" }, "Everything that was asked has a score."));
+      entry.cure ? el("div", { class: "cure" }, entry.cure) : null)) : el("p", { class: "muted" }, whole.rates.length ? "Everything that was asked has a score." : "Nothing was asked yet."));
 }
 
 function judging(unasked) {
