@@ -204,6 +204,10 @@ class TestUnreadableFile:
         assert f"{tmp_path / 'config.yaml'}: no such file" in _said("collector", "--config", tmp_path / "config.yaml")
 
 
+def test_a_start_says_where_scores_are_shown(collector: CollectorProcess) -> None:
+    assert f"scores are shown on {collector.http}/\n" in collector.log()
+
+
 def test_a_port_in_use(collector: CollectorProcess, tmp_path: Path) -> None:
     said = _said("collector", **{**collector.settings, "PANDAEVAL_DATA": str(tmp_path / "other")})
     assert "is already in use, perhaps by another collector: stop that one, or set server." in said
@@ -258,6 +262,26 @@ def test_an_input_without_requests_is_one_sentence(tmp_path: Path) -> None:
     empty = tmp_path / "empty.json"
     empty.write_text("[]")
     assert _said("evaluate", empty).startswith(f"{empty}: nothing could be read from it")
+
+
+def test_what_names_nothing_is_said_to_name_nothing(tmp_path: Path) -> None:
+    empty, words = tmp_path / "empty.jsonl", tmp_path / "words.log"
+    empty.write_text("")
+    words.write_text("a log of something else\nand more\n")
+    assert _said("evaluate", _RECORDING, "--metrics", "").startswith("--metrics names no metric: leave it out for all")
+    assert _said("evaluate", _RECORDING, "--baseline", empty).startswith(f"{empty}: there are no results in it")
+    assert "request 1: neither OTLP/JSON lines nor length-delimited" in _said("inspect", words)
+    assert "has 32 hex digits; tables and examples show the first 12" in _said("spans", "894037827519")
+    store = _said("jobs", "list", PANDAEVAL_DATA=str(tmp_path))
+    assert "there is no store in" in store
+    assert "`pandaeval collector` makes one" in store
+
+
+def test_a_configuration_is_named_as_an_argument_or_an_option(tmp_path: Path) -> None:
+    file = tmp_path / "pandaeval.yaml"
+    file.write_text("server: {grpc: {endpoint: 127.0.0.1:4327}}")
+    for arguments in (("check", file), ("check", "--config", file), ("show", "--config", file)):
+        assert 'server.grpc: {"endpoint": "127.0.0.1:4327"} is not text; write one value' in _said("config", *arguments)
 
 
 def test_results_that_cannot_be_written_are_not_blamed_on_the_store(tmp_path: Path) -> None:

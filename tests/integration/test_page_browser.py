@@ -11,7 +11,7 @@ from support.chromium import Page, chromium
 from support.collector import CollectorProcess
 from support.judged_files import send
 from support.recent import recent
-from support.ungrounded import booking, post
+from support.ungrounded import booking, post, silent
 
 PROGRAM = chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
@@ -35,7 +35,8 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         send(running, recent(files, folder / "recent"))
         post(running.http, booking())
         post(running.http, booking(HOSTILE, HOSTILE, HOSTILE))
-        running.until(lambda: {"table-for-four", HOSTILE} <= _sessions(running), "done with all")
+        post(running.http, silent())
+        running.until(lambda: {"table-for-four", "silent", HOSTILE} <= _sessions(running), "done with all")
         running.until(running.at_rest, "at rest")
         yield running
 
@@ -93,6 +94,14 @@ def test_filters_stand_in_the_address(page: Page, collector: CollectorProcess) -
     page.press(*"nobody said that")
     page.wait("document.querySelectorAll('.row.trace').length === 0")
     assert page.run("document.getElementById('search').value") == "nobody said that"
+
+
+def test_what_could_not_be_scored_is_no_success(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/#/?agent=mute")
+    assert page.text("h1") == "Nothing could be scored in the last 24 hours"
+    assert "not scored: no content" in page.text(".row.unit")
+    assert page.text(".unasked").startswith("Task success was not judged: no model is configured")
+    assert page.texts("h2")[0] == "What could not be scored, since the store began"
 
 
 def test_failures_by_agent_and_metric_lead_to_their_traces(page: Page, collector: CollectorProcess) -> None:

@@ -57,19 +57,25 @@ def _calm(page: Page) -> Iterator[None]:
     assert all(address.startswith("file://") for address in page.requests)
 
 
-def test_the_first_page_says_what_where_how_sure_and_what_is_missing(page: Page, demo: Path) -> None:
+def test_the_first_page_says_what_where_on_what_grounds_and_what_is_missing(page: Page, demo: Path) -> None:
     page.open(demo)
     assert page.text("h1") == "6 of 10 sessions need a look"
-    failed, sure, missing = page.texts(".cards .card")
+    failed, grounds, missing = page.texts(".cards .card")
     assert "tool_loop\n1 of 26" in failed
-    assert "of what should have a score has one" in sure
-    assert "14 questions not asked" in sure
-    assert "Everything that applies was scored." in missing
+    assert "of what was asked has a score" in grounds
+    assert "by code: counted" in grounds
+    assert "by a judge" not in grounds  # none was asked, though code found what a judged metric names
+    assert "14 questions not asked" in grounds
+    assert "Everything that was asked has a score." in missing
     assert page.text(".unasked").startswith("Task success was not judged: no model is configured")
     assert page.run("document.documentElement.scrollWidth") <= 1280
     assert page.count(".row.unit") == 10
     assert page.count(".row.unit.bad") == 6
     assert page.count("figure canvas") == 7
+    place = "turn 2 of trace 894037827519"
+    assert place in page.texts(".why a")
+    page.run(f"[...document.querySelectorAll('.why a')].find((link) => link.innerText === '{place}').click()")
+    page.wait("document.querySelector('.fall') !== null")
 
 
 def test_a_score_without_a_judge_is_said_in_words_and_not_praised(page: Page, tmp_path: Path) -> None:
@@ -80,7 +86,9 @@ def test_a_score_without_a_judge_is_said_in_words_and_not_praised(page: Page, tm
     assert page.text("h1") == "No problem found in 1 session"
     assert "Task success was not judged" in page.text(".unasked")
     assert page.text(".row.unit .verdict").endswith("no problem found")
-    assert "no problem found by 1 inline signal (50% of all signals); task success not judged" in page.text(".row.unit")
+    assert "no problem found by 1 metric without a model (50% of a judged score); task success not judged" in page.text(
+        ".row.unit"
+    )
     assert page.count(".row.unit .pass") == page.count(".row.unit.good") == 0
     page.click(".row.unit")
     page.wait("document.querySelector('h1').innerText === 's1'")

@@ -61,6 +61,17 @@ def booking(session: str = "table-for-four", asked: str = _ASKED, answer: str = 
     return request
 
 
+def silent() -> ExportTraceServiceRequest:
+    """One trace of an agent whose instrumentation captures no content."""
+    request = booking("silent")
+    spans = request.resource_spans[0].scope_spans[0].spans
+    del spans[1:]
+    del spans[0].attributes[:]
+    said = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "mute", "gen_ai.conversation.id": "silent"}
+    _put(spans[0], said)
+    return request
+
+
 def post(http: str, request: ExportTraceServiceRequest) -> None:
     """Sends it to a collector. ``http``: its address."""
     headers = {"content-type": "application/x-protobuf"}

@@ -19,11 +19,15 @@ class Against:
     is made, so that one that is of no use ends the command before anything is scored: raises ``UserError``."""
 
     def __init__(self, baseline: Path, settings: Baseline, max_missing: float) -> None:
+        from pandaeval_collector.errors import UserError
         from pandaeval_collector.passk.gate import Rules
         from pandaeval_collector.passk.trials import slim, trials
         from pandaeval_collector.untrusted.result_lines import result_lines
 
-        self._before: Trials = trials(result_lines(baseline), settings.metric, "case")
+        before = list(result_lines(baseline))
+        if not before:
+            raise UserError(f"{baseline}: there are no results in it; `pandaeval evaluate --format json` writes them")
+        self._before: Trials = trials(before, settings.metric, "case")
         self._rules: Rules = Rules(settings.level, settings.max_drop, max_missing)
         self._now: list[dict[str, Any]] = []
         self._slim = slim

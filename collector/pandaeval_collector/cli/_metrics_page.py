@@ -61,6 +61,9 @@ scripted scenario each (captures; good: the happy one).
 - On task success itself all of them are weak evidence, and so is a session's score without a judge: most runs that
   fail do so by wrong decisions that are well-formed and well-founded. No score here tells success better than the
   length of a conversation does, and among conversations of like length none is surely better than chance.
+- The rules were written with these sets in view, the captures above all: figures of 0.9 to 1.0 there say that the rule
+  does what it was made for, on one scenario, and bound from above what to expect of other runs. What counts is your own
+  runs with [people's labels](trust.md).
 - `coherence` and `loop_detection` see topics and words, not outcomes. In the captures' `multi_turn` a scripted model
   gives one answer to every question: both are right to fail it.
 - The runs of bfcl end with the call that was asked for, and nobody answers it: to `response` that is a

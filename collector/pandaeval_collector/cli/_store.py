@@ -30,7 +30,9 @@ def opened_folder(folder: Path, durability: Durability = "full") -> Iterator[sql
 
     file = folder / FILE_NAME
     if not file.is_file():
-        raise UserError(f"there is no store in {folder} (store.path or PANDAEVAL_DATA)")
+        raise UserError(
+            f"there is no store in {folder} (store.path or PANDAEVAL_DATA); `pandaeval collector` makes one"
+        )
     connection = connect(file, durability)
     try:
         yield connection

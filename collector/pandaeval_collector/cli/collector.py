@@ -62,6 +62,10 @@ def _new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
+def _page(config: Config, address: object) -> str:
+    return f"{'http' if config.server.tls is None else 'https'}://{address}/"
+
+
 async def _serve(config: Config) -> None:
     import sqlite3
 
@@ -92,6 +96,8 @@ async def _serve(config: Config) -> None:
         listening.health,
         config.store.path,
     )
+    if config.ui.enabled:
+        log.info("scores are shown on %s", config.ui.url or _page(config, listening.http))
     await stop.wait()
     log.info("stopping: open traces are kept for the next start")
     await running.stop()

@@ -32,6 +32,7 @@ def register(app: typer.Typer) -> None:
 
 def check(
     file: Annotated[Path | None, typer.Argument(help="The file; without it the environment alone is checked.")] = None,
+    config: Annotated[Path | None, typer.Option("--config", help="The same, as other commands have it.")] = None,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Fail on what a start would refuse on this machine: variables, files, packages."),
@@ -46,9 +47,10 @@ def check(
     from pandaeval_collector.cli._start_checks import judge_notes, start_problems
     from pandaeval_collector.config import check_machine
 
+    file = file or config
     resolved = resolve_config(file, on_this_machine=strict)
-    config = resolved.config
-    found = [*check_machine(config, os.environ), *start_problems(config), *judge_notes(config, os.environ)]
+    held = resolved.config
+    found = [*check_machine(held, os.environ), *start_problems(held), *judge_notes(held, os.environ)]
     for problem in resolved.located(found):
         typer.echo(f"note: {problem}", err=True)
     typer.echo(f"{safe(str(file or 'the configuration'))} is valid")

@@ -23,7 +23,8 @@ What you saw: a collector was started here, recorded sessions of real agents wer
 trace and session was scored without any model, key or network.
 
 Next:
-  pandaeval collector                    run the sidecar; send OTLP to 127.0.0.1:4327 (gRPC) or http://127.0.0.1:4328
+  pandaeval collector                    run the sidecar; send OTLP to 127.0.0.1:4327 (gRPC) or http://127.0.0.1:4328,
+                                         and look at the scores of your agent on http://127.0.0.1:4328/
   pandaeval inspect traces.jsonl         what is understood of traces that you stored
   pandaeval evaluate traces.jsonl        score them; with --format html as a report to click through
   pandaeval metrics coherence            what a metric asks, and what it does not judge

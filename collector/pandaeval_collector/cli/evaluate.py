@@ -112,7 +112,7 @@ def evaluate(
 
     only = parse_where(where or ())
     chooser = None if only is None else Chooser(only)
-    asked = [name.strip() for name in metrics.split(",") if name.strip()] if metrics else None
+    asked = None if metrics is None else _names(metrics)
     settings = _settings(config, asked, model, cases is not None)
     against = None if baseline is None else Against(baseline, settings.gates.baseline, settings.gates.max_unscored)
     suite = suite_of(cases, settings, cases_report)
@@ -186,6 +186,16 @@ def _annotate(gates: Sequence[Gate], summary: Summary, least: str | None) -> Non
         typer.echo(safe(line), err=True)
     if problem := add_summary(gates, summary, os.environ):
         typer.echo(f"notice: {problem}", err=True)
+
+
+def _names(metrics: str) -> list[str]:
+    """An empty list is the variable of a script that was never set, and must not mean all, judged ones included."""
+    from pandaeval_collector.errors import UserError
+
+    names = [name.strip() for name in metrics.split(",") if name.strip()]
+    if not names:
+        raise UserError("--metrics names no metric: leave it out for all of them; `pandaeval metrics` lists them")
+    return names
 
 
 def _settings(path: Path | None, asked: list[str] | None, model: str | None, with_cases: bool = False) -> Config:

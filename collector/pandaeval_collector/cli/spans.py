@@ -28,7 +28,12 @@ def spans(
     try:
         trace_id = bytes.fromhex(trace)
     except ValueError:
-        raise UserError(f"{trace!r} is not the id of a trace (32 hex digits)") from None
+        trace_id = b""
+    if len(trace_id) != 16:
+        raise UserError(
+            f"{trace!r} is not the id of a trace, which has 32 hex digits; tables and examples show the first 12, "
+            "the page of a trace and `pandaeval evaluate --format json` all"
+        )
     folder = Path(resolve_config(config).config.store.path)
     try:
         found = stored_spans(folder, trace_id)

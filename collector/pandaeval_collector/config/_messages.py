@@ -67,6 +67,8 @@ def _sentence(error: ErrorDetails, path: KeyPath, draft: Draft) -> str:
         return "is empty; leave the key out, or write a value"
     if kind in _LIMITS:
         return f"{shown} {_LIMITS[kind].format(**context)}"
+    if kind.startswith("string") and isinstance(error["input"], dict | list | tuple):
+        return f"{shown} is not text; write one value, such as the default in `pandaeval config schema --example`"
     words = _KINDS.get(kind.split("_")[0])
     return f"{shown} {words}" if words else f"{shown}: {error['msg']}"
 

@@ -62,10 +62,11 @@ class Failure:
 
     @property
     def place(self) -> str:
-        """Where it happened, for people: ``turn 3`` counts from 1."""
-        if self.turn is not None:
-            return f"turn {self.turn + 1}"
-        return f"trace {self.trace_id[:12]}" if self.trace_id else f"session {self.session_id}"
+        """Where it happened, for people: ``turn 3 of trace 89403…``; turns count from 1."""
+        turn = "" if self.turn is None else f"turn {self.turn + 1}"
+        session = f"session {self.session_id}" if self.session_id else ""
+        whole = f"trace {self.trace_id[:12]}" if self.trace_id else session
+        return " of ".join(filter(None, (turn, whole)))
 
 
 def failure_of(result: Result) -> Failure | None:

@@ -83,7 +83,11 @@ def worst_first(groups: Iterable[Group]) -> tuple[Group, ...]:
 
 def shown(groups: Sequence[Group]) -> list[dict[str, Any]]:
     """As a page shows them."""
-    return [{**group.to_dict(), "examples": [member.place for member in group.examples]} for group in groups[:_SHOWN]]
+    return [{**group.to_dict(), "examples": [_example(each) for each in group.examples]} for group in groups[:_SHOWN]]
+
+
+def _example(failure: Failure) -> dict[str, str]:
+    return {"place": failure.place, "trace": failure.trace_id}
 
 
 def as_text(groups: Sequence[Group]) -> str:

@@ -28,6 +28,7 @@ MAX_REQUEST_BYTES = 256 << 20
 _REQUEST_TAG = b"\x0a"
 _BYTE_ORDER = b"\xef\xbb\xbf"
 _UNFINISHED = b"{[,:"
+_NEITHER, _LOOK = "neither OTLP/JSON lines nor length-delimited OTLP protobuf", 4096
 """With one of these ends the first line of a document that goes on in the next one."""
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2"}
 
@@ -193,14 +194,20 @@ def _protobuf(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLin
         number += 1
         size, skip = _length(head)
         if not 0 < size <= MAX_REQUEST_BYTES:
-            yield BadLine(f"{name}: request {number}", "neither OTLP/JSON lines nor length-delimited OTLP protobuf")
+            yield BadLine(f"{name}: request {number}", _NEITHER)
             return
         begun = head[skip:]
         data = begun + stream.read(size - len(begun))
         if len(data) < size:
-            yield BadLine(f"{name}: request {number}", "the file ends early")
+            why = _NEITHER if number == 1 and _are_words(head + data[:_LOOK]) else "the file ends early"
+            yield BadLine(f"{name}: request {number}", why)
             return
         yield _classified(data, f"{name}: request {number}")
+
+
+def _are_words(data: bytes) -> bool:
+    """Whether these are words and no protobuf, which has control characters among its first bytes."""
+    return all(byte >= 32 or byte in b"\t\r\n" for byte in data)
 
 
 def _length(head: bytes) -> tuple[int, int]:

@@ -137,13 +137,16 @@ def _whole(result: ShownResult) -> dict[str, Any]:
 
 
 def _metrics(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[str, Any]:
-    """What was asked, and what can be asked and was not (``asked: false``)."""
+    """What was asked, and what can be asked and was not (``asked: false``). ``scored_by``: how many scores code or
+    a judge gave; some of a judged metric's need no judge."""
     thresholds: dict[str, Any] = {}
     judges: dict[str, set[str]] = {}
+    scored_by: dict[str, Counter[str]] = {}
     for result in results:
         key = result.short["metric"]
         thresholds.setdefault(key, result.full.get("threshold"))
         judges.setdefault(key, set()).update([result.full["model"]] if "model" in result.full else [])
+        scored_by.setdefault(key, Counter()).update([result.full["by"]] if result.is_scored else [])
     known = registry(modules)
     return {
         key: {
@@ -154,6 +157,7 @@ def _metrics(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[s
             "needs": known[key].needs if key in known else "",
             "threshold": thresholds.get(key),
             "models": sorted(judges.get(key, ())),
+            "scored_by": scored_by.get(key, {}),
             "asked": key in thresholds,
         }
         for key in sorted({*known, *thresholds})

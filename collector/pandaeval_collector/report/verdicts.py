@@ -25,8 +25,8 @@ def verdict(label: str | None) -> str:
 def spelled_out(label: str | None, signals: int, coverage: float) -> str:
     """What such a score says and does not say. ``signals``: how many metrics without a model spoke of the session, 0 if
     that is not known; ``coverage``: share, 0..1, of the signals that a judged session would have."""
-    by = f"{signals} inline signal{'' if signals == 1 else 's'}" if signals else "inline signals"
-    some = f" ({coverage:.0%} of all signals)" if coverage < 1.0 else ""
+    by = f"{signals} metric{'' if signals == 1 else 's'} without a model" if signals else "metrics without a model"
+    some = f" ({coverage:.0%} of a judged score)" if coverage < 1.0 else ""
     return f"{verdict(label)} by {by}{some}; task success not judged"
 
 

@@ -31,14 +31,27 @@ def check(config: Config, spec: RunSpec) -> None:
     weights = {**{str(name): weight for name, weight in config.session.weights.items()}, **spec.weights}
     if len(weights) == len(_SIGNALS) and not any(weights.values()):
         raise UserError("signal_weights: all weights are 0; at least one signal must count")
-    if judged(config, spec) and spec.model is None and config.judge.model is None:
-        raise UserError("these metrics ask a judge: name a model, or set judge.model")
+    asking = _asking(config, spec)
+    if asking and spec.model is None and config.judge.model is None:
+        raise UserError(_without_a_judge(asking, spec))
 
 
 def judged(config: Config, spec: RunSpec) -> bool:
     """Whether a model has to be asked."""
+    return bool(_asking(config, spec))
+
+
+def _asking(config: Config, spec: RunSpec) -> list[str]:
     metrics = registry(config.metrics.modules)
-    return any(key in metrics and metrics[key].kind == "llm" for key in spec.metrics)
+    return [key for key in spec.metrics if key in metrics and metrics[key].kind == "llm"]
+
+
+def _without_a_judge(asking: Sequence[str], spec: RunSpec) -> str:
+    """What to do; a name that means metrics of several levels may bring one along that nobody meant."""
+    told = f"{', '.join(asking)}: asks a judge; name a model (--model), or set judge.model"
+    names = {key.partition(".")[2] for key in asking}
+    meant = [key for key in spec.metrics if key not in asking and key.partition(".")[2] in names]
+    return f"{told}, or write {', '.join(meant)} for that level alone" if meant else told
 
 
 def config_of(config: Config, spec: RunSpec) -> Config:

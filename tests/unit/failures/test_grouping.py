@@ -152,7 +152,7 @@ def test_a_failing_result_whose_label_says_why_is_a_failure() -> None:
     assert (found.label, found.reason, found.place, found.weight) == (
         "false information",
         "It made it up.",
-        "turn 5",
+        "turn 5 of trace aaaaaaaaaaaa",
         "high",
     )
     assert (found.metric, found.agent, found.service) == ("turn.agent_behavior_failure", "desk", "shop")

@@ -91,7 +91,7 @@ def _inline(score: float, label: str, coverage: float = 1.0) -> tuple[str, dict[
 def test_no_problem_found_is_no_praise() -> None:
     printed, shown = _inline(1.0, "no_problem_found", 0.6)
     assert (shown["says"], shown["basis"]) == ("no problem found", "inline")
-    spelled = "no problem found by 2 inline signals (60% of all signals); task success not judged"
+    spelled = "no problem found by 2 metrics without a model (60% of a judged score); task success not judged"
     assert shown["spelled"] == spelled
     row = printed.splitlines()[2]
     assert spelled in row
@@ -127,8 +127,11 @@ def test_a_judged_score_stays_a_number() -> None:
 
 
 def test_how_many_signals_is_said_only_where_it_is_known() -> None:
-    assert spelled_out("no_problem_found", 1, 1.0) == "no problem found by 1 inline signal; task success not judged"
-    assert spelled_out("problem_found", 0, 1.0) == "problem found by inline signals; task success not judged"
+    assert (
+        spelled_out("no_problem_found", 1, 1.0)
+        == "no problem found by 1 metric without a model; task success not judged"
+    )
+    assert spelled_out("problem_found", 0, 1.0) == "problem found by metrics without a model; task success not judged"
 
 
 @pytest.mark.parametrize(

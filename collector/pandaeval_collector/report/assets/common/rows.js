@@ -31,6 +31,13 @@ function calm(unit, lowest) {
   return said ? `${isSoFar(said) ? "So far: " : ""}${said.spelled}` : `nothing failed (lowest: ${metricName(lowest.metric)})`;
 }
 
+// Of a unit without a score: why.
+function unscoredOf(unit) {
+  const held = [...unit.rows, ...(unit.session ? [unit.session] : [])].flatMap((each) => each.results);
+  const whys = [...new Set(held.map((result) => result.why).filter(Boolean))].map((why) => why.replaceAll("_", " "));
+  return whys.length ? `not scored: ${whys.join(", ")}` : "nothing to score";
+}
+
 // A session, or a trace that belongs to none, in the list.
 function unitRow(unit) {
   const worst = worstOf(unit);
@@ -41,7 +48,7 @@ function unitRow(unit) {
   const told = worst && worst.row && worst.result.success === false && !(broken && broken.out === undefined);
   const said = broken && !told ? [el("b", {}, "run failed"), `: ${broken.error}`]
     : state === "bad" && worst ? [el("b", {}, metricName(worst.result.metric)), isSoFar(worst.result) ? " so far" : "", `: ${worst.result.reason || ""}`]
-      : worst ? el("span", { class: "muted" }, calm(unit, worst.result)) : "nothing scored";
+      : worst ? el("span", { class: "muted" }, calm(unit, worst.result)) : el("span", { class: "muted" }, unscoredOf(unit));
   const asked = broken && !told ? broken : worst && worst.row;
   return el("a", { class: `row unit ${state}`, href: unit.href },
     el("span", { class: "head" },

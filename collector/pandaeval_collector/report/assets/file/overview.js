@@ -1,4 +1,4 @@
-// The first page: what went wrong, how sure that is, what could not be scored, and where to look first.
+// The first page: what went wrong, what the scores rest on, what could not be scored, and where to look first.
 
 function overview() {
   const { index } = store;
@@ -63,11 +63,16 @@ function others() {
 // Failures by root cause, gravest first.
 function causes(groups) {
   if (!groups || !groups.length) return null;
-  return [el("h2", {}, "Unique errors"), el("section", { class: "card" }, groups.map((group) =>
+  return [el("h2", {}, "Failures by root cause"), el("section", { class: "card" }, groups.map((group) =>
     el("div", { class: "why" },
-      el("div", {}, el("b", {}, `[${group.severity}] ${group.title}`), ` × ${number(group.occurrences)}`),
+      el("div", {}, el("b", {}, `[${group.severity}] ${group.title.replace(/: .*/, (label) => label.replaceAll("_", " "))}`), ` × ${number(group.occurrences)}`),
       el("div", { class: "muted" }, group.description),
-      el("div", { class: "muted" }, `Examples: ${group.examples.join(", ")}`))))];
+      el("div", { class: "muted" }, "Examples: ", group.examples.flatMap((each, at) => [at ? ", " : "", placed(each)])))))];
+}
+
+function placed(example) {
+  const href = example.trace && traceHref(example.trace);
+  return href ? el("a", { href }, example.place) : example.place;
 }
 
 // The three-layer report: which layer of the agent broke, by case.
@@ -97,15 +102,21 @@ function failures() {
   const broken = store.index.traces.filter((trace) => trace.error !== undefined);
   const fine = [...found].filter(([, entry]) => !entry.bad).map(([key]) => metricName(key));
   const lines = [...found].filter(([, entry]) => entry.bad).sort(([, a], [, b]) => b.bad - a.bad || b.all - a.all).map(([key, entry]) =>
-    bar(metricName(key), entry.bad, entry.all, metric(key).question, `#/traces?metric=${encodeURIComponent(key)}&state=fail`, metric(key).level === "session"));
+    bar(metricName(key), entry.bad, onlyFindings(metric(key)) ? 0 : entry.all, metric(key).question, `#/traces?metric=${encodeURIComponent(key)}&state=fail`, metric(key).level === "session"));
   if (broken.length) lines.unshift(bar("run failed", broken.length, store.index.traces.length, "The outermost agent ended with an error", "#/traces?state=error"));
   return el("section", { class: "card" }, el("h2", {}, "What failed"), lines,
     fine.length ? el("p", { class: "muted" }, `No failure in ${fine.join(", ")}.`) : null, found.size ? null : el("p", { class: "muted" }, "No metric gave a score."));
 }
 
+// A judged metric without a judge: what code finds has a score, and what is in order has none, so there is no share.
+function onlyFindings(known) {
+  return known.kind === "llm" && !known.scored_by.llm;
+}
+
+// ``all``: 0 where a number of all would say nothing.
 function bar(name, bad, all, title, href, still) {
-  const line = [el("span", { class: "name" }, name), el("span", { class: "track" }, el("span", { class: "fill", "--share": `${(100 * bad) / all}%` })),
-    el("span", { class: "count" }, bad ? el("b", {}, number(bad)) : "0", ` of ${number(all)}`)];
+  const line = [el("span", { class: "name" }, name), all ? el("span", { class: "track" }, el("span", { class: "fill", "--share": `${(100 * bad) / all}%` })) : el("span"),
+    el("span", { class: "count" }, bad ? el("b", {}, number(bad)) : "0", all ? ` of ${number(all)}` : " found")];
   return still || !bad ? el("div", { class: "bar", title }, line) : el("a", { class: "bar", title, href }, line);
 }
 
@@ -114,20 +125,18 @@ function certainty() {
   const count = (outcome) => results.filter((result) => result.outcome === outcome).length;
   const scored = count("scored"), assumed = count("assumed"), missing = count("unscored");
   const kinds = new Map();
-  for (const result of results) {
-    if (result.outcome !== "scored") continue;
-    const kind = metric(result.metric).kind || "code";
-    kinds.set(kind, (kinds.get(kind) || 0) + 1);
+  for (const each of Object.values(store.metrics)) {
+    for (const [kind, times] of Object.entries(each.scored_by)) kinds.set(kind, (kinds.get(kind) || 0) + times);
   }
   const models = (kind) => {
     const names = [...new Set(Object.values(store.metrics).filter((each) => each.kind === kind).flatMap((each) => each.models))];
     return names.length ? ` (${names.join(", ")})` : "";
   };
   const silent = Object.values(store.metrics).filter((each) => !each.asked && each.kind === "llm" && each.level !== "trial");
-  return el("section", { class: "card" }, el("h2", {}, "How sure is that"),
-    el("p", { class: "big" }, results.length ? percent(scored / (scored + missing || 1)) : "–", el("span", { class: "muted" }, " of what should have a score has one")),
+  return el("section", { class: "card" }, el("h2", {}, "What the scores rest on"),
+    el("p", { class: "big" }, results.length ? percent(scored / (scored + missing || 1)) : "–", el("span", { class: "muted" }, " of what was asked has a score")),
     el("p", { class: "muted" }, `${number(scored)} scored, ${number(assumed)} assumed (nothing to evaluate), ${number(missing)} not scored`),
-    el("ul", { class: "plain" }, [...kinds].map(([kind, times]) => el("li", {}, el("b", {}, `${number(times)} ${kindOf(kind)[0]}`), models(kind), kindOf(kind)[1] && `: ${kindOf(kind)[1]}`))),
+    el("ul", { class: "plain" }, [...kinds].sort(([, a], [, b]) => b - a).map(([kind, times]) => el("li", {}, el("b", {}, `${number(times)} ${kindOf(kind)[0]}`), models(kind), kindOf(kind)[1] && `: ${kindOf(kind)[1]}`))),
     silent.length ? el("details", {}, el("summary", {}, `${many(silent.length, "question")} not asked`),
       el("ul", { class: "plain" }, silent.map((each) => el("li", {}, el("b", {}, each.name), `: ${each.question}`))),
       el("p", {}, store.index.about.judge ? "Switched off by metrics.enabled, or nothing to ask." : ["No judge is configured. Ask them with ", el("code", {}, "--model openai/gpt-4o-mini"), " or the setting judge.model."])) : null);
@@ -136,7 +145,7 @@ function certainty() {
 function unscored() {
   const { unscored: entries } = store.index;
   return el("section", { class: "card" }, el("h2", {}, "What could not be scored"),
-    entries.length ? entries.slice(0, 2).map(unscoredEntry) : el("p", { class: "muted" }, "Everything that applies was scored."),
+    entries.length ? entries.slice(0, 2).map(unscoredEntry) : el("p", { class: "muted" }, "Everything that was asked has a score."),
     entries.length > 2 ? el("details", { class: "why" }, el("summary", {}, `${many(entries.length - 2, "more reason")}, ${many(sum(entries.slice(2).map((each) => each.count)), "result")}`),
       entries.slice(2).map((entry, at) => unscoredEntry(entry, at + 2))) : null);
 }

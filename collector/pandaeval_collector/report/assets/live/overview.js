@@ -4,14 +4,29 @@ async function overview(query) {
   const { body, rows } = await listing("sessions", query);
   whole = (await ask("/overview")).body;
   const failures = await groups(query);
+  const blind = isBlind(body);
   return [
     el("h1", {}, headline(body, query)),
+    body.index.unasked && !whole.judge ? caveat(body.index.unasked) : null,
     filters("sessions", query),
+    blind ? el("div", { class: "cards" }, unscored()) : null,
     body.index.order.length ? [el("h2", {}, "Worst first"), rows] : nothing(query),
     causes(failures, query),
     whole.rates.length ? [el("h2", {}, "Failed, by agent and metric"), el("p", { class: "muted" }, "Since the store began. A number leads to the traces of the window."), rates(query)] : null,
-    el("div", { class: "cards two" }, unscored(), judging(body.index.unasked)),
+    el("div", { class: "cards two" }, blind ? null : unscored(), judging(body.index.unasked)),
   ];
+}
+
+// One line, and the rest on demand: what is worst is to be seen on a phone, too.
+function caveat(text) {
+  const end = text.indexOf(". ") + 1 || text.length;
+  return el("details", { class: "lead unasked" }, el("summary", {}, text.slice(0, end)), text.slice(end));
+}
+
+// Whether nothing in the window has a score. What has none stands last, so the first row tells.
+function isBlind({ index }) {
+  const [first] = index.order;
+  return first !== undefined && unitState(unitOf(index, first)) === "none";
 }
 
 function headline(body, query) {
@@ -20,6 +35,7 @@ function headline(body, query) {
   const filtered = ["agent", "service", "metric", "q", "failed"].some((each) => query.get(each));
   const what = filtered ? "matching trace" : "agent trace";
   if (!body.index.order.length) return `No ${what}s${when}`;
+  if (isBlind(body)) return `Nothing could be scored${when}`;
   if (body.traces === null) return `What matches${when}`;
   if (query.get("failed")) return `${many(body.traces, "matching trace")}${when}`;
   return body.failed ? `${number(body.failed)} of ${many(body.traces, what)} failed${when}` : `Nothing failed in ${many(body.traces, what)}${when}`;
@@ -29,7 +45,7 @@ function nothing(query) {
   const wider = new URLSearchParams(query);
   wider.set("window", "all");
   return el("p", { class: "notice" }, whole.rates.length ? ["Nothing is listed here. ", el("a", { href: `#/?${wider}` }, "Look at all that is kept"), " · ", el("a", { href: "#/" }, "Without filters")]
-    : "Nothing was scored yet. A trace appears some seconds after its last span; it has to hold the work of an agent.");
+    : `Nothing was scored yet. Send OTLP/HTTP to ${location.origin}, or OTLP/gRPC to the port of server.grpc (4327 unless set): docs/instrument.md says how. A trace appears some seconds after its last span; it has to hold the work of an agent. What arrived is counted as pandaeval_spans_total in /metrics, and the log says what is wrong with it.`);
 }
 
 // A row for each agent, a column for each metric: the share of its scores that failed.
@@ -60,12 +76,13 @@ function rates(query) {
 
 function rateCell(agent, key, cell, query) {
   if (!cell || !(cell.scored + cell.assumed + cell.unscored)) return el("td", { class: "muted" }, "");
+  const only = metric(key).kind === "llm" && !whole.judge; // what code finds has a score, what is in order has none
   const told = `${metricName(key)}, ${agent || "(no name)"}: ${number(cell.failed)} of ${many(cell.scored, "score")} failed, ${number(cell.assumed)} assumed, ${number(cell.unscored)} not scored`;
   if (!cell.scored) return el("td", { class: "muted", title: told }, cell.unscored ? "not scored" : "assumed");
   if (!cell.failed) return el("td", { class: "muted", title: told }, `0 of ${number(cell.scored)}`);
   const to = new URLSearchParams({ metric: key, failed: "1", ...(agent ? { agent } : {}), ...(query.get("window") ? { window: query.get("window") } : {}) });
-  return el("td", { class: "bad", title: told, "--heat": `${Math.round(12 + (60 * cell.failed) / cell.scored)}%` },
-    el("a", { href: metric(key).level === "session" ? `#/?${to}` : `#/traces?${to}` }, el("b", {}, number(cell.failed)), ` of ${number(cell.scored)}`));
+  return el("td", { class: "bad", title: told, "--heat": `${only ? 12 : Math.round(12 + (60 * cell.failed) / cell.scored)}%` },
+    el("a", { href: metric(key).level === "session" ? `#/?${to}` : `#/traces?${to}` }, el("b", {}, number(cell.failed)), only ? " found" : ` of ${number(cell.scored)}`));
 }
 
 function unscored() {
@@ -73,7 +90,7 @@ function unscored() {
     whole.unscored.length ? whole.unscored.slice(0, 6).map((entry) => el("div", { class: "why" },
       el("div", {}, el("b", {}, entry.why.replaceAll("_", " ")), ` × ${number(entry.count)} `,
         el("span", { class: "muted" }, Object.entries(entry.metrics).map(([key, count]) => `${metricName(key)} ${number(count)}`).join(", "))),
-      entry.cure ? el("div", { class: "cure" }, entry.cure) : null)) : el("p", { class: "muted" }, "Everything that applies was scored."));
+      entry.cure ? el("div", { class: "cure" }, entry.cure) : null)) : el("p", { class: "muted" }, whole.rates.length ? "Everything that was asked has a score." : "Nothing was asked yet."));
 }
 
 function judging(unasked) {
