@@ -43,7 +43,7 @@ from pandaeval_collector.labels.monitor import PassRates
 from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.mcp.door import McpDoor
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.passk.live import LiveTrials
 from pandaeval_collector.passk.monitor import Monitor, Watch
 from pandaeval_collector.passk.stream import LiveGates

@@ -23,7 +23,7 @@ from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.labels.calibration import read, thresholds
 from pandaeval_collector.line.line import Ownership
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runtime.cores import usable_cores
 from pandaeval_otel.assembly import CloseRules

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pandaeval_collector.cases.graders import complete
 from pandaeval_collector.cases.model import Case, Suite
 from pandaeval_collector.errors import UserError
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.untrusted.yaml_text import BadTextError, Place, read_json, read_yaml
 
 _MOST_BYTES = 64 << 20

@@ -204,7 +204,7 @@ def _settings(path: Path | None, asked: list[str] | None, model: str | None, wit
 def _everywhere(model: str, path: Path | None) -> dict[str, str]:
     """``judge.models`` by which metrics that name a model of their own are judged by this one, too."""
     from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.metric import registry
+    from pandaeval_collector.metric.registry import registry
 
     known = registry(resolve_config(path).config.metrics.modules)
     return {key: model for key, metric in known.items() if metric.model is not None}

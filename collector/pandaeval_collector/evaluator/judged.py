@@ -17,7 +17,7 @@ from pandaeval_collector.judge.desk import Spent
 from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
-from pandaeval_collector.metric_rules import ends
+from pandaeval_collector.metric.rules import ends
 from pandaeval_collector.result import EvaluatorInfo, Identity, Result, Unit, now
 from pandaeval_collector.score import Finding, Score, Unscored, Why
 from pandaeval_collector.turns import TurnView

@@ -14,7 +14,7 @@ from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failur
 from pandaeval_collector.judging import Desks, Runner, StoredMemory, open_shadow
 from pandaeval_collector.judging.shadow import as_judge
 from pandaeval_collector.line.line import Line
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.runs import RunSpec
 from pandaeval_collector.runs.compare import compared
 from pandaeval_collector.store.finding import Finder
