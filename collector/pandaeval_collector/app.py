@@ -27,21 +27,10 @@ from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.failures.gauges import GroupGauges
 from pandaeval_collector.failures.live import LiveGroups
-from pandaeval_collector.judging import (
-    SLOTS,
-    Canaries,
-    Desks,
-    RecordBudgets,
-    Runner,
-    StoredMemory,
-    open_caller,
-    open_checks,
-    open_shadow,
-    read_canaries,
-)
 from pandaeval_collector.labels.monitor import PassRates
 from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
+from pandaeval_collector.livejudge import LiveJudging
 from pandaeval_collector.mcp.door import McpDoor
 from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.passk.live import LiveTrials
@@ -59,7 +48,6 @@ from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs import LiveJudge, Runs
 from pandaeval_collector.series import Labels
 from pandaeval_collector.settings import (
-    judge,
     keys_of,
     live_evaluator,
     ownership,
@@ -151,7 +139,8 @@ class Collector:
         pipeline.listen(lambda _: watching.wake())
         self._start_monitor(store, pipeline)
         await self._start_pipeline(pipeline, store)
-        live = await self._start_judge(store, line, scorer, pipeline, emitter, failures)
+        judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
+        live = await judging.start(line, pipeline.commit, emitter, failures)
         pass_rates = PassRates(store, self.telemetry, config.labels.interval)
         pass_rates.start()
         self._parts.push_async_callback(pass_rates.stop)
@@ -261,54 +250,6 @@ class Collector:
         config, level = self._config, logging.getLogger().getEffectiveLevel()
         setup = WorkerSetup(Path(config.store.path), config.embedding.model, scorer.settings, level)
         return Workers(number, setup, self._environ, self.telemetry)
-
-    async def _start_judge(
-        self,
-        store: Store,
-        line: Line,
-        scorer: Evaluator,
-        pipeline: Pipeline,
-        emitter: Emitter,
-        failures: LiveGroups,
-    ) -> LiveJudge | None:
-        configured = judge(self._config, live=True)
-        if configured is None:
-            await asyncio.wrap_future(store.runs.stand(None, b""))
-            return None
-        secret(self._config.judge.api_key_env, self._environ)
-        process, caller = open_caller(store, configured, self._environ)
-        self._parts.push_async_callback(process.close)
-        if configured.canaries is not None:
-            flock = await asyncio.to_thread(read_canaries, Path(configured.canaries), scorer.settings.modules)
-            canaries = Canaries(flock, store, caller, scorer, self.telemetry, configured.canary_interval)
-            canaries.start()
-            self._parts.push_async_callback(canaries.stop)
-        desks = Desks(caller, scorer.settings.judge)
-        memory, beside = StoredMemory(store, self.telemetry), (configured.shadow, configured.shadow_share)
-        shadow = await open_shadow(store, desks, memory, scorer, emitter, self.telemetry, *beside)
-        runner = Runner(
-            store,
-            line,
-            scorer,
-            caller,
-            pipeline.commit,
-            self.telemetry,
-            over_budget=configured.over_budget,
-            slots=SLOTS * configured.limits.concurrency,
-            checks=open_checks(configured, store, desks, self.telemetry),
-            budgets=RecordBudgets(process.record_budget),
-            shadow=shadow,
-            failures=failures,
-        )
-        await runner.start()
-        self._parts.push_async_callback(runner.stop)
-        self.telemetry.gauge("pandaeval.queue.size", store.jobs.waiting, queue="judge")
-        if configured.limits.daily_usd is not None:
-            self.telemetry.gauge("pandaeval.judge.budget.limit", lambda: configured.limits.daily_usd or 0.0)
-            self.telemetry.gauge(
-                "pandaeval.judge.budget.spent", lambda: store.spending.spent(store.spending.today(time.time()))
-            )
-        return LiveJudge(frozenset(configured.setup.models), process, caller)
 
     async def _start_runs(self, store: Store, pipeline: Pipeline, emitter: Emitter, live: LiveJudge | None) -> Runs:
         runs = Runs(store, self._config, self._environ, self.telemetry, live, pipeline.commit, emitter)
