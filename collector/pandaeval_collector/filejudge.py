@@ -6,7 +6,7 @@ One process asks the model for all of it, and starts at the first question.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -34,7 +34,8 @@ from pandaeval_collector.judging import (
 from pandaeval_collector.judging.hiding import hider
 from pandaeval_collector.judging.setup import StoredMemory
 from pandaeval_collector.judging.trials import TrialJudge
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.decision import Commit, Decision
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.result import Result
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
@@ -43,7 +44,6 @@ from pandaeval_otel.model import Trigger
 _COOLDOWN_S = 3.0
 """Somebody waits for a run: a provider that fails gets a shorter rest than in a collector."""
 _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
-Settle = Callable[[Callable[[], Decision]], Awaitable[None]]
 
 
 class FileJudge:
@@ -123,7 +123,7 @@ class FileJudge:
         await self._drain(line, settle)
         return results
 
-    async def _drain(self, line: Line, settle: Settle) -> None:
+    async def _drain(self, line: Line, settle: Commit) -> None:
         """Runs the jobs that wait now."""
         jobs = self._store.jobs
         if not (waiting := jobs.waiting()):

@@ -27,8 +27,8 @@ from pandaeval_collector.judging import (
     open_shadow,
     read_canaries,
 )
-from pandaeval_collector.judging.runner import Commit
 from pandaeval_collector.judging.shadow import Shadow
+from pandaeval_collector.line.decision import Commit
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.runs import LiveJudge
 from pandaeval_collector.settings import judge

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.cli._where import Where
     from pandaeval_collector.filerun import FileRun
-    from pandaeval_collector.line.line import Decision
+    from pandaeval_collector.line.decision import Decision
 
 
 def default_file(terminal: bool) -> Path | None:

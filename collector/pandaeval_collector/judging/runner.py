@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -35,7 +35,8 @@ from pandaeval_collector.judging.pauses import Pauses
 from pandaeval_collector.judging.setup import StoredMemory
 from pandaeval_collector.judging.shadow import Shadow
 from pandaeval_collector.judging.votes import Votes
-from pandaeval_collector.line.line import Decision, Judgement, Line
+from pandaeval_collector.line.decision import Commit, Decision, Judgement
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.line.understanding import SESSION
 from pandaeval_collector.result import Result
 from pandaeval_collector.score import Finding, Unscored, Why
@@ -51,8 +52,6 @@ SLOTS = 4
 """Jobs at a time for each call at a time: those of a trace wait for its first call, and others are to go on."""
 _TICK_S = 0.2
 _PAUSE_S = 2.0
-
-Commit = Callable[[Callable[[], Decision]], Awaitable[None]]
 
 
 class Runner:

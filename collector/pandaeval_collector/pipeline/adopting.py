@@ -7,8 +7,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from pandaeval_collector.line.decision import Decision
 from pandaeval_collector.line.handed import Ended, Handed, unpacked
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.pipeline.commits import Committer
 from pandaeval_collector.pipeline.retries import Retries
 from pandaeval_collector.receivers import Draining, Overloaded

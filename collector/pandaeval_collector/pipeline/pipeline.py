@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
+from pandaeval_collector.line.decision import Decision
 from pandaeval_collector.line.handed import Ended, Handed
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.line.understanding import NotUnderstoodError, Run, Understands
 from pandaeval_collector.pipeline.adopting import Adopting
 from pandaeval_collector.pipeline.commits import Committer

@@ -13,8 +13,9 @@ from dataclasses import replace
 from pandaeval_collector.evaluator import PASSING, Evaluator
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judging import Patience, Runner
+from pandaeval_collector.line.decision import Decision
 from pandaeval_collector.line.implied_sessions import Places
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.line.understanding import Run, Understood, unasked
 from pandaeval_collector.result import Result
 from pandaeval_collector.runs.reading import LiveTraces, Placed

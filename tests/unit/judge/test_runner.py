@@ -17,7 +17,8 @@ from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSet
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judging import Patience, Runner
-from pandaeval_collector.line.line import Decision, Judgement, Line
+from pandaeval_collector.line.decision import Decision, Judgement
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
 from support.asked import GOOD, said

@@ -11,7 +11,8 @@ from typing import Any
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.judging import Runner
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.decision import Decision
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.store import Store, people
 from pandaeval_collector.telemetry import Telemetry
 from support.embedder import WordEmbedder

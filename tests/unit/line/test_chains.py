@@ -13,7 +13,8 @@ from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSet
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.judging import Runner
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.decision import Decision
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.store import Store, response_digest
 from pandaeval_collector.store.responses import BLOCK_BITS, ResponseTables

@@ -11,9 +11,10 @@ from pandaeval_collector.delivery.members import SIGNAL
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judging import Runner
 from pandaeval_collector.judging.earlier import EarlierTraces
+from pandaeval_collector.line.decision import Decision
 from pandaeval_collector.line.facts import unpack
 from pandaeval_collector.line.handed import packed_end, unpacked, with_contents
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Draining
 from pandaeval_collector.store import Store
