@@ -23,6 +23,7 @@ from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judging import (
     SLOTS,
+    Attempts,
     Desks,
     JudgeConfig,
     Patience,
@@ -130,7 +131,7 @@ class FileJudge:
             return
         self._asked += waiting
         process, caller = self._open
-        runner = Runner(
+        attempts = Attempts(
             self._store,
             line,
             self._evaluator,
@@ -138,8 +139,8 @@ class FileJudge:
             settle,
             self._telemetry,
             _PATIENCE,
-            slots=SLOTS * self._config.limits.concurrency,
             checks=open_checks(self._config, self._store, self._desks, self._telemetry),
             budgets=RecordBudgets(process.record_budget),
         )
+        runner = Runner(self._store, attempts, SLOTS * self._config.limits.concurrency)
         await runner.drain(lambda: self._on_judged(self._asked - jobs.waiting(), self._asked))

@@ -15,6 +15,7 @@ from pandaeval_collector.failures.live import LiveGroups
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judging import (
     SLOTS,
+    Attempts,
     Canaries,
     Desks,
     JudgeConfig,
@@ -65,7 +66,7 @@ class LiveJudging:
         if configured.canaries is not None:
             await self._start_canaries(Path(configured.canaries), configured.canary_interval, caller)
         desks = Desks(caller, self._scorer.settings.judge)
-        runner = Runner(
+        attempts = Attempts(
             self._store,
             line,
             self._scorer,
@@ -73,12 +74,12 @@ class LiveJudging:
             commit,
             self._telemetry,
             over_budget=configured.over_budget,
-            slots=SLOTS * configured.limits.concurrency,
             checks=open_checks(configured, self._store, desks, self._telemetry),
             budgets=RecordBudgets(process.record_budget),
             shadow=await self._shadow(configured, desks, emitter),
             failures=failures,
         )
+        runner = Runner(self._store, attempts, SLOTS * configured.limits.concurrency)
         await runner.start()
         self._parts.push_async_callback(runner.stop)
         self._publish(configured.limits)
