@@ -6,16 +6,11 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from starlette.routing import BaseRoute
-
-from pandaeval_collector.api import Lookouts
-from pandaeval_collector.api.work import PageWork, Work
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.delivery.outlets import Outlets, instance_id
@@ -31,8 +26,7 @@ from pandaeval_collector.labels.monitor import PassRates
 from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.livejudge import LiveJudging
-from pandaeval_collector.mcp.door import McpDoor
-from pandaeval_collector.metric.registry import registry
+from pandaeval_collector.lookouts import open_lookouts
 from pandaeval_collector.passk.live import LiveTrials
 from pandaeval_collector.passk.monitor import Monitor, Watch
 from pandaeval_collector.passk.stream import LiveGates
@@ -152,7 +146,8 @@ class Collector:
             if reader is not None:
                 reader.start()
                 self._parts.push_async_callback(reader.stop)
-        shown = self._open_lookouts(store, scorer, watching, runs)
+        hosts = config.server.allowed_hosts if self._token is None else None
+        shown = open_lookouts(config, hosts, store, scorer, watching, runs, self._parts)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
@@ -256,32 +251,6 @@ class Collector:
         await runs.start()
         self._parts.push_async_callback(runs.stop)
         return runs
-
-    def _open_lookouts(self, store: Store, scorer: Evaluator, watching: Watching, runs: Runs) -> list[BaseRoute]:
-        """What people and programs look at scores by, on the HTTP listener."""
-        config = self._config
-        lookouts = Lookouts(
-            Path(config.store.path),
-            Work(
-                jobs=store.jobs.counts,
-                spent=lambda: store.spending.spent(store.spending.today(time.time())),
-                session_now=watching.session_now,
-                annotate=lambda labels: store.people.put(labels, time.time()),
-                drawing=store.people.drawing,
-                judge=config.judge.model,
-                daily_usd=config.judge.daily_usd,
-                metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),
-                modules=scorer.settings.modules,
-                page=PageWork(config.ui.links, config.ui.refresh) if config.ui.enabled else None,
-            ),
-            config.server.allowed_hosts if self._token is None else None,
-            runs,
-        )
-        self._parts.callback(lookouts.close)
-        agents = McpDoor(lookouts.api)
-        lookouts.add("/mcp", agents)
-        self._parts.push_async_callback(agents.close)
-        return lookouts.routes
 
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config

@@ -31,13 +31,12 @@ MOST_MESSAGES = 400
 @dataclass(frozen=True, slots=True)
 class Before:
     """``instructions``: system prompt and developer messages; ``said``: the conversation, oldest first, one text for
-    each thing that was said, called or given back; ``last_said``: the agent's last words in it, and ``first_asked`` the
-    user's first ones, ``""`` where there are none. ``missing``: older messages that were not looked at."""
+    each thing that was said, called or given back; ``last_said``: the agent's last words in it, ``""`` where there are
+    none. ``missing``: older messages that were not looked at."""
 
     instructions: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
     last_said: str = ""
-    first_asked: str = ""
     missing: int = 0
 
 
@@ -61,12 +60,10 @@ def before(trace: Trace) -> Before:
     until = _last_words_of_user(heard)
     earlier = heard[max(0, until - MOST_MESSAGES) : until]
     agent = [message.text for message in earlier if message.role == "assistant" and message.text]
-    user = [message.text for message in earlier if _speaks(message)]
     return Before(
         tuple(dict.fromkeys(told)),
         tuple(line for message in earlier for line in _lines(message)),
         agent[-1] if agent else "",
-        user[0] if user else "",
         until - len(earlier),
     )
 
@@ -95,13 +92,7 @@ def joined(known: Before, earlier: Sequence[str]) -> Before:
     if known.said or not earlier:
         return known
     agent = [line for line in earlier if line.startswith(AGENT)]
-    user = [line for line in earlier if line.startswith(USER)]
-    return replace(
-        known,
-        said=tuple(earlier),
-        last_said=agent[-1].removeprefix(AGENT) if agent else "",
-        first_asked=user[0].removeprefix(USER) if user else "",
-    )
+    return replace(known, said=tuple(earlier), last_said=agent[-1].removeprefix(AGENT) if agent else "")
 
 
 def _of_call(call: ToolCall) -> Iterator[str]:

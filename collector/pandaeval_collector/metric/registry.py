@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from pandaeval_collector.custom.files import SUFFIXES, metrics_of
 from pandaeval_collector.metric.declaration import Metric
 from pandaeval_collector.runtime.modules import ModuleLoadError, load_module
 from pandaeval_otel.discovery import find
@@ -61,9 +62,7 @@ def _ours() -> Mapping[str, Metric[Any, Any]]:
 
 def _own(module: str) -> tuple[Metric[Any, Any], ...]:
     """The metrics of a YAML file; of a Python module ``METRIC``, or every metric that a name in it stands for."""
-    if module.endswith((".yaml", ".yml")):
-        from pandaeval_collector.custom.files import metrics_of
-
+    if module.endswith(SUFFIXES):
         return metrics_of(module)
     held = vars(load_module(module))
     try:

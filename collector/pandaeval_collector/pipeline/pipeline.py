@@ -231,10 +231,6 @@ class Pipeline:
         else:
             self._sessions.end(session_id)
 
-    def close_trace(self, trace_id: bytes) -> None:
-        """The application says that a trace is done."""
-        self._traces.close(trace_id)
-
     def _resume(self) -> None:
         open_sessions = self._sessions.resume()
         self._intake.resume()
