@@ -15,9 +15,9 @@ from pandaeval_collector.config import (
     judge_samples,
     metric_thresholds,
 )
+from pandaeval_collector.config.sections_judge import Judge as JudgeSection
 from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_kafka import Kafka
-from pandaeval_collector.config.sections_scoring import Judge as JudgeSection
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.selection import Selection
