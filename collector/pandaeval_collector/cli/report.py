@@ -43,7 +43,8 @@ def report(
     Reads only, beside a running collector or with none. Leaves with 2 where there is nothing to report.
     """
     from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._report import default_file, many
+    from pandaeval_collector.cli._output import many
+    from pandaeval_collector.cli._report import default_file
     from pandaeval_collector.cli._stored_report import StoredReport
     from pandaeval_collector.errors import UserError
     from pandaeval_collector.store.connection import FILE_NAME

@@ -3,12 +3,12 @@ them. Context for a judge, and no part of what is judged."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pandaeval_collector.judge.neutral import one_line
+from pandaeval_collector.untrusted.value_text import as_text
 from pandaeval_otel.model import (
     Kind,
     Media,
@@ -96,12 +96,12 @@ def joined(known: Before, earlier: Sequence[str]) -> Before:
 
 
 def _of_call(call: ToolCall) -> Iterator[str]:
-    shown = one_line(_text(call.arguments)) if call.has_arguments else "(not captured)"
+    shown = one_line(as_text(call.arguments)) if call.has_arguments else "(not captured)"
     yield f"agent called {one_line(call.name)}: {shown}"
     if call.error is not None:
         yield f"it failed: {one_line(call.error)}"
     if call.has_result and call.result is not None:
-        yield f"result: {_text(call.result)}"
+        yield f"result: {as_text(call.result)}"
 
 
 def with_hidden(span: Span, value: Callable[[Any], Any], text: Callable[[str], str]) -> Span:
@@ -153,13 +153,9 @@ def _lines(message: Message) -> Iterator[str]:
             case Text(text=text) if text.strip():
                 yield f"{who}: {text}"
             case ToolRequest(name=name, arguments=arguments):
-                shown = "(not captured)" if arguments is None else one_line(_text(arguments))
+                shown = "(not captured)" if arguments is None else one_line(as_text(arguments))
                 yield f"agent called {one_line(name)}: {shown}"
             case ToolResponse(result=result):
-                yield "result: (not captured)" if result is None else f"result: {_text(result)}"
+                yield "result: (not captured)" if result is None else f"result: {as_text(result)}"
             case Media(modality=modality):
                 yield f"{who}: ({modality or 'something that is no text'}, not shown)"
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
