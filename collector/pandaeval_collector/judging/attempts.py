@@ -12,7 +12,7 @@ from typing import Any, Literal
 import orjson
 
 from pandaeval_collector.evaluator import Evaluator, Question
-from pandaeval_collector.evaluator.judged import standing
+from pandaeval_collector.evaluator.judged import without_verdict
 from pandaeval_collector.failures import failure_of
 from pandaeval_collector.failures.asking import RUBRIC as SAME_CAUSE
 from pandaeval_collector.failures.asking import SameCause, judged_group
@@ -131,14 +131,16 @@ class Attempts:
             case Later():
                 await self._put_back(job, finding)
             case GivenUp():
-                found = standing(question, loaded.subject, finding.finding)
+                found = without_verdict(question, loaded.subject, finding.finding)
                 result = self._evaluator.answered(question, found, judge.spent)
                 end = JobEnd(job.id, "dead", finding.finding.why.value, finding.error)
                 await self._end(Judgement(end, result))
             case None:
                 await self._end(Judgement(JobEnd(job.id, "done", "not_applicable")))
             case Unscored():
-                result = self._evaluator.answered(question, standing(question, loaded.subject, finding), judge.spent)
+                result = self._evaluator.answered(
+                    question, without_verdict(question, loaded.subject, finding), judge.spent
+                )
                 await self._end(Judgement(JobEnd(job.id, "done", finding.why.value), result))
             case _:
                 for check in self._checks.beside:

@@ -18,7 +18,7 @@ from pandaeval_collector.line.decision import Decision, Judgement
 from pandaeval_collector.line.handed import Handed
 from pandaeval_collector.line.handover import Handover
 from pandaeval_collector.line.implied_sessions import Chains
-from pandaeval_collector.line.members import speak
+from pandaeval_collector.line.members import unpack_answers
 from pandaeval_collector.line.revisions import Revisions
 from pandaeval_collector.line.session_scores import SessionScores
 from pandaeval_collector.line.sessions import Grown, Sessions
@@ -77,7 +77,7 @@ class Line:
             decision.runs, places = filing.place(decision.runs)
             changes.jobs = [job for run in decision.runs for job in run.jobs]
             changes.listed = [run.listed for run in decision.runs if run.listed is not None]
-            speak([run.member for run in decision.runs if run.member.facts.embedder is not None])
+            unpack_answers([run.member for run in decision.runs if run.member.facts.embedder is not None])
             results = [*filing.file(decision.runs, places, changes)]
             results += [_placed(result, run) for run in decision.runs for result in run.graded]
             for each, one in zip(due, understood, strict=True):

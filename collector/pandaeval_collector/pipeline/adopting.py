@@ -1,5 +1,4 @@
-"""Takes in what other collectors hand over, and hands over what applications said of sessions that are scored
-elsewhere."""
+"""Takes in the members that other collectors hand over, and hands over the ends of sessions that others score."""
 
 from __future__ import annotations
 
