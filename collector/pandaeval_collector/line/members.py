@@ -63,10 +63,12 @@ class Member:
 
     def direction_and_words(self) -> tuple[Direction, frozenset[str]]:
         """The direction of its answer's vector, and the content words of the answer."""
-        if self._unpacked is None:
+        unpacked = self._unpacked
+        if unpacked is None:
             unpack_answers([self])
-            assert self._unpacked is not None
-        return self._unpacked
+            unpacked = self._unpacked
+            assert unpacked is not None
+        return unpacked
 
     @property
     def text(self) -> str:
