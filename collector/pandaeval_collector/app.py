@@ -6,16 +6,11 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from starlette.routing import BaseRoute
-
-from pandaeval_collector.api import Lookouts
-from pandaeval_collector.api.work import PageWork, Work
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.delivery.outlets import Outlets, instance_id
@@ -27,23 +22,11 @@ from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.failures.gauges import GroupGauges
 from pandaeval_collector.failures.live import LiveGroups
-from pandaeval_collector.judging import (
-    SLOTS,
-    Canaries,
-    Desks,
-    RecordBudgets,
-    Runner,
-    StoredMemory,
-    open_caller,
-    open_checks,
-    open_shadow,
-    read_canaries,
-)
 from pandaeval_collector.labels.monitor import PassRates
 from pandaeval_collector.line.hints import Hints
 from pandaeval_collector.line.line import Line
-from pandaeval_collector.mcp.door import McpDoor
-from pandaeval_collector.metric import registry
+from pandaeval_collector.livejudge import LiveJudging
+from pandaeval_collector.lookouts import open_lookouts
 from pandaeval_collector.passk.live import LiveTrials
 from pandaeval_collector.passk.monitor import Monitor, Watch
 from pandaeval_collector.passk.stream import LiveGates
@@ -59,7 +42,6 @@ from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs import LiveJudge, Runs
 from pandaeval_collector.series import Labels
 from pandaeval_collector.settings import (
-    judge,
     keys_of,
     live_evaluator,
     ownership,
@@ -151,7 +133,8 @@ class Collector:
         pipeline.listen(lambda _: watching.wake())
         self._start_monitor(store, pipeline)
         await self._start_pipeline(pipeline, store)
-        live = await self._start_judge(store, line, scorer, pipeline, emitter, failures)
+        judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
+        live = await judging.start(line, pipeline.commit, emitter, failures)
         pass_rates = PassRates(store, self.telemetry, config.labels.interval)
         pass_rates.start()
         self._parts.push_async_callback(pass_rates.stop)
@@ -163,7 +146,8 @@ class Collector:
             if reader is not None:
                 reader.start()
                 self._parts.push_async_callback(reader.stop)
-        shown = self._open_lookouts(store, scorer, watching, runs)
+        hosts = config.server.allowed_hosts if self._token is None else None
+        shown = open_lookouts(config, hosts, store, scorer, watching, runs, self._parts)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
@@ -262,85 +246,11 @@ class Collector:
         setup = WorkerSetup(Path(config.store.path), config.embedding.model, scorer.settings, level)
         return Workers(number, setup, self._environ, self.telemetry)
 
-    async def _start_judge(
-        self,
-        store: Store,
-        line: Line,
-        scorer: Evaluator,
-        pipeline: Pipeline,
-        emitter: Emitter,
-        failures: LiveGroups,
-    ) -> LiveJudge | None:
-        configured = judge(self._config, live=True)
-        if configured is None:
-            await asyncio.wrap_future(store.runs.stand(None, b""))
-            return None
-        secret(self._config.judge.api_key_env, self._environ)
-        process, caller = open_caller(store, configured, self._environ)
-        self._parts.push_async_callback(process.close)
-        if configured.canaries is not None:
-            flock = await asyncio.to_thread(read_canaries, Path(configured.canaries), scorer.settings.modules)
-            canaries = Canaries(flock, store, caller, scorer, self.telemetry, configured.canary_interval)
-            canaries.start()
-            self._parts.push_async_callback(canaries.stop)
-        desks = Desks(caller, scorer.settings.judge)
-        memory, beside = StoredMemory(store, self.telemetry), (configured.shadow, configured.shadow_share)
-        shadow = await open_shadow(store, desks, memory, scorer, emitter, self.telemetry, *beside)
-        runner = Runner(
-            store,
-            line,
-            scorer,
-            caller,
-            pipeline.commit,
-            self.telemetry,
-            over_budget=configured.over_budget,
-            slots=SLOTS * configured.limits.concurrency,
-            checks=open_checks(configured, store, desks, self.telemetry),
-            budgets=RecordBudgets(process.record_budget),
-            shadow=shadow,
-            failures=failures,
-        )
-        await runner.start()
-        self._parts.push_async_callback(runner.stop)
-        self.telemetry.gauge("pandaeval.queue.size", store.jobs.waiting, queue="judge")
-        if configured.limits.daily_usd is not None:
-            self.telemetry.gauge("pandaeval.judge.budget.limit", lambda: configured.limits.daily_usd or 0.0)
-            self.telemetry.gauge(
-                "pandaeval.judge.budget.spent", lambda: store.spending.spent(store.spending.today(time.time()))
-            )
-        return LiveJudge(frozenset(configured.setup.models), process, caller)
-
     async def _start_runs(self, store: Store, pipeline: Pipeline, emitter: Emitter, live: LiveJudge | None) -> Runs:
         runs = Runs(store, self._config, self._environ, self.telemetry, live, pipeline.commit, emitter)
         await runs.start()
         self._parts.push_async_callback(runs.stop)
         return runs
-
-    def _open_lookouts(self, store: Store, scorer: Evaluator, watching: Watching, runs: Runs) -> list[BaseRoute]:
-        """What people and programs look at scores by, on the HTTP listener."""
-        config = self._config
-        lookouts = Lookouts(
-            Path(config.store.path),
-            Work(
-                jobs=store.jobs.counts,
-                spent=lambda: store.spending.spent(store.spending.today(time.time())),
-                session_now=watching.session_now,
-                annotate=lambda labels: store.people.put(labels, time.time()),
-                drawing=store.people.drawing,
-                judge=config.judge.model,
-                daily_usd=config.judge.daily_usd,
-                metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),
-                modules=scorer.settings.modules,
-                page=PageWork(config.ui.links, config.ui.refresh) if config.ui.enabled else None,
-            ),
-            config.server.allowed_hosts if self._token is None else None,
-            runs,
-        )
-        self._parts.callback(lookouts.close)
-        agents = McpDoor(lookouts.api)
-        lookouts.add("/mcp", agents)
-        self._parts.push_async_callback(agents.close)
-        return lookouts.routes
 
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config

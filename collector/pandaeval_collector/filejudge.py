@@ -6,7 +6,7 @@ One process asks the model for all of it, and starts at the first question.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -23,6 +23,7 @@ from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judging import (
     SLOTS,
+    Attempts,
     Desks,
     JudgeConfig,
     Patience,
@@ -34,7 +35,8 @@ from pandaeval_collector.judging import (
 from pandaeval_collector.judging.hiding import hider
 from pandaeval_collector.judging.setup import StoredMemory
 from pandaeval_collector.judging.trials import TrialJudge
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.decision import Commit, Decision
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.result import Result
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
@@ -43,7 +45,6 @@ from pandaeval_otel.model import Trigger
 _COOLDOWN_S = 3.0
 """Somebody waits for a run: a provider that fails gets a shorter rest than in a collector."""
 _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
-Settle = Callable[[Callable[[], Decision]], Awaitable[None]]
 
 
 class FileJudge:
@@ -133,14 +134,14 @@ class FileJudge:
         await self._drain(line, settle)
         return results
 
-    async def _drain(self, line: Line, settle: Settle) -> None:
+    async def _drain(self, line: Line, settle: Commit) -> None:
         """Runs the jobs that wait now."""
         jobs = self._store.jobs
         if not (waiting := jobs.waiting()):
             return
         self._asked += waiting
         process, caller = self._open
-        runner = Runner(
+        attempts = Attempts(
             self._store,
             line,
             self._evaluator,
@@ -148,8 +149,8 @@ class FileJudge:
             settle,
             self._telemetry,
             _PATIENCE,
-            slots=SLOTS * self._config.limits.concurrency,
             checks=open_checks(self._config, self._store, self._desks, self._telemetry),
             budgets=RecordBudgets(process.record_budget),
         )
+        runner = Runner(self._store, attempts, SLOTS * self._config.limits.concurrency)
         await runner.drain(lambda: self._on_judged(self._asked - jobs.waiting(), self._asked))

@@ -26,8 +26,9 @@ from pandaeval_collector.failures import Failure, Group
 from pandaeval_collector.failures.group import by_label
 from pandaeval_collector.filejudge import FileJudge
 from pandaeval_collector.judging import JudgeConfig
+from pandaeval_collector.line.decision import Decision
 from pandaeval_collector.line.implied_sessions import Forward, Link
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.line.reading import closing_of, stored
 from pandaeval_collector.line.trial_traces import read_again
 from pandaeval_collector.line.understanding import Understood, unasked, with_session

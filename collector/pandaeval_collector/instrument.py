@@ -1,4 +1,4 @@
-"""What an instrument is: a name, a kind and a unit, the same for scores and for what the collector says of itself."""
+"""What an instrument is: a name, a kind and a unit, the same for scores and for the collector's own metrics."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ TOLERANCE = 1e-9
 MAX_REASON_CHARS = 4000
 MAX_TEXT_CHARS, _MAX_BODY_BYTES = 2000, 64 << 10
 _MAX_SPANS = 200
-"""What a result says of itself is kept, sent and read many times: longer reasons are cut, and in a JSON object of more
-bytes every longer text."""
+"""A result is kept, sent and read many times: longer reasons are cut, and in a JSON object of more bytes every longer
+text."""
 _DEEPEST = 100
 """Half of what the writer of JSON bears: an end state that a stranger states may be as deep as it likes."""
 _TIMES = 512
@@ -144,7 +144,7 @@ class Result:
 
     @property
     def judge(self) -> Mapping[str, Any]:
-        """What ``metadata.judge`` says of the judge that was asked; empty where none was."""
+        """``metadata.judge``: which judge was asked, and at what cost; empty where none was."""
         about = self.finding.metadata.get("judge")
         return about if isinstance(about, Mapping) and "pack" in about else {}
 

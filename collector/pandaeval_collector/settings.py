@@ -15,15 +15,15 @@ from pandaeval_collector.config import (
     judge_samples,
     metric_thresholds,
 )
+from pandaeval_collector.config.sections_judge import Judge as JudgeSection
 from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_kafka import Kafka
-from pandaeval_collector.config.sections_scoring import Judge as JudgeSection
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.labels.calibration import read, thresholds
 from pandaeval_collector.line.line import Ownership
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runtime.cores import usable_cores
 from pandaeval_otel.assembly import CloseRules

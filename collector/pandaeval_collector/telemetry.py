@@ -178,7 +178,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One number that the collector says of itself."""
+    """One value of the collector's own metrics."""
 
     instrument: Instrument
     attributes: Attributes

@@ -13,7 +13,7 @@ from pathlib import Path
 from pandaeval_collector.config import load
 from pandaeval_collector.evaluator import Evaluator
 from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.line.line import Decision
+from pandaeval_collector.line.decision import Decision
 from pandaeval_collector.receivers.files import BadLine, Input, Request
 from pandaeval_collector.settings import evaluator
 

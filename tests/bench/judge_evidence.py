@@ -28,7 +28,7 @@ from pandaeval_collector.filerun import FileRun  # noqa: E402
 from pandaeval_collector.judge.before import lines_of, tells_of_before  # noqa: E402
 from pandaeval_collector.judge.neutral import neutral  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
-from pandaeval_collector.line.line import Decision  # noqa: E402
+from pandaeval_collector.line.decision import Decision  # noqa: E402
 from pandaeval_collector.receivers.files import BadLine, Input  # noqa: E402
 from rich.console import Console  # noqa: E402
 

@@ -43,7 +43,8 @@ from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.parameters import CallParameters  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
 from pandaeval_collector.line.reading import closing_of, stored  # noqa: E402
-from pandaeval_collector.metric import Texts, TraceContext, registry  # noqa: E402
+from pandaeval_collector.metric import Texts, TraceContext  # noqa: E402
+from pandaeval_collector.metric.registry import registry  # noqa: E402
 from support.asked import GOOD, Memory, said  # noqa: E402
 from support.judge import JudgeServer, Say, rubric_of  # noqa: E402
 

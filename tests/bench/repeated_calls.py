@@ -27,7 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 from bench._separation import share  # noqa: E402
 from bench._table import table  # noqa: E402
 from pandaeval_collector.filerun import FileRun  # noqa: E402
-from pandaeval_collector.metric import registry  # noqa: E402
+from pandaeval_collector.metric.registry import registry  # noqa: E402
 from pandaeval_collector.receivers.files import Input  # noqa: E402
 from pandaeval_collector.turns import turn_view  # noqa: E402
 

@@ -11,8 +11,9 @@ import pytest
 from pandaeval_collector.cases import Case, Trial, TrialContext
 from pandaeval_collector.embedding import Bands
 from pandaeval_collector.evaluator import Evaluator, trace_unit
-from pandaeval_collector.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext, registry
-from pandaeval_collector.metric_rules import ends
+from pandaeval_collector.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
+from pandaeval_collector.metric.registry import registry
+from pandaeval_collector.metric.rules import ends
 from pandaeval_collector.result import Identity
 from pandaeval_collector.score import Assumed, Score, Unscored
 from pandaeval_collector.turns import TurnView

@@ -14,7 +14,8 @@ import pytest
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.metric import Texts, TraceContext, TraceMetric, registry
+from pandaeval_collector.metric import Texts, TraceContext, TraceMetric
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.score import Finding, Score, Unscored
 from support.asked import Memory
 from support.competent import CompetentCaller

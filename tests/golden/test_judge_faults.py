@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from pandaeval_collector.cli._reading import requests
 from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.rules.response_owning_up import owns_up
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
 from support.asked import ScriptedJudge, all_right

@@ -17,7 +17,8 @@ if __name__ == "__main__":
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord  # noqa: E402
 from opentelemetry.proto.trace.v1.trace_pb2 import Span  # noqa: E402
 from pandaeval_collector.evaluator.provenance import provenance  # noqa: E402
-from pandaeval_collector.exporters.encode import log_record, said, spans  # noqa: E402
+from pandaeval_collector.exporters.attributes import encode_attributes  # noqa: E402
+from pandaeval_collector.exporters.encode import log_record, spans  # noqa: E402
 from pandaeval_collector.judge.call import Answer  # noqa: E402
 from pandaeval_collector.judge.desk import Spent  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
@@ -44,10 +45,10 @@ def surfaces() -> dict[str, Any]:
     about["judge"] |= {"pack": "00ff00ff00ff00ff", "prompt_version": "1"}
     finding = Score(finding.value, finding.reason, {**finding.metadata, **about}, span_ids=finding.span_ids)
     made = result("argument_correctness", finding, evaluator=JUDGE, cost_usd=spent.cost_usd, tokens=spent.tokens)
-    [span] = [Span.FromString(each) for each in spans([said(made)])]
+    [span] = [Span.FromString(each) for each in spans([encode_attributes(made)])]
     return {
         "json": json.loads(made.to_json()),
-        "log": attributes(LogRecord.FromString(log_record(said(made))).attributes),
+        "log": attributes(LogRecord.FromString(log_record(encode_attributes(made))).attributes),
         "span": attributes(span.attributes),
         "links": [f"{link.trace_id.hex()}:{link.span_id.hex()}" for link in span.links],
     }

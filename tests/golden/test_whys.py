@@ -10,7 +10,8 @@ from pandaeval_collector.embedding.load import load
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.evaluator.asking import ask, refusal
 from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.metric import TraceContext, registry
+from pandaeval_collector.metric import TraceContext
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.score import Unscored, Why
 

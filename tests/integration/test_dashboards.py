@@ -20,7 +20,8 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector import series, telemetry
 from pandaeval_collector.exporters._naming import metric_name
-from pandaeval_collector.exporters.encode import log_record, said, spans
+from pandaeval_collector.exporters.attributes import encode_attributes
+from pandaeval_collector.exporters.encode import log_record, spans
 from pandaeval_collector.score import Score
 from support.collector import CollectorProcess
 from support.dashboards import FILES, GRAFANA, filled, panels, queries, searches, sources, targets, variables
@@ -157,7 +158,7 @@ def test_a_graph_of_means_also_asks_for_buckets(file: Path) -> None:
 @pytest.fixture
 def failing() -> tuple[dict[str, Any], dict[str, Any]]:
     """What the evaluation span and the log event of a failing result say, one that stands on the page."""
-    each = said(result("tool_loop", Score(0.2, "went in circles", failed=True)), "http://page")
+    each = encode_attributes(result("tool_loop", Score(0.2, "went in circles", failed=True)), "http://page")
     [span] = spans([each])
     return attributes(Span.FromString(span).attributes), attributes(LogRecord.FromString(log_record(each)).attributes)
 

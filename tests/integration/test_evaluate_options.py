@@ -94,13 +94,15 @@ def test_what_judge_only_or_where_leave_out_is_not_judged(traces: Path, tmp_path
 def test_the_model_of_the_command_line_outweighs_those_of_single_metrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pandaeval_collector.cli.evaluate import _settings
+    from pandaeval_collector.cli._evaluate_config import config_of
+    from pandaeval_collector.cli._evaluate_options import EvaluateOptions
     from pandaeval_collector.settings import scoring
 
     path = tmp_path / "pandaeval.yaml"
     path.write_text("judge: {model: openai/gpt-4o-mini, models: {trace.confidence: openai/gpt-4o}}")
     monkeypatch.setenv("PANDAEVAL_JUDGE__MODELS__TRACE__PLAN_QUALITY", "openai/gpt-4o")
-    of_file, of_option = (scoring(_settings(path, None, model)).judge for model in (None, "openai/gpt-4.1-mini"))
+    options = (EvaluateOptions((), path, model=model) for model in (None, "openai/gpt-4.1-mini"))
+    of_file, of_option = (scoring(config_of(each)).judge for each in options)
     assert of_file is not None
     assert of_option is not None
     assert of_file.model_of("trace.confidence") == of_file.model_of("trace.plan_quality") == "openai/gpt-4o"

@@ -14,7 +14,7 @@ import uvicorn
 from pandaeval_collector.api import Lookouts
 from pandaeval_collector.api.work import Work
 from pandaeval_collector.mcp.door import McpDoor
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.store import Store

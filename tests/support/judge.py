@@ -21,7 +21,7 @@ from typing import Any, Self, cast
 
 from pandaeval_collector.failures.question import RUBRIC as ERROR_DEDUPLICATION
 from pandaeval_collector.judge.parts import TOGETHER
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 
 GROUPING = (ERROR_DEDUPLICATION,)
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')

@@ -9,7 +9,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.exporters._otlp.envelope import Envelope
-from pandaeval_collector.exporters.encode import log_record, said, spans
+from pandaeval_collector.exporters.attributes import encode_attributes
+from pandaeval_collector.exporters.encode import log_record, spans
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.result import EvaluatorInfo
@@ -30,7 +31,7 @@ def output_about(traces: Iterable[MadeTrace], instance: str = "another") -> Outp
             run.add(Request(False, trace.request().SerializeToString()))
         results = list(run.results())
     judged = replace(results[0], id="f" * 32, metric="plan_quality", evaluator=EvaluatorInfo("llm", "1", "m"))
-    encoded = [said(result) for result in [*results, judged]]
+    encoded = [encode_attributes(result) for result in [*results, judged]]
     around = Envelope(instance)
     return Output(
         ExportTraceServiceRequest.FromString(around.request(spans(encoded))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 
 import orjson
 from fastapi import APIRouter, Request, Response
@@ -22,6 +23,7 @@ from pandaeval_collector.api.shapes import (
 )
 from pandaeval_collector.api.understood import understood
 from pandaeval_collector.api.work import Work
+from pandaeval_collector.store.finding import Finder
 
 _PATIENCE_S = 30.0
 """For the line, which scores an open session between two batches."""
@@ -71,22 +73,12 @@ def lists(reads: Reads, work: Work) -> APIRouter:
     async def session(request: Request, session_id: str) -> Response:
         loop = asyncio.get_running_loop()
 
-        def read() -> SessionDetail:
-            found = finder.session(session_id)
-            if found is None:
-                raise ProblemError(404, NO_SESSION)
-            row, members = found
-            now = None
-            if work.session_now is not None:
-                now = asyncio.run_coroutine_threadsafe(work.session_now(session_id), loop).result(_PATIENCE_S)
-            return SessionDetail(
-                **session_fields(row),
-                open=now is not None,
-                now=[orjson.loads(body) for body in now or ()],
-                members=[trace_row(each) for each in members],
-            )
+        def now() -> Sequence[bytes] | None:
+            if work.session_now is None:
+                return None
+            return asyncio.run_coroutine_threadsafe(work.session_now(session_id), loop).result(_PATIENCE_S)
 
-        return await reads.answer(request, read)
+        return await reads.answer(request, lambda: _session(finder, session_id, now))
 
     @router.get("/results", response_model=Results, summary="Results, newest first, with all revisions")
     async def results(request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 100) -> Response:
@@ -99,3 +91,18 @@ def lists(reads: Reads, work: Work) -> APIRouter:
         return await reads.answer(request, read)
 
     return router
+
+
+def _session(finder: Finder, session_id: str, now: Callable[[], Sequence[bytes] | None]) -> SessionDetail:
+    """``now``: gives the results that the session would have if it ended now, ``None`` if it is not open."""
+    found = finder.session(session_id)
+    if found is None:
+        raise ProblemError(404, NO_SESSION)
+    row, members = found
+    so_far = now()
+    return SessionDetail(
+        **session_fields(row),
+        open=so_far is not None,
+        now=[orjson.loads(body) for body in so_far or ()],
+        members=[trace_row(each) for each in members],
+    )

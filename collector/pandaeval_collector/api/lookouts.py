@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from starlette.routing import BaseRoute, Match, Mount, Route
@@ -17,6 +16,7 @@ from pandaeval_collector.api.reading import Reads
 from pandaeval_collector.api.work import Work
 from pandaeval_collector.api.writing import OwnWrites
 from pandaeval_collector.runs import Runs
+from pandaeval_collector.runtime.version import installed_version
 from pandaeval_collector.store.finding import Finder
 
 
@@ -45,7 +45,8 @@ class Lookouts:
     def _api(self) -> ASGIApp:
         from pandaeval_collector.api.app import api_app  # FastAPI: see Lazy
 
-        return api_app(self._reads, self._work, _version(), self._runs)
+        # FastAPI takes no empty version.
+        return api_app(self._reads, self._work, installed_version() or "0", self._runs)
 
 
 class _All(Mount):
@@ -72,10 +73,3 @@ def _page() -> ASGIApp:
     from pandaeval_collector.api.page import page_app  # its scripts are read when somebody opens it
 
     return page_app()
-
-
-def _version() -> str:
-    try:
-        return version("pandaeval-otel")
-    except PackageNotFoundError:
-        return "0"  # FastAPI wants one

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from pandaeval_collector.api.refusals import MEDIA, refusal, title
-from pandaeval_collector.store.finding import TooSlowError
+from pandaeval_collector.store.timed_reads import TooSlowError
 from pandaeval_collector.untrusted.printable import one_printable_line
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")

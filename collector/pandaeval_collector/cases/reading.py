@@ -11,7 +11,7 @@ from pandaeval_collector.cases.graders import complete
 from pandaeval_collector.cases.mistakes import as_told, sentence
 from pandaeval_collector.cases.model import Suite
 from pandaeval_collector.errors import UserError
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.untrusted.yaml_text import BadTextError, Place, read_json, read_yaml
 
 _MOST_BYTES = 64 << 20

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from pandaeval_collector.cli._output import many
 from pandaeval_collector.result import TOLERANCE
 
 _NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
@@ -93,15 +94,15 @@ def _held(threshold: float, max_unscored: float, counts: _Counts, mean: float) -
 def _without_score(counts: _Counts) -> tuple[bool, str]:
     """All assumed passes, and says so; a threshold without values fails."""
     if not counts.whys:
-        return True, f"passes unmeasured: there was nothing to evaluate in {_many(counts.assumed, 'result')} (assumed)"
+        return True, f"passes unmeasured: there was nothing to evaluate in {many(counts.assumed, 'result')} (assumed)"
     whys = ", ".join(f"{why} {count}" for why, count in sorted(counts.whys.items(), key=lambda item: -item[1]))
-    return False, f"none of {_many(sum(counts.whys.values()), 'result')} has a score ({whys}){_cure(counts.worst_why)}"
+    return False, f"none of {many(sum(counts.whys.values()), 'result')} has a score ({whys}){_cure(counts.worst_why)}"
 
 
 def _failures(threshold: float, max_unscored: float, counts: _Counts, mean: float) -> Iterator[str]:
     if mean < threshold - TOLERANCE:
         yield (
-            f"the mean of {_many(counts.scored, 'score')} is {mean:.4f}; --format json shows all of them, "
+            f"the mean of {many(counts.scored, 'score')} is {mean:.4f}; --format json shows all of them, "
             "--format html leads to what went wrong"
         )
     expected = counts.scored + counts.missing
@@ -125,7 +126,3 @@ def _sum(of_key: Mapping[tuple[str, str], int], outcome: str) -> int:
 def _cure(why: str) -> str:
     cure = _CURES.get(why)
     return f": {cure}" if cure else ""
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

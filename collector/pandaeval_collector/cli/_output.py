@@ -42,3 +42,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Conso
 def safe(text: str) -> str:
     """``text`` on one line, with all that a terminal would obey written out (``\\x1b``)."""
     return one_printable_line(text)
+
+
+def many(count: int, what: str) -> str:
+    """A count and what is counted, as ``1,204 traces``."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TextIO
 
+from pandaeval_collector.cli._output import many
+
 if TYPE_CHECKING:
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.cli._where import Where
     from pandaeval_collector.filerun import FileRun
-    from pandaeval_collector.line.line import Decision
+    from pandaeval_collector.line.decision import Decision
 
 
 def default_file(terminal: bool) -> Path | None:
@@ -37,6 +39,7 @@ def write_report(
     from pandaeval_collector.report import Report
     from pandaeval_collector.report.index import About
     from pandaeval_collector.result import now
+    from pandaeval_collector.runtime.version import installed_version
 
     scored = without_agents = 0
     total = run.waiting()
@@ -78,18 +81,3 @@ def write_report(
 def _name(source: str) -> str:
     """Reports are passed on: of a path only the name is told."""
     return "standard input" if source == "-" else PurePath(source).name.encode("utf-8", "replace").decode()
-
-
-def installed_version() -> str:
-    """Of this package; empty in a checkout that is not installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("pandaeval-otel")
-    except PackageNotFoundError:
-        return ""
-
-
-def many(count: int, what: str) -> str:
-    """So many of them, in words."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

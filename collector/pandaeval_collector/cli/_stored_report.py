@@ -100,9 +100,9 @@ class StoredReport:
             return None
 
     def _about(self) -> Any:
-        from pandaeval_collector.cli._report import installed_version
         from pandaeval_collector.report.index import About
         from pandaeval_collector.result import now
+        from pandaeval_collector.runtime.version import installed_version
 
         return About(
             sources=[f"store {Path(self.settings.store.path).resolve().name}"],

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.errors import UserError
 
 
@@ -28,3 +29,12 @@ class Target:
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
+
+
+def write_json_line(target: TextIO, line: bytes) -> None:
+    """A line of JSON to what :class:`Target` gave: a file gets it as it is, a terminal with unsafe characters as JSON
+    escapes them."""
+    if target is sys.stdout:
+        write_json(line)
+    else:
+        target.write(line.decode() + "\n")

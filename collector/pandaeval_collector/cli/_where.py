@@ -68,7 +68,7 @@ def parse_where(written: Iterable[str]) -> Where | None:
 
 
 class Chooser:
-    """Chooses traces, and remembers what it saw, for what is to be said of it."""
+    """Chooses traces, and counts what it chose and left out for the notice at the end."""
 
     def __init__(self, where: Where) -> None:
         self.where = where

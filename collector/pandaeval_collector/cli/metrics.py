@@ -25,7 +25,7 @@ def metrics(
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.embedding.load import load
     from pandaeval_collector.errors import UserError
-    from pandaeval_collector.metric import registry
+    from pandaeval_collector.metric.registry import registry
 
     known = registry(resolve_config(config).config.metrics.modules)
     bands = load("embedded").bands

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -99,11 +98,7 @@ def write_lines(objects: Sequence[object], target: TextIO) -> None:
     """One JSON object a line."""
     import orjson
 
-    from pandaeval_collector.cli._terminal import write_json
+    from pandaeval_collector.cli._target import write_json_line
 
     for each in objects:
-        line = orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY)
-        if target is sys.stdout:
-            write_json(line)
-        else:
-            target.write(line.decode() + "\n")
+        write_json_line(target, orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY))

@@ -36,7 +36,7 @@ def prompts(
     from pandaeval_collector.cli._prompts import of_failures, sent
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.errors import UserError
-    from pandaeval_collector.metric import registry
+    from pandaeval_collector.metric.registry import registry
     from pandaeval_collector.untrusted.printable import printable
 
     settings = resolve_config(config).config

@@ -43,11 +43,13 @@ def report(
     Reads only, beside a running collector or with none. Leaves with 2 where there is nothing to report.
     """
     from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._report import default_file, many
+    from pandaeval_collector.cli._output import many
+    from pandaeval_collector.cli._report import default_file
     from pandaeval_collector.cli._stored_report import StoredReport
     from pandaeval_collector.errors import UserError
     from pandaeval_collector.store.connection import FILE_NAME
-    from pandaeval_collector.store.finding import Finder, TooSlowError
+    from pandaeval_collector.store.finding import Finder
+    from pandaeval_collector.store.timed_reads import TooSlowError
     from pandaeval_collector.store.wanted import Wanted
 
     wanted, only = Wanted(since_ms=_since_ms(since)), parse_where(where or ())

@@ -17,18 +17,11 @@ from pandaeval_collector.config._rules import tls_files
 from pandaeval_collector.config._show import effective, masked, to_yaml
 from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config
+from pandaeval_collector.config.sections_gates import Gates
 from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store, Tls
+from pandaeval_collector.config.sections_judge import Judge, Redact
 from pandaeval_collector.config.sections_out import Exporters
-from pandaeval_collector.config.sections_scoring import (
-    Embedding,
-    Gates,
-    Judge,
-    Labels,
-    Metrics,
-    Redact,
-    Session,
-    Sessions,
-)
+from pandaeval_collector.config.sections_scoring import Embedding, Labels, Metrics, Session, Sessions
 from pandaeval_collector.section import format_duration, format_size, parse_duration, parse_size
 
 __all__ = [

@@ -1,12 +1,12 @@
-"""Repeated trials, and when they, or a stream of results, are worse than they may be."""
+"""Gates: when a run over files fails; and when repeated trials, or a stream of results, are worse than they may be."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pandaeval_collector.section import Count, PositiveDuration, Section, Share, Text
+from pandaeval_collector.section import Count, PositiveDuration, Section, Share, Text, group
 
 Level = Annotated[float, Field(gt=0, lt=1)]
 Rate = Annotated[float, Field(gt=0, lt=1)]
@@ -58,4 +58,20 @@ class Stream(Section):
     level: Level = Field(
         default=0.05,
         description="Chance of a false alarm, 0 to 1, however often the gate is looked at and however long it runs.",
+    )
+
+
+class Gates(Section):
+    """When pandaeval evaluate exits with 1."""
+
+    baseline: Baseline = group(Baseline)
+    stream: Stream = group(Stream)
+
+    fail_on_error_severity: Literal["low", "medium", "high", "critical"] | None = Field(
+        default="critical", description="Least severity of a failure that fails the run; null: none does."
+    )
+    max_unscored: Share = Field(
+        default=0.2,
+        description="Largest share of results, 0 to 1, that may be missing before a threshold fails; what was not "
+        "captured or not sampled is not missing.",
     )

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 
 import orjson
 
-from pandaeval_collector.exporters.encode import log_record, said, spans
+from pandaeval_collector.exporters.attributes import encode_attributes
+from pandaeval_collector.exporters.encode import log_record, spans
 from pandaeval_collector.result import Result
 from pandaeval_collector.series import Increment, Labels, increments, shadow_increments
 from pandaeval_collector.store import SeriesRow, WriteSet, outbox_batches
@@ -40,7 +41,7 @@ class Emitter:
     ) -> None:
         """Adds outbox rows and series increments for ``results`` to ``changes``. ``counted``: ids of results whose unit
         has entered the score histogram before; ``first``: of those that only replace what was not for good."""
-        encoded = [said(result, self._page) for result in results] if self._signals else []
+        encoded = [encode_attributes(result, self._page) for result in results] if self._signals else []
         if "logs" in self._signals:
             changes.outbox.extend(outbox_batches("logs", [log_record(each) for each in encoded]))
         if "traces" in self._signals:
@@ -51,7 +52,7 @@ class Emitter:
         """Adds log records for results that are not for good. They enter no series, which count each unit once, and
         make no span: a span cannot be replaced by the one that is for good."""
         if "logs" in self._signals:
-            encoded = [log_record(said(result, self._page)) for result in results]
+            encoded = [log_record(encode_attributes(result, self._page)) for result in results]
             changes.outbox.extend(outbox_batches("logs", encoded))
 
     def count(self, results: Sequence[Result], changes: WriteSet) -> None:

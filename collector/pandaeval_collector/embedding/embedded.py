@@ -6,23 +6,18 @@ negation do not count: a sense of the subject, not of the truth.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pandaeval_collector.embedding._distilled import DistilledEmbedder
 from pandaeval_collector.embedding._english import English
 from pandaeval_collector.embedding._error import EmbedderError
 from pandaeval_collector.embedding._protocol import Bands, Embedder, Known
 from pandaeval_collector.embedding._table import Table
-from pandaeval_collector.embedding._unit import unit_rows
 from pandaeval_collector.embedding._wordpiece import WordPiece
 
 SCHEME = "embedded"
-LONGEST_TEXT = 5000
 # Measured by `python tests/bench/coherence_pairs.py`.
 BANDS = Bands(off=0.08, cut=0.22, on=0.26, sure=0.06)
 
@@ -38,36 +33,18 @@ class _Model:
         self.pieces, self.english = WordPiece(numbers, self.table.place), English(numbers)
 
 
-class EmbeddedEmbedder:
-    """Implements :class:`Embedder`; reads its file at the first text. Equal bits in any batch and run."""
+class EmbeddedEmbedder(DistilledEmbedder[_Model]):
+    """Implements :class:`Embedder`."""
 
     id = "embedded-1"
     bands: Bands | None = BANDS
 
     def __init__(self, path: Path | None = None) -> None:
-        self._path = path
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Shape ``(len(texts), 256)``; of each text the first ``LONGEST_TEXT`` characters count.
-
-        Text without letters or digits, or in a script that the model does not know, gives a row of zeros.
-        """
-        model = self._model
-        sums = np.empty((len(texts), model.table.used.shape[1]), np.float32)
-        for total, text in zip(sums, texts, strict=True):
-            model.table.add(model.pieces.numbers(text[:LONGEST_TEXT]), total)
-        return unit_rows(sums)
+        super().__init__(_Model, path)
 
     def known(self, text: str) -> Known:
         """Whether it is English."""
         return self._model.english.known(text)
-
-    @cached_property
-    def _model(self) -> _Model:
-        if self._path is not None:
-            return _Model(self._path)
-        with as_file(files(__package__) / f"{self.id}.npz") as path:
-            return _Model(path)
 
 
 def open(argument: str) -> Embedder:

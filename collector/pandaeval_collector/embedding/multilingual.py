@@ -7,22 +7,17 @@ it knows and how well. Case-blind; word order and negation do not count: a sense
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import cached_property
-from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pandaeval_collector.embedding._distilled import DistilledEmbedder
 from pandaeval_collector.embedding._error import EmbedderError
 from pandaeval_collector.embedding._protocol import Bands, Embedder, Known
 from pandaeval_collector.embedding._table import Table
 from pandaeval_collector.embedding._unigram import Unigram
-from pandaeval_collector.embedding._unit import unit_rows
 
 SCHEME = "multilingual"
-LONGEST_TEXT = 5000
 # Measured by `python tests/bench/embedding_languages.py FOLDER`, on dialogues. Nothing is sure: answers to what
 # was asked are found at any cosine.
 BANDS = Bands(off=0.08, cut=0.13, on=0.2)
@@ -50,25 +45,14 @@ class _Model:
         self.pieces = Unigram({piece: number for number, piece in enumerate(names)}, costs, self.table.place)
 
 
-class MultilingualEmbedder:
-    """Implements :class:`Embedder`; reads its file at the first text. Equal bits in any batch and run."""
+class MultilingualEmbedder(DistilledEmbedder[_Model]):
+    """Implements :class:`Embedder`."""
 
     id = "multilingual-1"
     bands: Bands | None = BANDS
 
     def __init__(self, path: Path | None = None) -> None:
-        self._path = path
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Shape ``(len(texts), DIMENSION)``; of each text the first ``LONGEST_TEXT`` characters count.
-
-        Text without letters or digits, or in a script that the model does not know, gives a row of zeros.
-        """
-        model = self._model
-        sums = np.empty((len(texts), model.table.used.shape[1]), np.float32)
-        for total, text in zip(sums, texts, strict=True):
-            model.table.add(model.pieces.numbers(text[:LONGEST_TEXT]), total)
-        return unit_rows(sums)
+        super().__init__(_Model, path)
 
     def known(self, text: str) -> Known:
         """By script alone, from the first ``_LOOKED_AT`` characters: a language of its own script is told, one that
@@ -78,13 +62,6 @@ class MultilingualEmbedder:
         if share >= _ENOUGH:
             return Known(min(1.0, share))
         return Known(share, f"{share:.0%} of its letters are of a script that the model learned")
-
-    @cached_property
-    def _model(self) -> _Model:
-        if self._path is not None:
-            return _Model(self._path)
-        with as_file(files(__package__) / f"{self.id}.npz") as path:
-            return _Model(path)
 
 
 def open(argument: str) -> Embedder:

@@ -33,8 +33,8 @@ from pandaeval_collector.metric import (
     Texts,
     TraceContext,
     TraceMetric,
-    registry,
 )
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.result import Result, Unit, now
 from pandaeval_collector.score import Finding, Score, Unscored, Why
 from pandaeval_otel.model import Trace

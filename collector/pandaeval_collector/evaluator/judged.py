@@ -17,7 +17,7 @@ from pandaeval_collector.judge.desk import Spent
 from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
-from pandaeval_collector.metric_rules import ends
+from pandaeval_collector.metric.rules import ends
 from pandaeval_collector.result import EvaluatorInfo, Identity, Result, Unit, now
 from pandaeval_collector.score import Finding, Score, Unscored, Why
 from pandaeval_collector.turns import TurnView
@@ -204,14 +204,14 @@ class Judged:
         return Question(prepared.identity.of(unit), metric, unit, model, prepared.threshold, choice)
 
 
-def standing(question: Question, subject: Any, missed: Unscored) -> Finding:
-    """What is left where a judge gave no verdict: what code says by itself, or that nothing is said."""
-    found = says(question.metric, subject)
+def without_verdict(question: Question, subject: Any, missed: Unscored) -> Finding:
+    """The finding where a judge gave no verdict: the score that code gives, marked as unjudged, else ``missed``."""
+    found = score_by_code(question.metric, subject)
     return missed if found is None else replace(found, metadata={**found.metadata, UNJUDGED: missed.why.value})
 
 
-def says(metric: Metric[Any, Any], subject: Any) -> Score | None:
-    """What a metric says by code alone; ``None``: nothing."""
+def score_by_code(metric: Metric[Any, Any], subject: Any) -> Score | None:
+    """The score of a judged metric by code alone (``Metric.by_code``); ``None`` where code cannot score the subject."""
     if metric.by_code is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a judged result says of its judge: who answered, what it was shown, and what that took."""
+"""Who judged a result, on which record, at what cost: the key ``judge`` of its metadata."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ from pandaeval_collector.evaluator.asking import ask, refusal
 from pandaeval_collector.evaluator.evaluator import Evaluator
 from pandaeval_collector.evaluator.prepared import Preparation
 from pandaeval_collector.evaluator.unit import trace_unit
-from pandaeval_collector.metric import Metric, registry
+from pandaeval_collector.metric import Metric
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.result import EvaluatorInfo, Identity, Result, Unit, now
 from pandaeval_collector.score import Finding, Score, Unscored, Why
 

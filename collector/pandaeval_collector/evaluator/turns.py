@@ -1,4 +1,4 @@
-"""The metrics of a trace's turns: what code says of each turn, and the questions that a judge has to answer."""
+"""The metrics of a trace's turns: the results that code computes, and the questions that a judge has to answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pandaeval_collector.evaluator.asking import ask, refusal
-from pandaeval_collector.evaluator.judged import Judged, Question, says
+from pandaeval_collector.evaluator.judged import Judged, Question, score_by_code
 from pandaeval_collector.evaluator.prepared import Preparation
 from pandaeval_collector.evaluator.unit import turn_unit
 from pandaeval_collector.metric import Metric, TurnContext, TurnMetric
@@ -29,8 +29,8 @@ class Turns:
         self._judged, self._preparation = judged, preparation
 
     def inline(self, trace: Trace, is_judged: bool) -> list[Result]:
-        """What code says of each turn. ``is_judged``: whether a judge is asked about the trace, who then says what is
-        said without one otherwise."""
+        """The results of each turn that need no judge. ``is_judged``: whether a judge is asked about the trace; else
+        judged metrics that code can score (``Metric.by_code``) are among them."""
         by_code = [] if is_judged or len(trace.tool_calls) < 2 else self._by_code
         if trace.is_step or not (self._inline or by_code):
             return []
@@ -38,7 +38,9 @@ class Turns:
         refused = refusal(trace, self._preparation.settings)
         for index in range(len(trace.turns)):
             bare = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
-            found = [] if refused is not None else [metric for metric in by_code if says(metric, bare) is not None]
+            found = (
+                [] if refused is not None else [metric for metric in by_code if score_by_code(metric, bare) is not None]
+            )
             if found or self._inline:
                 view = turn_view(trace, index)
                 results += [self._run(metric, view, refused) for metric in self._inline]
@@ -65,8 +67,8 @@ class Turns:
         return [] if self._judged is None else self._judged.of_turn(view, suspicious)[1]
 
     def without_judge(self, metric: TurnMetric, view: TurnView) -> Result | None:
-        """What the metric says by code alone; ``None``: nothing."""
-        found = says(metric, view)
+        """The result of a judged metric by code alone; ``None`` where code cannot score it."""
+        found = score_by_code(metric, view)
         if found is None:
             return None
         prepared = self._preparation.of(metric)

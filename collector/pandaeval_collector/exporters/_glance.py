@@ -23,7 +23,7 @@ _DIGITS = 6
 """Of a score in a flat attribute: 0.2 is found as 0.2, and not as the 0.19999999999999996 that a sum has come to. The
 result itself has all of them."""
 _MOST_NAMES = 3
-"""Metrics that the name of a span says have failed; of others it says how many."""
+"""Failed metrics that the name of a span lists; the others are counted there."""
 _SPAN_NAME, _SPAN_LINKS, _SPAN_STATUS, _STATUS_MESSAGE = 5, 13, 15, 2
 _STATUS_ERROR = b"\x18\x02"
 _LINK_SAMPLED = b"\x35\x01\x00\x00\x00"

@@ -1,4 +1,4 @@
-"""Results to a Kafka topic, as JSON, each keyed by its id: what is said twice is one record in a compacted topic."""
+"""Results to a Kafka topic, as JSON, each keyed by its id: what is sent twice is one record in a compacted topic."""
 
 from __future__ import annotations
 

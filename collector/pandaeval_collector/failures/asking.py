@@ -1,4 +1,4 @@
-"""The question by which a judge says of one new failure, where its text leaves that open, whose cause it shares."""
+"""Asks a judge which group a new failure belongs to, where its text leaves that open."""
 
 from __future__ import annotations
 

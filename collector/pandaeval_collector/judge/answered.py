@@ -41,7 +41,7 @@ def _own(part: Any, name: str) -> Any:
 
 
 def _usage(response: Any) -> dict[str, Any]:
-    """What the provider says of tokens and US dollars; ``None`` for what it does not say as a number."""
+    """Tokens and US dollars as the provider reports them; ``None`` for what is no number."""
     usage = getattr(response, "usage", None)
     about = getattr(usage, "prompt_tokens_details", None)
     hidden = getattr(usage, "completion_tokens_details", None)

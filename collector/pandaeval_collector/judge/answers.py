@@ -51,7 +51,7 @@ class Spent:
         self.cached += answer.cached_tokens
 
     def saw(self, pack: Pack) -> None:
-        """A record was shown, or what was said of it remembered."""
+        """Notes the record that a judge was shown, or whose verdict was remembered."""
         self.pack, self.truncated = pack.digest, pack.truncated
 
 

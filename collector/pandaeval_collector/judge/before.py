@@ -3,12 +3,12 @@ them. Context for a judge, and no part of what is judged."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pandaeval_collector.judge.neutral import one_line
+from pandaeval_collector.untrusted.value_text import as_text
 from pandaeval_otel.model import (
     Kind,
     Media,
@@ -31,13 +31,12 @@ MOST_MESSAGES = 400
 @dataclass(frozen=True, slots=True)
 class Before:
     """``instructions``: system prompt and developer messages; ``said``: the conversation, oldest first, one text for
-    each thing that was said, called or given back; ``last_said``: the agent's last words in it, and ``first_asked`` the
-    user's first ones, ``""`` where there are none. ``missing``: older messages that were not looked at."""
+    each thing that was said, called or given back; ``last_said``: the agent's last words in it, ``""`` where there are
+    none. ``missing``: older messages that were not looked at."""
 
     instructions: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
     last_said: str = ""
-    first_asked: str = ""
     missing: int = 0
 
 
@@ -61,12 +60,10 @@ def before(trace: Trace) -> Before:
     until = _last_words_of_user(heard)
     earlier = heard[max(0, until - MOST_MESSAGES) : until]
     agent = [message.text for message in earlier if message.role == "assistant" and message.text]
-    user = [message.text for message in earlier if _speaks(message)]
     return Before(
         tuple(dict.fromkeys(told)),
         tuple(line for message in earlier for line in _lines(message)),
         agent[-1] if agent else "",
-        user[0] if user else "",
         until - len(earlier),
     )
 
@@ -95,22 +92,16 @@ def joined(known: Before, earlier: Sequence[str]) -> Before:
     if known.said or not earlier:
         return known
     agent = [line for line in earlier if line.startswith(AGENT)]
-    user = [line for line in earlier if line.startswith(USER)]
-    return replace(
-        known,
-        said=tuple(earlier),
-        last_said=agent[-1].removeprefix(AGENT) if agent else "",
-        first_asked=user[0].removeprefix(USER) if user else "",
-    )
+    return replace(known, said=tuple(earlier), last_said=agent[-1].removeprefix(AGENT) if agent else "")
 
 
 def _of_call(call: ToolCall) -> Iterator[str]:
-    shown = one_line(_text(call.arguments)) if call.has_arguments else "(not captured)"
+    shown = one_line(as_text(call.arguments)) if call.has_arguments else "(not captured)"
     yield f"agent called {one_line(call.name)}: {shown}"
     if call.error is not None:
         yield f"it failed: {one_line(call.error)}"
     if call.has_result and call.result is not None:
-        yield f"result: {_text(call.result)}"
+        yield f"result: {as_text(call.result)}"
 
 
 def with_hidden(span: Span, value: Callable[[Any], Any], text: Callable[[str], str]) -> Span:
@@ -162,13 +153,9 @@ def _lines(message: Message) -> Iterator[str]:
             case Text(text=text) if text.strip():
                 yield f"{who}: {text}"
             case ToolRequest(name=name, arguments=arguments):
-                shown = "(not captured)" if arguments is None else one_line(_text(arguments))
+                shown = "(not captured)" if arguments is None else one_line(as_text(arguments))
                 yield f"agent called {one_line(name)}: {shown}"
             case ToolResponse(result=result):
-                yield "result: (not captured)" if result is None else f"result: {_text(result)}"
+                yield "result: (not captured)" if result is None else f"result: {as_text(result)}"
             case Media(modality=modality):
                 yield f"{who}: ({modality or 'something that is no text'}, not shown)"
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)

@@ -9,7 +9,7 @@ import httpx
 from pandaeval_collector.untrusted.foreign import explained
 
 Reply = dict[str, Any]
-"""What the worker says of a call, as a JSON object."""
+"""The worker's report of a call, as a JSON object."""
 
 _TOO_LONG = (
     "context length",

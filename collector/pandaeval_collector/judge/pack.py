@@ -12,12 +12,12 @@ import hmac
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pandaeval_collector.judge.before import Before, before, joined
 from pandaeval_collector.judge.facts import facts
 from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
 from pandaeval_collector.judge.sections import EARLIER, FAILED, OURS, PromptSection, sections
+from pandaeval_collector.untrusted.value_text import as_text
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, Trace
 
 _VALUE_LIMITS = (6000, 2000, 700, 250, 100)
@@ -126,7 +126,7 @@ def cleaned(trace: Trace) -> Trace:
 def _clean_span(span: Span) -> Span:
     """What is shown of a span: documents that a retrieval found, and what a model said. Others pass as they are."""
     if span.documents:
-        return replace(span, name=_clean(span.name), documents=tuple(_clean(_text(each)) for each in span.documents))
+        return replace(span, name=_clean(span.name), documents=tuple(_clean(as_text(each)) for each in span.documents))
     if span.kind is Kind.LLM and span.output:
         return replace(span, output=tuple(_clean_message(each) for each in span.output))
     return span
@@ -142,8 +142,8 @@ def _clean_call(call: ToolCall) -> ToolCall:
         call,
         name=_clean(call.name),
         agent=_clean(call.agent),
-        arguments=_clean(_text(call.arguments)),
-        result=None if call.result is None else _clean(_text(call.result)),
+        arguments=_clean(as_text(call.arguments)),
+        result=None if call.result is None else _clean(as_text(call.result)),
         error=None if call.error is None else _clean(call.error),
     )
 
@@ -151,10 +151,6 @@ def _clean_call(call: ToolCall) -> ToolCall:
 def _clean(text: str) -> str:
     """Neutral; of a text that is far too long, the ends alone are looked at."""
     return neutral(text) if len(text) <= 2 * _LONGEST else neutral(elided(text, _LONGEST))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
 
 
 def _squeezed(shown: Sequence[PromptSection], budget: int, fence: str) -> list[PromptSection]:

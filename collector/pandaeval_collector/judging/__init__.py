@@ -1,5 +1,6 @@
 """Running judge jobs: from the store's table to a model and back into the line."""
 
+from pandaeval_collector.judging.attempts import Attempts
 from pandaeval_collector.judging.budgets import RecordBudgets
 from pandaeval_collector.judging.canaries import Canaries
 from pandaeval_collector.judging.canary_file import read_canaries
@@ -19,6 +20,7 @@ from pandaeval_collector.judging.shadow import open_shadow
 
 __all__ = [
     "SLOTS",
+    "Attempts",
     "Canaries",
     "Desks",
     "JudgeConfig",

@@ -25,7 +25,7 @@ _KEY = "judge.compared"
 _KEEP = 200
 """Comparisons that figures are over, for each check, metric and model: old ones must not hide a change."""
 ENOUGH = 20
-"""Of fewer comparisons nothing is said about whether a judge discriminates."""
+"""With fewer comparisons, no statement is made on whether a judge discriminates."""
 _LEAST_SPREAD, _LEAST_DISCRIMINATION = 0.02, 0.2
 """A judge whose verdicts on different runs are closer than this, or differ by chance for the most part, does not
 discriminate."""

@@ -24,7 +24,8 @@ from pandaeval_collector.judging.canary_rounds import CanaryRounds, CaseKey, Sai
 from pandaeval_collector.judging.desks import Desks
 from pandaeval_collector.judging.hiding import hider
 from pandaeval_collector.judging.known import as_expected, finding_of, said
-from pandaeval_collector.metric import TraceMetric, registry
+from pandaeval_collector.metric import TraceMetric
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.score import Score, Unscored
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry

@@ -1,4 +1,4 @@
-"""What the rounds of canaries said, case by case: the first verdict on each, the newest, and how far apart they are."""
+"""The verdicts of the canaries' rounds, case by case: the first on each, the newest, and how far apart they are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Said = float | str
-"""What a judge said of a canary: its verdict, 0..1, or why there is none."""
+"""A judge's verdict on a canary, 0..1, or why there is none."""
 CaseKey = tuple[str, str, str]
 """Canary, metric, model."""
 _KEEP = 30

@@ -10,7 +10,7 @@ from pandaeval_otel.model import Trace
 
 
 async def finding_of(metric: TraceMetric, trace: Trace, judge: Judge) -> Finding | None:
-    """What the metric says of the run. Raises what keeps a call from being made."""
+    """The finding of a judged metric on a run. Raises what keeps a call from being made."""
     before = metric.evaluate(trace, TraceContext(Texts({}, (), "none", None), 0.5))
     if before is not None or metric.ask is None:
         return before

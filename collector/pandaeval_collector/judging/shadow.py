@@ -21,7 +21,7 @@ from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.sample import included
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.judging.desks import Desks
-from pandaeval_collector.line.line import Decision
+from pandaeval_collector.line.decision import Decision
 from pandaeval_collector.result import Result
 from pandaeval_collector.score import Finding, Unscored
 from pandaeval_collector.store import Store

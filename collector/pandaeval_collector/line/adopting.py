@@ -73,7 +73,7 @@ class Adoption:
             grown[session_id] = _WHOLE if session_id in moved else added.get(session_id, _WHOLE)
 
     def _retell(self, old: SessionTraceRow, new: SessionTraceRow, changes: WriteSet) -> None:
-        """Only what is said of the trace has changed: a judge answered."""
+        """Updates the signals of a known member: a judge answered, the trace itself is the same."""
         told: Mapping[str, SignalFacts] = unpack(new.body)[0].signals
         row = with_signals(old, {name: each for name, each in told.items() if name not in self._compared})
         changes.session_traces.append(row)

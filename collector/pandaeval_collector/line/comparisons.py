@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.line.members import Member, speak
+from pandaeval_collector.line.members import Member, unpack_answers
 from pandaeval_collector.metric import EarlierOutput
 from pandaeval_collector.stats.loops import DEFAULT_WINDOW as WINDOW
 
@@ -34,7 +34,9 @@ class Comparison:
     def outputs(self) -> tuple[EarlierOutput, ...]:
         """The earlier answers."""
         first, members = self.stretch.first, self.stretch.members
-        return tuple(EarlierOutput(members[at].trace_id, first + at, *members[at].spoken()) for at in self.earlier)
+        return tuple(
+            EarlierOutput(members[at].trace_id, first + at, *members[at].direction_and_words()) for at in self.earlier
+        )
 
 
 def comparisons(stretch: Stretch, fresh: Collection[str], embedder: str) -> Iterator[Comparison]:
@@ -54,7 +56,7 @@ def speak_together(found: Sequence[Comparison], embedder: str) -> None:
     as for one."""
     used = [each.stretch.members[at] for each in found for at in each.earlier]
     used += [each.member for each in found if each.member.facts.embedder == embedder]
-    speak(list({id(member): member for member in used}.values()))
+    unpack_answers(list({id(member): member for member in used}.values()))
 
 
 def _earlier(members: Sequence[Member], index: int, embedder: str) -> list[int]:

@@ -10,7 +10,7 @@ import orjson
 
 
 class SignalFacts(TypedDict):
-    """What a trace says of one of its metrics to its session, as it is stored (see
+    """The result of one of a trace's metrics for its session, as it is stored (see
     :class:`pandaeval_collector.metric.SessionSignal`)."""
 
     outcome: str

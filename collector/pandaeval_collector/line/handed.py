@@ -115,7 +115,7 @@ def unpacked(message: bytes) -> Handed | Ended:
         return Handed(row, left=True)
     try:
         unpack(row.body)
-        from_row(row).spoken()
+        from_row(row).direction_and_words()
     except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
         raise ValueError(f"it says nothing of its trace: {type(error).__name__}: {error}") from error
     return Handed(row, contents=[(each.logs, each.request) for each in member.contents])

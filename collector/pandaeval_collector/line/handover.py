@@ -16,9 +16,9 @@ from pandaeval_collector.store import Store, WriteSet, outbox_batches
 
 
 class Handover:
-    """What :class:`Sessions` does where nobody else owns them, for traces whose sessions are elsewhere: their rows are
-    kept under the sessions' names, and the outbox gets what the owner has to know. Reads the store and never writes;
-    one thread."""
+    """Takes the place of :class:`Sessions` for traces whose sessions another collector owns: keeps their rows under the
+    sessions' names, and puts what the owner has to know into the outbox. Reads the store and never writes; one
+    thread."""
 
     def __init__(self, store: Store, evaluator: Evaluator, sessions: Sessions, *, unnamed: bool) -> None:
         """``unnamed``: whether the owner is told of traces that name no session too, as only one that sees all of them

@@ -1,5 +1,4 @@
-"""Turns due traces into a write set: files each understood trace under its session, numbers its results by revision,
-and encodes them.
+"""Turns due traces into a decision: files each understood trace under its session, and adds its results.
 
 Everything that a decision changes is returned as one :class:`WriteSet`, to be committed as one transaction. The line
 reads the store but never writes. One thread runs it.
@@ -7,69 +6,33 @@ reads the store but never writes. One thread runs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.evaluator import Evaluator, unread
-from pandaeval_collector.failures.filing import filed
 from pandaeval_collector.failures.live import LiveGroups
 from pandaeval_collector.line.adopting import Adoption
+from pandaeval_collector.line.decision import Decision, Judgement
 from pandaeval_collector.line.handed import Handed
 from pandaeval_collector.line.handover import Handover
 from pandaeval_collector.line.implied_sessions import Chains
-from pandaeval_collector.line.members import speak
+from pandaeval_collector.line.members import unpack_answers
+from pandaeval_collector.line.revisions import Revisions
 from pandaeval_collector.line.session_scores import SessionScores
 from pandaeval_collector.line.session_trials import SessionTrials
 from pandaeval_collector.line.sessions import Grown, Sessions
-from pandaeval_collector.line.understanding import Run, Understanding, Understood
+from pandaeval_collector.line.understanding import Understanding, Understood
 from pandaeval_collector.metric import SessionView
 from pandaeval_collector.result import Result, Unit
-from pandaeval_collector.score import Score, Why
-from pandaeval_collector.store import JobEnd, JudgedRow, ResultRow, Store, TraceRow, WriteSet
+from pandaeval_collector.store import JobEnd, Store, TraceRow, WriteSet
 from pandaeval_otel.assembly import DueTrace
-from pandaeval_otel.labels import MOST_ID
-from pandaeval_otel.model import Trace, Trigger
-from pandaeval_otel.names import bounded
+from pandaeval_otel.model import Trigger
 
-_NOT_SAMPLED = Why.NOT_SAMPLED.value
 Ownership = Literal["here", "elsewhere", "shared"]
 """Who scores the sessions of traces that are decided here: this collector; one other; each of several those that are
 its own."""
-
-
-@dataclass(slots=True)
-class Decision:
-    """The outcome of a batch: the changes to commit, and what the caller counts and exports."""
-
-    changes: WriteSet = field(default_factory=WriteSet)
-    results: list[Result] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
-    failed: dict[bytes, str] = field(default_factory=dict)
-    """Traces that are set aside, and the kind of error."""
-    left_out: int = 0
-    """Agents' traces that were not asked for, and are not among the runs."""
-    grown: dict[str, Grown] = field(default_factory=dict)
-    """Sessions that go on with traces which other collectors decided, and are to be compared."""
-
-    @property
-    def traces(self) -> list[Trace]:
-        """The agents' traces, where they were understood in this process."""
-        return [run.trace for run in self.runs if run.trace is not None]
-
-    @property
-    def not_genai(self) -> int:
-        """Decided traces without an agent."""
-        return len(self.changes.traces) - len(self.runs) - len(self.failed) - self.left_out
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """How a job ended, and the result it gave; ``None`` for one that was cancelled."""
-
-    end: JobEnd
-    result: Result | None = None
 
 
 class Line:
@@ -88,8 +51,8 @@ class Line:
         """``chains``: finds the sessions of traces that name none; if not given, from what the store holds.
         ``left_out``: ids of traces that no session is scored by; it may grow. ``failures``: the groups that failures
         are filed under, if they are. ``sessions``: who scores those of the traces that are decided here."""
-        self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
-        self._failures = failures
+        self._store, self._evaluator = store, evaluator
+        self._revisions = Revisions(store, emitter or Emitter(), evaluator.silent, failures)
         self._sessions = Sessions(self._store, evaluator, chains)
         self._scores = SessionScores(self._store, evaluator, left_out)
         self._adoption = Adoption(store, evaluator, self._sessions)
@@ -117,7 +80,7 @@ class Line:
             decision.runs, places = filing.place(decision.runs)
             changes.jobs = [job for run in decision.runs for job in run.jobs]
             changes.listed = [run.listed for run in decision.runs if run.listed is not None]
-            speak([run.member for run in decision.runs if run.member.facts.embedder is not None])
+            unpack_answers([run.member for run in decision.runs if run.member.facts.embedder is not None])
             results = [*filing.file(decision.runs, places, changes)]
             alone = [run for run in decision.runs if run.unit.session_id is None]
             results += [result for run in alone for result in run.graded]
@@ -125,13 +88,13 @@ class Line:
                 if one.failed is not None:
                     results.extend(self._aside(each, *one.failed, decision))
             first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
-            self._add_results(results, decision, first_time)
+            self._revisions.add(results, decision, first_time)
         return decision
 
     def set_aside(self, due: DueTrace, kind: str, why: str) -> Decision:
         """Decides a trace that cannot be understood or filed: its results say so, and it is not tried again."""
         decision = Decision(WriteSet(traces=[_row(due, Understood("", failed=(kind, why)))]))
-        self._add_results(self._aside(due, kind, why, decision), decision)
+        self._revisions.add(self._aside(due, kind, why, decision), decision)
         return decision
 
     def adopt(self, handed: Sequence[Handed]) -> Decision:
@@ -145,7 +108,7 @@ class Line:
         """Compares such members with the earlier ones of their sessions."""
         decision = Decision()
         with self._store.snapshot():
-            self._add_results(self._sessions.compare(grown, decision.changes), decision)
+            self._revisions.add(self._sessions.compare(grown, decision.changes), decision)
             # Nothing came: a session is no more open than before, unless it was closed without these comparisons.
             touched = decision.changes.touched
             decision.changes.touched = {each for each in touched if not self._store.session_is_open(each)}
@@ -175,7 +138,7 @@ class Line:
                 results.extend([] if self._trials is None else self._trials.of(session_id))
                 decision.changes.jobs.extend(jobs)
                 decision.changes.closed.add(session_id)
-            self._add_results(results, decision)
+            self._revisions.add(results, decision)
         return decision
 
     def session_now(self, session_id: str) -> list[Result]:
@@ -189,7 +152,7 @@ class Line:
         with self._store.snapshot():
             results = [each for session_id in session_ids for each in self.session_now(session_id)]
             measured = [each for each in results if each.outcome != "unscored" and each.evaluator.kind != "llm"]
-            self._add_results(measured, decision, for_good=False)
+            self._revisions.add(measured, decision, for_good=False)
         return decision
 
     def judged(self, judgements: Sequence[Judgement]) -> Decision:
@@ -206,7 +169,7 @@ class Line:
             decision.changes.ended.append(judgement.end)
             results.append(result)
         (self._handover or self._sessions).tell(results, decision.changes)
-        self._add_results(results, decision)
+        self._revisions.add(results, decision)
         return decision
 
     def conversation(self, session_id: str, trigger: Trigger) -> tuple[SessionView, Unit] | None:
@@ -225,94 +188,9 @@ class Line:
         decision.failed[due.trace_id] = kind
         return self._evaluator.set_aside(unread(due), f"set aside: {kind}: {why}"[:500])
 
-    # -- results -------------------------------------------------------------------------------------------------
-
-    def _add_results(
-        self,
-        results: Sequence[Result],
-        decision: Decision,
-        first_time: Collection[str] = frozenset(),
-        *,
-        for_good: bool = True,
-    ) -> None:
-        """Adds to ``decision``, numbered by revision, each of ``results`` unless the store has its id as the newest of
-        the unit and metric: the same evidence is not reported twice. ``first_time``: ids of units of which the store
-        has no results, so that it need not be asked. ``for_good``: whether all are final; else none is."""
-        silent = self._evaluator.silent
-        if silent:
-            results = [result for result in results if f"{result.unit.level}.{result.metric}" not in silent]
-        known_units = {unit.id for result in results if (unit := result.unit).level != "turn"} - set(first_time)
-        known_units |= {unit.id for each in results if _is_turn_of_known(unit := each.unit, first_time)}
-        newest = self._store.newest_results(known_units)
-        counted: set[str] = set()
-        first: set[str] = set()
-        self._emitter.count([result for result in results if result.why == _NOT_SAMPLED], decision.changes)
-        for result in results:
-            if result.why == _NOT_SAMPLED:
-                continue
-            key = f"{result.unit.level}.{result.metric}"
-            known = newest.get((result.unit.id, key))
-            if known is not None and known.id == result.id:
-                continue
-            revision = max(result.revision, known.revision + 1 if known is not None else 1)
-            numbered = result if revision == result.revision else replace(result, revision=revision)
-            if known is not None and known.counted:
-                counted.add(result.id)
-            if self._failures is not None and for_good and result.success is False:
-                numbered = filed(self._failures, numbered, result.id not in counted, decision.changes)
-            decision.results.append(numbered)
-            has_counted = result.id in counted or (for_good and result.outcome == "scored")
-            if known is not None and not known.settled:
-                first.add(result.id)
-            decision.changes.results.append(
-                ResultRow(
-                    numbered.id,
-                    result.unit.id,
-                    key,
-                    revision,
-                    numbered.to_json(),
-                    has_counted,
-                    success=result.success,
-                    signal=_signal(result),
-                    settled=for_good or (known is not None and known.settled),
-                )
-            )
-            if result.evaluator.kind == "llm" and isinstance(result.finding, Score):
-                decision.changes.judged.append(_judged(numbered, key, result.finding))
-        if for_good:
-            self._emitter.add(decision.results, counted, decision.changes, first)
-        else:
-            self._emitter.add_interim(decision.results, decision.changes)
-
-
-def _is_turn_of_known(unit: Unit, first_time: Collection[str]) -> bool:
-    return unit.level == "turn" and unit.trace_id not in first_time
-
-
-def _judged(result: Result, key: str, finding: Score) -> JudgedRow:
-    unit = result.unit
-    return JudgedRow(
-        unit=bounded(unit.id, MOST_ID),
-        metric=key,
-        session=bounded(unit.session_id or "", MOST_ID),
-        agent=bounded(unit.agent),
-        score=finding.value,
-        passed=result.success,
-        threshold=result.threshold if finding.raw is None else None,  # that of another scale
-        model=bounded(result.evaluator.model or ""),
-        version=result.evaluator.version,
-        probability=float(finding.metadata.get("inclusion_probability", 1.0)),
-    )
-
 
 def _row(due: DueTrace, understood: Understood) -> TraceRow:
     """The row of a decided trace. One that is set aside has no digest and is final."""
     failed = understood.failed is not None
     digest, final = ("", True) if failed else (understood.digest, due.capped)
     return TraceRow(due.trace_id, due.revision, final, digest, due.known, due.chunks, due.size)
-
-
-def _signal(result: Result) -> float | None:
-    """What a scored result says to lists, 0..1: as sessions see it."""
-    finding = result.finding
-    return float(finding.metadata.get("calibrated", finding.value)) if isinstance(finding, Score) else None

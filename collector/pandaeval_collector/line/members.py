@@ -26,7 +26,7 @@ _HEAD = struct.Struct("<II")
 
 @dataclass(slots=True)
 class Answer:
-    """What a trace said at its end. ``vector``: float32 bytes, empty without one; ``words``: its content words."""
+    """The answer of a trace. ``vector``: float32 bytes, empty without one; ``words``: its content words."""
 
     text: str
     vector: bytes
@@ -54,27 +54,29 @@ class Member:
     facts: Facts
     answer: bytes
     changed: bool = False
-    _spoken: tuple[Direction, frozenset[str]] | None = None
+    _unpacked: tuple[Direction, frozenset[str]] | None = None
 
     @property
     def order(self) -> tuple[int, str]:
         """Members of a session are in this order."""
         return self.start_ns, self.trace_id
 
-    def spoken(self) -> tuple[Direction, frozenset[str]]:
-        """Where its answer points, and the words of it."""
-        if self._spoken is None:
-            speak([self])
-            assert self._spoken is not None
-        return self._spoken
+    def direction_and_words(self) -> tuple[Direction, frozenset[str]]:
+        """The direction of its answer's vector, and the content words of the answer."""
+        unpacked = self._unpacked
+        if unpacked is None:
+            unpack_answers([self])
+            unpacked = self._unpacked
+            assert unpacked is not None
+        return unpacked
 
     @property
     def text(self) -> str:
-        """What it said at its end."""
+        """Its answer."""
         return self.answer[_HEAD.size + sum(_HEAD.unpack_from(self.answer)) :].decode()
 
     def without_vectors(self) -> Member:
-        """The same, with nothing that can be worked out again."""
+        """The same without what :func:`unpack_answers` adds."""
         return Member(self.trace_id, self.start_ns, self.end_ns, self.facts, self.answer, self.changed)
 
     def precedes(self, agent: str, start_ns: int, embedder: str) -> bool:
@@ -83,18 +85,18 @@ class Member:
         return self.end_ns <= start_ns and facts.agent == agent and facts.embedder == embedder
 
 
-def speak(members: Sequence[Member]) -> None:
-    """Has members ready for :meth:`Member.spoken`: together, since numpy takes as long for a few rows as for one. Their
-    answers were embedded alike."""
-    silent = [member for member in members if member._spoken is None]
-    if not silent:
+def unpack_answers(members: Sequence[Member]) -> None:
+    """Unpacks the answers of members for :meth:`Member.direction_and_words`: together, since numpy takes as long
+    for a few rows as for one. All were embedded by the same embedder."""
+    packed = [member for member in members if member._unpacked is None]
+    if not packed:
         return
-    heads = [_HEAD.unpack_from(member.answer) for member in silent]
-    vectors = [member.answer[_HEAD.size : _HEAD.size + size] for member, (size, _) in zip(silent, heads, strict=True)]
+    heads = [_HEAD.unpack_from(member.answer) for member in packed]
+    vectors = [member.answer[_HEAD.size : _HEAD.size + size] for member, (size, _) in zip(packed, heads, strict=True)]
     rows = np.frombuffer(b"".join(vectors), np.float32).reshape(len(vectors), -1)
-    for member, (size, words), direction in zip(silent, heads, Direction.of_rows(rows), strict=True):
+    for member, (size, words), direction in zip(packed, heads, Direction.of_rows(rows), strict=True):
         at = _HEAD.size + size
-        member._spoken = direction, frozenset(member.answer[at : at + words].decode().split())
+        member._unpacked = direction, frozenset(member.answer[at : at + words].decode().split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class Lost:
         return None if error is None else cls(type(error).__name__, str(error))
 
     def error(self) -> Exception:
-        """One that reads like it."""
+        """An exception with the same words, to be raised where a vector is asked for."""
         made: Exception = type(self.kind, (Exception,), {})(self.text)
         return made
 
@@ -144,18 +146,19 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False) -> Member:
         judged=is_judged,
         rootless=not trace.complete,
     )
-    spoken = (texts.direction(text), words) if points else None
-    return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack(), _spoken=spoken)
+    unpacked = (texts.direction(text), words) if points else None
+    return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack(), _unpacked=unpacked)
 
 
 def with_its_signals(member: Member, signals: dict[str, SignalFacts]) -> Member:
-    """What is to be stored of a new member, which itself stays as it is: it may have to be filed again."""
+    """A copy of a new member with its signals, to be stored. The member itself stays as it is: it may have to be filed
+    again."""
     facts = replace(member.facts, signals=signals)
-    return Member(member.trace_id, member.start_ns, member.end_ns, facts, member.answer, True, member._spoken)
+    return Member(member.trace_id, member.start_ns, member.end_ns, facts, member.answer, True, member._unpacked)
 
 
 def remembered(member: Member, unit: Unit) -> Trace:
-    """All of a trace that comparing it takes; its spans are not needed."""
+    """The trace of a member as comparisons see it, without spans. ``unit``: what its results are about."""
     facts = member.facts
     return Trace(
         trace_id=member.trace_id,
@@ -180,12 +183,12 @@ def remembered(member: Member, unit: Unit) -> Trace:
 
 
 def own_texts(member: Member, embedder: Embedder, size: int, lost: Lost | None = None) -> Texts:
-    """What comparing asks of its answer. ``size``: that of a vector, for an answer that points nowhere; ``lost``: why
-    it has none."""
+    """The vector and words of a member's answer, as metrics ask for them. ``size``: that of a vector, for an answer
+    that points nowhere; ``lost``: why the answer has no vector."""
     text = plain(member.text)
     texts = Texts({}, (), embedder.id, embedder.bands, None if lost is None else lost.error())
     if member.facts.embedder is not None:
-        texts.know(text, *member.spoken())
+        texts.know(text, *member.direction_and_words())
     elif lost is None:
         words = Answer.unpack(member.answer).words
         texts.know(text, Direction(np.zeros(size, np.float32)), frozenset(words.split()))
@@ -193,7 +196,7 @@ def own_texts(member: Member, embedder: Embedder, size: int, lost: Lost | None =
 
 
 def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
-    """What the results are about when a trace that was decided before is compared again."""
+    """The unit of the results of a trace that was decided before and is compared again."""
     facts = member.facts
     return Unit(
         level="trace",
@@ -214,20 +217,20 @@ def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
 
 
 def from_row(row: SessionTraceRow) -> Member:
-    """A trace that was decided before."""
+    """Unpacks the row of a trace that was decided before."""
     facts, older = unpack(row.body)
     answer = row.answer if older is None else Answer(older.text, older.vector, older.words).pack()
     return Member(row.trace_id.hex(), row.start_ns, row.end_ns, facts, answer)
 
 
 def to_row(member: Member, session_id: str) -> SessionTraceRow:
-    """What is stored of it."""
+    """Packs a member of a session as it is stored."""
     trace_id, facts = bytes.fromhex(member.trace_id), member.facts.pack()
     return SessionTraceRow(trace_id, session_id, member.start_ns, member.end_ns, facts, member.answer)
 
 
 def summary(member: Member) -> TraceSummary:
-    """What session metrics see of it."""
+    """A member as session metrics see it."""
     signals = {name: SessionSignal(**signal) for name, signal in member.facts.signals.items()}
     facts = member.facts
     return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done)

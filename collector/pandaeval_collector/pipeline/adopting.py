@@ -1,5 +1,4 @@
-"""Takes in what other collectors hand over, and hands over what applications said of sessions that are scored
-elsewhere."""
+"""Takes in the members that other collectors hand over, and hands over the ends of sessions that others score."""
 
 from __future__ import annotations
 
@@ -7,8 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from pandaeval_collector.line.decision import Decision
 from pandaeval_collector.line.handed import Ended, Handed, unpacked
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.pipeline.commits import Committer
 from pandaeval_collector.pipeline.retries import Retries
 from pandaeval_collector.receivers import Draining, Overloaded

@@ -1,5 +1,5 @@
-"""Takes requests in: splits them by trace, stores what is new, and only then acknowledges it; items that the store has
-and items of traces that were scored for good are counted and not stored. People's verdicts are stored apart.
+"""Takes requests in: splits them by trace, has what is new stored (:mod:`.keeping`), and only then acknowledges it.
+People's verdicts are stored apart.
 
 Runs on one event loop together with the assembler of open traces, so there are no locks.
 """
@@ -7,18 +7,12 @@ Runs on one event loop together with the assembler of open traces, so there are 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import sqlite3
-import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
 
 from pandaeval_collector.pipeline.item_counts import ItemCounts
+from pandaeval_collector.pipeline.keeping import Group, Keeper
 from pandaeval_collector.pipeline.submitted import (
-    NO_WORDS,
     SessionEndings,
     TakenApart,
     added_up,
@@ -26,27 +20,19 @@ from pandaeval_collector.pipeline.submitted import (
     take_all_apart,
     words_of,
 )
-from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Overloaded, Submitted
+from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Submitted
 from pandaeval_collector.runtime import failpoints
 from pandaeval_collector.runtime.aside import aside
-from pandaeval_collector.store import Chunk, Consumed, Store, StoreFullError, StoreGoneError
+from pandaeval_collector.store import Chunk, Consumed, Store
 from pandaeval_collector.telemetry import Telemetry
-from pandaeval_otel.assembly import Decided, DueTrace, TraceAssembler
-from pandaeval_otel.fragments import DenseError, Fragment, Item, MalformedOtlpError, Split
-from pandaeval_otel.labels import Label
+from pandaeval_otel.assembly import DueTrace, TraceAssembler
+from pandaeval_otel.fragments import DenseError, Item, MalformedOtlpError, Split
 from pandaeval_otel.wire import read_chunk, split_logs, split_traces
 
 _log = logging.getLogger(__name__)
 
-_REMEMBER = 50_000
 _ON_LOOP = 5_000
 """Spans or records, with their resources and scopes, that are taken apart on the event loop: some 50 ms at worst."""
-_AT_ONCE = 1_000
-"""Fragments of a request, or submitted traces, after which the event loop gets its turn."""
-_PER_COMMIT = 1_000
-"""Chunks of a request after which the commits of others get their turn."""
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class Intake:
@@ -66,7 +52,7 @@ class Intake:
         self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
         self._end_session, self._is_draining = end_session, is_draining
         self._endings, self._counts = SessionEndings(), ItemCounts(telemetry)
-        self._just_decided: OrderedDict[bytes, None] = OrderedDict()
+        self._keeper = Keeper(store, traces, telemetry, clock, self._counts)
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
         """Stores the spans of an OTLP request; returns after the commit. Raises a ``Refusal``."""
@@ -85,11 +71,11 @@ class Intake:
         failpoints.reach("after_decode")
         good = [each for each in taken if not each.problem]
         groups = [
-            _Group("pandaeval.spans", [fragment for each in good for fragment in each.spans.fragments]),
-            _Group("pandaeval.logs", [fragment for each in good for fragment in each.logs.fragments]),
+            Group("pandaeval.spans", [fragment for each in good for fragment in each.spans.fragments]),
+            Group("pandaeval.logs", [fragment for each in good for fragment in each.logs.fragments]),
         ]
-        await self._label([label for each in good for label in each.logs.labels])
-        await self._keep(groups, words_of(good), endings_of(good))
+        await self._keeper.label([label for each in good for label in each.logs.labels])
+        await self._keeper.keep(groups, words_of(good), endings_of(good))
         self._counts.in_no_fragment("pandaeval.spans", added_up(each.spans for each in good))
         self._counts.in_no_fragment("pandaeval.logs", added_up(each.logs for each in good))
         self._counts.refused(taken)
@@ -106,9 +92,9 @@ class Intake:
             raise Draining("the collector is shutting down")
         failpoints.reach("after_decode")
         found = {"pandaeval.spans": spans, "pandaeval.logs": logs}
-        await self._label([label for split in (*spans, *logs) for label in split.labels])
-        groups = [_Group(name, [part for each in splits for part in each.fragments]) for name, splits in found.items()]
-        await self._keep(groups, read=read)
+        await self._keeper.label([label for split in (*spans, *logs) for label in split.labels])
+        groups = [Group(name, [part for each in splits for part in each.fragments]) for name, splits in found.items()]
+        await self._keeper.keep(groups, read=read)
         for instrument, splits in found.items():
             whole = added_up(splits)
             whole.rejected = sum(split.rejected for split in splits)
@@ -152,9 +138,7 @@ class Intake:
     def decided(self, due: DueTrace) -> None:
         """Notes that the decision about a trace was committed, and ends a session that waited for it."""
         self._traces.decided(due.trace_id)
-        self._just_decided[due.trace_id] = None
-        while len(self._just_decided) > _REMEMBER:
-            self._just_decided.popitem(last=False)
+        self._keeper.decided(due.trace_id)
         ended = self._endings.decided(due.trace_id)
         if ended is not None:
             self._end_session(ended)
@@ -174,9 +158,9 @@ class Intake:
         except MalformedOtlpError as error:
             raise Malformed(str(error)) from error
         failpoints.reach("after_decode")
-        group = _Group(instrument, split.fragments)
-        await self._label(split.labels)
-        await self._keep([group])
+        group = Group(instrument, split.fragments)
+        await self._keeper.label(split.labels)
+        await self._keeper.keep([group])
         self._counts.in_no_fragment(instrument, split)
         failpoints.reach_soon("after_ack")
         return _answer(split, group.late)
@@ -197,139 +181,6 @@ class Intake:
             return ""
         items = [item for split in (taken.spans, taken.logs) for fragment in split.fragments for item in fragment.items]
         return "late: the trace was scored for good" if any(item.id not in decided.known for item in items) else ""
-
-    async def _keep(
-        self,
-        groups: Sequence[_Group],
-        words: Mapping[bytes, Submitted] = NO_WORDS,
-        endings: Sequence[str] = (),
-        read: Sequence[Consumed] = (),
-    ) -> None:
-        """Stores the new fragments of ``groups``, what applications said about their traces, and how far a log was
-        ``read``, in one commit; then counts the items and gives them to the assembler."""
-        with self._refusing():
-            remembered: dict[bytes, Decided] = {}
-            for group in groups:
-                await self._sort_out(group, remembered, words)
-            chunks = [chunk for group in groups for _, chunk in group.wanted]
-            if chunks or endings or read:
-                await self._commit(chunks, endings, read)
-            for group in groups:
-                await self._assemble(group, remembered)
-
-    async def _label(self, labels: Sequence[Label]) -> None:
-        """Keeps people's verdicts; they change nothing about their traces."""
-        for start in range(0, len(labels), _PER_COMMIT):
-            with self._refusing():
-                some = self._store.people.put(labels[start : start + _PER_COMMIT], time.time())
-                for fate, number in (await asyncio.wrap_future(some)).items():
-                    self._telemetry.add("pandaeval.labels", fate, number)
-
-    @contextlib.contextmanager
-    def _refusing(self) -> Iterator[None]:
-        """Says of a store that cannot be written to what the sender can do about it."""
-        try:
-            self._store.require()
-            yield
-        except StoreFullError as error:
-            raise Overloaded(str(error)) from error
-        except StoreGoneError as error:
-            self._telemetry.add("pandaeval.store.errors", "refused")
-            raise Draining(f"the collector has to be restarted: {error}") from error
-        except sqlite3.Error as error:
-            _log.error("a request could not be stored (%s); its sender is asked to come back", error)
-            self._telemetry.add("pandaeval.store.errors", "refused")
-            raise Overloaded("the store cannot be written to just now") from error
-
-    async def _commit(self, chunks: Sequence[Chunk], endings: Sequence[str], read: Sequence[Consumed]) -> None:
-        """Stores all chunks of a request or deletes those that it stored before the error. More than a thousand chunks
-        take several commits, so that requests of other senders are committed in between."""
-        last = max(0, len(chunks) - 1) // _PER_COMMIT * _PER_COMMIT
-        for start in range(0, last + 1, _PER_COMMIT):
-            part = chunks[start : start + _PER_COMMIT]
-            try:
-                ends = start == last
-                await asyncio.wrap_future(self._store.append(part, endings if ends else (), read if ends else ()))
-            except (sqlite3.Error, StoreFullError):
-                if start:
-                    self._store.discard([chunk.id for chunk in chunks[:start]])
-                raise
-
-    def _remembered(self, fragments: Sequence[Fragment]) -> dict[bytes, Decided]:
-        unknown = [fragment.trace_id for fragment in fragments if not self._traces.knows(fragment.trace_id)]
-        return self._store.decided(unknown) if unknown else {}
-
-    async def _sort_out(
-        self, group: _Group, remembered: dict[bytes, Decided], words: Mapping[bytes, Submitted]
-    ) -> None:
-        """Fills ``group.wanted`` with the fragments to be stored. Adds to ``remembered`` what the store knows about
-        traces that were decided before."""
-        async for some in _slices(group.fragments):
-            remembered.update(self._remembered(some))
-            for fragment in some:
-                decided = remembered.get(fragment.trace_id)
-                if decided is not None:
-                    new = sum(1 for item in fragment.items if item.id not in decided.known)
-                    if not new or self._traces.is_final(decided):
-                        group.known += len(fragment.items) - new
-                        group.late += new
-                        continue
-                group.wanted.append((fragment, self._chunk(fragment, words.get(fragment.trace_id))))
-
-    def _chunk(self, fragment: Fragment, word: Submitted | None) -> Chunk:
-        return Chunk(
-            id=self._store.next_chunk_id(),
-            trace_id=fragment.trace_id,
-            logs=fragment.logs,
-            items=len(fragment.items),
-            start_ns=fragment.start_ns,
-            data=fragment.chunk,
-            session=word.session_id if word is not None else "",
-            closes=word is not None and not word.fragment,
-        )
-
-    async def _assemble(self, group: _Group, remembered: dict[bytes, Decided]) -> None:
-        """Gives committed fragments to the assembler. A trace may have been decided during the commit."""
-        self._counts.kept(group.instrument, 0, group.known, group.late)
-        useless: list[int] = []
-        async for some in _slices(group.wanted):
-            now = self._clock()
-            stored = known = late = 0
-            for fragment, chunk in some:
-                decided = remembered.get(fragment.trace_id)
-                if fragment.trace_id in self._just_decided and not self._traces.knows(fragment.trace_id):
-                    decided = self._store.decided([fragment.trace_id]).get(fragment.trace_id)
-                added = self._traces.add(fragment.trace_id, fragment.items, chunk.id, len(chunk.data), now, decided)
-                stored, known, late = stored + added.stored, known + added.duplicate, late + added.late
-                if added.late or (not added.stored and fragment.trace_id not in self._traces):
-                    useless.append(chunk.id)
-            # At once: whoever asks while the loop has its turn finds books that balance.
-            self._counts.kept(group.instrument, stored, known, late)
-            group.late += late
-        if useless:
-            self._store.discard(useless)
-
-
-@dataclass(slots=True)
-class _Group:
-    """Fragments of one signal. ``wanted``: those to be stored; ``known``, ``late``: how many items the store has
-    already, and how many came after their trace was scored for good."""
-
-    instrument: str
-    fragments: Sequence[Fragment]
-    wanted: list[tuple[Fragment, Chunk]] = field(default_factory=list)
-    known: int = 0
-    late: int = 0
-
-
-async def _slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-    """Yields ``items``, a thousand at a time if there are more, and lets the event loop run in between."""
-    if len(items) <= _AT_ONCE:
-        yield items
-        return
-    for start in range(0, len(items), _AT_ONCE):
-        yield items[start : start + _AT_ONCE]
-        await asyncio.sleep(0)
 
 
 def _items(chunk: Chunk) -> list[Item]:

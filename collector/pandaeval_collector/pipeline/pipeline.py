@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
+from pandaeval_collector.line.decision import Decision
 from pandaeval_collector.line.handed import Ended, Handed
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.line.understanding import NotUnderstoodError, Run, Understands
 from pandaeval_collector.pipeline.adopting import Adopting
 from pandaeval_collector.pipeline.commits import Committer
@@ -229,10 +230,6 @@ class Pipeline:
             self._adopting.end_elsewhere(session_id)
         else:
             self._sessions.end(session_id)
-
-    def close_trace(self, trace_id: bytes) -> None:
-        """The application says that a trace is done."""
-        self._traces.close(trace_id)
 
     def _resume(self) -> None:
         open_sessions = self._sessions.resume()

@@ -7,7 +7,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.decision import Decision
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.line.sessions import Grown
 from pandaeval_collector.pipeline.commits import Committer
 from pandaeval_collector.pipeline.interims import Interims

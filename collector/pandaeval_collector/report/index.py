@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.report.cures import cure
 from pandaeval_collector.report.ranking import rank
 from pandaeval_collector.report.results import ShownResult

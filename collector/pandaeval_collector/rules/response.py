@@ -38,7 +38,7 @@ class Ending(StrEnum):
 
 
 class Unknown(StrEnum):
-    """Why nothing is said of a run's end: its root was not seen to end, its answer was not captured, or the facts can
+    """Why a run's end cannot be scored: its root was not seen to end, its answer was not captured, or the facts can
     be read both ways."""
 
     INCOMPLETE = "incomplete"

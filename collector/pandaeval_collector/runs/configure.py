@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pandaeval_collector.config import Config, MetricNames
-from pandaeval_collector.config.sections_scoring import Only
+from pandaeval_collector.config.sections_judge import Only
 from pandaeval_collector.errors import UserError
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.runs.spec import RunSpec
 
 _SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")

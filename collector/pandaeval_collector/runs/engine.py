@@ -7,14 +7,14 @@ import contextlib
 import logging
 import shutil
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pandaeval_collector.config import Config
 from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.errors import UserError
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.line.line import Decision
+from pandaeval_collector.line.decision import Commit, Decision
 from pandaeval_collector.result import Result
 from pandaeval_collector.runs.configure import config_of
 from pandaeval_collector.runs.judges import Judges
@@ -35,8 +35,6 @@ BATCH, BATCH_UNASKED, BATCH_IN_BUDGET = 64, 256, 8
 """So many traces are scored and committed together; more where no judge is asked, few where a budget is to be kept."""
 _PAUSE_S = 2.0
 _ENDED = "worker_ended"
-
-Commit = Callable[[Callable[[], Decision]], Awaitable[None]]
 
 
 class Engine:

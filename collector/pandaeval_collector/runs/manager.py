@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from pandaeval_collector.config import Config
 from pandaeval_collector.delivery.emitter import Emitter
+from pandaeval_collector.line.decision import Commit
 from pandaeval_collector.runs.configure import check, config_of
-from pandaeval_collector.runs.engine import Commit, Engine, run_setup
+from pandaeval_collector.runs.engine import Engine, run_setup
 from pandaeval_collector.runs.estimate import Estimate, all_chosen, extrapolated, some
 from pandaeval_collector.runs.judges import Judges, LiveJudge
 from pandaeval_collector.runs.process import RunProcess, StoredVerdicts

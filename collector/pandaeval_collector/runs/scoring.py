@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from pandaeval_collector.evaluator import PASSING, Evaluator
 from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.judging import Patience, Runner
+from pandaeval_collector.judging import Attempts, Patience, Runner
+from pandaeval_collector.line.decision import Decision
 from pandaeval_collector.line.implied_sessions import Places
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.line.understanding import Run, Understood, unasked
 from pandaeval_collector.result import Result
 from pandaeval_collector.runs.reading import LiveTraces, Placed
@@ -139,17 +140,8 @@ class _OneBatch:
         async def settle(decide: Callable[[], Decision]) -> None:
             self._take(decide())
 
-        runner = Runner(
-            self._store,
-            line,
-            self._evaluator,
-            self._caller,
-            settle,
-            Telemetry(),
-            _PATIENCE,
-            slots=2 * concurrency,
-        )
-        await runner.drain()
+        attempts = Attempts(self._store, line, self._evaluator, self._caller, settle, Telemetry(), _PATIENCE)
+        await Runner(self._store, attempts, 2 * concurrency).drain()
 
     def _close(self, line: Line, session_ids: Sequence[str]) -> None:
         for start in range(0, len(session_ids), _AT_ONCE):

@@ -1,22 +1,19 @@
-"""Finds traces, sessions and results for people: a page at a time, on connections of its own that give up after a time
-limit, so that no question, however it is put, holds up the line."""
+"""Finds traces, sessions and results for people: a page at a time, in reads that give up after a time limit, so that no
+question, however it is put, holds up the line."""
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from pandaeval_collector.store import numbers, people, tally
+from pandaeval_collector.store import list_pages, numbers, people, tally
 from pandaeval_collector.store.chunk_reader import Part
-from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.failure_groups import MOST_GROUPS, FailureGroupRow, groups
 from pandaeval_collector.store.found import (
     COLUMNS,
@@ -32,56 +29,44 @@ from pandaeval_collector.store.found import (
 )
 from pandaeval_collector.store.kept import contents
 from pandaeval_collector.store.listed import NOT_FAILED
+from pandaeval_collector.store.timed_reads import TimedReads
 from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions, result_conditions
 
-_STEPS = 400_000
-"""Steps of SQLite's machine between two looks at the clock: some ten milliseconds. For each look the interpreter is
-waited for, which the line may hold for five."""
 _NAMES_AGE = 50.0
 """Names are read again after so many times the time that reading them took: 2 % of a reader's time at most."""
 
 
-_MANY = 5_000
-"""So many wanted rows are many: among 100,000 a page of them is found before 5,000 rows are put in order."""
-
-
-class TooSlowError(Exception):
-    """A question took longer than the time limit: it has to be narrowed down."""
-
-
 class Finder:
-    """Reads one store's file. Safe from any thread; each thread that reads has a connection."""
+    """Reads one store's file. Safe from any thread; each thread that reads has a connection. All of its questions raise
+    :class:`pandaeval_collector.store.timed_reads.TooSlowError` where they take too long."""
 
     def __init__(self, path: Path, limit_s: float = 5.0) -> None:
         """``path``: the data directory. ``limit_s``: how long a question may take."""
-        self._file, self._limit_s = path / FILE_NAME, limit_s
-        self._local = threading.local()
-        self._open: list[sqlite3.Connection] = []
-        self._opening = threading.Lock()
+        self._reads = TimedReads(path, limit_s)
         self._names: tuple[float, dict[str, list[str]]] | None = None
 
     def close(self) -> None:
         """Closes the connections of all threads."""
-        for connection in self._open:
-            connection.close()
-        self._open.clear()
+        self._reads.close()
+
+    def connection(self) -> sqlite3.Connection:
+        """The calling thread's connection, for reads without the time limit."""
+        return self._reads.connection()
 
     def traces(
         self, wanted: Wanted, *, worst_first: bool = True, after: Position | None = None, limit: int = 50
     ) -> Page:
-        """Agents' traces, worst first or newest first, as :class:`Listed` with their results. Raises
-        :class:`TooSlowError`."""
+        """Agents' traces, worst first or newest first, as :class:`Listed` with their results."""
         where, values = conditions(wanted)
         where.append("+no > 0")
-        with self._reading() as reader:
-            find = _worst_first if worst_first else _newest_first
+        with self._reads.reading() as reader:
+            find = list_pages.worst_first if worst_first else list_pages.newest_first
             rows = find(reader, wanted, where, values, after, limit + 1)
             shown = listed_of(reader, [row[:5] for row in rows[:limit]])
-        return Page(shown, _next(rows, limit, "badness" if worst_first else "at"))
+        return Page(shown, list_pages.end(rows, limit, "badness" if worst_first else "at"))
 
     def sessions(self, wanted: Wanted, *, after: Position | None = None, limit: int = 50) -> Page:
-        """Sessions and traces without one, worst first by the worst of their rows, as :class:`ListedSession`. Raises
-        :class:`TooSlowError`."""
+        """Sessions and traces without one, worst first by the worst of their rows, as :class:`ListedSession`."""
         where, values = conditions(wanted)
         # A session stands where its worst row that is wanted does.
         others, more = conditions(wanted, "o")
@@ -91,14 +76,14 @@ class Finder:
             first, more = f"CASE WHEN {' AND '.join(where)} THEN {first} ELSE 0 END", [*values, *more]
         where.append(first)
         values += more
-        with self._reading() as reader:
-            rows = _worst_first(reader, wanted, where, values, after, limit + 1)
+        with self._reads.reading() as reader:
+            rows = list_pages.worst_first(reader, wanted, where, values, after, limit + 1)
             shown = sessions_of(reader, [row[:5] for row in rows[:limit]])
-        return Page(shown, _next(rows, limit, "badness"))
+        return Page(shown, list_pages.end(rows, limit, "badness"))
 
     def session(self, session_id: str, most: int = 2000) -> tuple[ListedSession, list[Listed]] | None:
         """A session, and so many of its worst traces by start; ``None`` for one that is not there."""
-        with self._reading() as reader:
+        with self._reads.reading() as reader:
             number = numbers.of_sessions(reader, [session_id]).get(session_id)
             rows = reader.execute(
                 f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT ?",  # noqa: S608
@@ -116,7 +101,7 @@ class Finder:
 
     def members(self, session_id: str, most: int = 2000) -> list[str]:
         """Ids of a session's traces by start, in hex, the first so many."""
-        with self._reading() as reader:
+        with self._reads.reading() as reader:
             rows = reader.execute(
                 """SELECT trace_id FROM listed JOIN traces USING (no) WHERE listed.no > 0 AND listed.session > 0
                    AND listed.session = (SELECT no FROM sessions WHERE session_id = ?)
@@ -131,7 +116,7 @@ class Finder:
         if wanted != Wanted() and not chosen_by_index(replace(wanted, failed=None, since_ms=wanted.since_ms or 0)):
             return None
         where, values = conditions(wanted)
-        with self._reading() as reader:
+        with self._reads.reading() as reader:
             traces, failed = reader.execute(
                 f"SELECT count(*), total(badness < ?) FROM listed AS l WHERE {' AND '.join([*where, '+no > 0'])}",  # noqa: S608
                 (NOT_FAILED, *values),
@@ -141,20 +126,20 @@ class Finder:
     def count(self, wanted: Wanted) -> int:
         """How many agents' traces there are like that."""
         where, values = conditions(wanted)
-        with self._reading() as reader:
+        with self._reads.reading() as reader:
             query = f"SELECT count(*) FROM listed AS l WHERE {' AND '.join([*where, 'no > 0'])}"  # noqa: S608
             return int(reader.execute(query, values).fetchone()[0])
 
     def of_sessions(self, session_ids: Sequence[str]) -> dict[str, Mapping[str, Mapping[str, Any]]]:
         """The newest results about sessions themselves, JSON objects by metric key, by the session's id."""
-        with self._reading() as reader:
+        with self._reads.reading() as reader:
             known = numbers.of_sessions(reader, session_ids)
             results = results_about(reader, [-no for no in known.values()])
         return {session_id: results.get(-no, {}) for session_id, no in known.items()}
 
     def trace(self, trace_id: bytes) -> Listed | None:
         """The row of one trace."""
-        with self._reading() as reader:
+        with self._reads.reading() as reader:
             no = numbers.of_traces(reader, [trace_id]).get(trace_id)
             rows = reader.execute(
                 f"SELECT {COLUMNS} FROM listed WHERE no = ?",  # noqa: S608
@@ -164,7 +149,7 @@ class Finder:
 
     def contents(self, trace_id: bytes) -> list[Part]:
         """What is stored of a trace, oldest first; empty where its spans are not kept (any more)."""
-        with self._reading() as reader:
+        with self._reads.reading() as reader:
             no = numbers.of_traces(reader, [trace_id]).get(trace_id)
             return [] if no is None else contents(reader, no)
 
@@ -178,7 +163,7 @@ class Finder:
         if of_units:
             where.append(f"EXISTS (SELECT 1 FROM listed AS l WHERE l.no = r.about AND {' AND '.join(of_units)})")  # noqa: S608
             values += more
-        with self._reading() as reader:
+        with self._reads.reading() as reader:
             rows = reader.execute(
                 f"""SELECT r.body, r.seq FROM results AS r WHERE {" AND ".join(where) or "1"}
                     ORDER BY r.seq DESC LIMIT ?""",  # noqa: S608
@@ -190,13 +175,13 @@ class Finder:
     def labels(self, units: Sequence[str], metric: str | None, *, before: int | None = None, limit: int = 100) -> Page:
         """People's verdicts, newest first, about any of ``units`` (all, if empty) and one metric (or all). ``before``:
         the number at which the last page ended."""
-        with self._reading() as reader:
+        with self._reads.reading() as reader:
             rows = people.page(reader, units, metric, before, limit + 1)
         return Page([label for _, label in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)
 
     def failure_groups(self) -> list[FailureGroupRow]:
         """The groups of failures, the one in which something failed last first."""
-        with self._reading() as reader:
+        with self._reads.reading() as reader:
             return groups(reader, MOST_GROUPS)
 
     def names(self) -> dict[str, list[str]]:
@@ -211,7 +196,7 @@ class Finder:
         return found
 
     def _read_names(self) -> dict[str, list[str]]:
-        with self._reading() as reader:
+        with self._reads.reading() as reader:
             found = reader.execute(
                 "SELECT DISTINCT agent, service, environment FROM listed WHERE +no > 0 LIMIT 20000"
             ).fetchall()
@@ -221,112 +206,19 @@ class Finder:
 
     def counters(self, name: str) -> list[Counted]:
         """All series of a counter, at most 20,000."""
-        with self._reading() as reader:
+        with self._reads.reading() as reader:
             rows = reader.execute("SELECT attributes, total FROM series WHERE name = ? LIMIT 20000", (name,)).fetchall()
         return [Counted(dict(tally.attributes_of(attributes)), int(total)) for attributes, total in rows]
 
     def newest(self) -> int:
         """The number of the newest result."""
-        with self._reading() as reader:
+        with self._reads.reading() as reader:
             (seq,) = reader.execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()
             return int(seq)
 
     def change(self) -> str:
         """A text that changes when anything in the store's lists does."""
-        with self._reading() as reader:
+        with self._reads.reading() as reader:
             (seq,) = reader.execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()
             (no,) = reader.execute("SELECT coalesce(max(no), 0) FROM listed").fetchone()
         return f"{seq}-{no}"
-
-    def connection(self) -> sqlite3.Connection:
-        """The calling thread's connection, for reads without the time limit."""
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = connect(self._file, "off", read_only=True)
-            with self._opening:
-                self._open.append(connection)
-        return connection
-
-    # -- in a read -----------------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """The calling thread's connection, within a snapshot and the time limit."""
-        connection = self.connection()
-        until = time.monotonic() + self._limit_s
-        connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
-        connection.rollback()
-        connection.execute("BEGIN")
-        try:
-            yield connection
-        except sqlite3.OperationalError as error:
-            if "interrupted" in str(error):
-                raise TooSlowError(
-                    f"this took longer than {self._limit_s:g} s: narrow it down by time or agent"
-                ) from error
-            raise
-        finally:
-            connection.set_progress_handler(None, 0)
-            connection.rollback()
-
-
-def _worst_first(
-    reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], after: Position | None, limit: int
-) -> list[Any]:
-    """What failed, by its index, and then what did not, where the page reaches so far."""
-    rows: list[Any] = []
-    if after is not None:
-        where, values = [*where, "(badness, no) > (?, ?)"], [*values, *after]
-    if after is None or after[0] < NOT_FAILED:
-        failed = [*where, f"badness < {NOT_FAILED:g}"]
-        rows = _chosen(reader, wanted, failed, values, _way(reader, wanted), limit)
-    if len(rows) < limit:
-        way = "INDEXED BY listed_by_time" if chosen_by_index(wanted) else ""
-        rows += _chosen(reader, wanted, [*where, f"badness >= {NOT_FAILED:g}"], values, way, limit - len(rows))
-    return rows
-
-
-def _chosen(
-    reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], way: str, limit: int
-) -> list[Any]:
-    """So many of the worst rows: chosen by their numbers first, so that only these are read."""
-    # What is searched for has to be read of every row: as they lie, not in the order of the list.
-    order = "+badness, +no" if wanted.text is not None else "badness, no"
-    return reader.execute(
-        f"""SELECT {COLUMNS}, at FROM listed WHERE no IN (
-                SELECT no FROM listed AS l {way} WHERE {" AND ".join(where)} ORDER BY {order} LIMIT ?)
-            ORDER BY badness, no""",  # noqa: S608
-        (*values, limit),
-    ).fetchall()
-
-
-def _newest_first(
-    reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], after: Position | None, limit: int
-) -> list[Any]:
-    if after is not None:
-        where, values = [*where, "(at, no) < (?, ?)"], [*values, *after]
-    order = "+at DESC, +no DESC" if wanted.text is not None else "at DESC, no DESC"
-    return reader.execute(
-        f"""SELECT {COLUMNS}, at FROM listed WHERE no IN (
-                SELECT no FROM listed AS l WHERE {" AND ".join(where)} ORDER BY {order} LIMIT ?)
-            ORDER BY at DESC, no DESC""",  # noqa: S608
-        (*values, limit),
-    ).fetchall()
-
-
-def _way(reader: sqlite3.Connection, wanted: Wanted) -> str:
-    """By which index the worst of those that failed and are wanted are found soonest: in the order of the list, until a
-    page is full, where many are wanted; else all of them, to be put in order."""
-    if not chosen_by_index(wanted):
-        return ""
-    where, values = conditions(wanted)
-    few = f"SELECT 1 FROM listed AS l INDEXED BY listed_by_time WHERE {' AND '.join(where)} LIMIT {_MANY}"  # noqa: S608
-    (found,) = reader.execute(f"SELECT count(*) FROM ({few})", values).fetchone()  # noqa: S608
-    return f"INDEXED BY {'listed_failures' if found >= _MANY else 'listed_by_time'}"
-
-
-def _next(rows: Sequence[Sequence[Any]], limit: int, key: str) -> Position | None:
-    if len(rows) <= limit:
-        return None
-    no, _, badness, _, _, at = rows[limit - 1]
-    return (badness if key == "badness" else at), no

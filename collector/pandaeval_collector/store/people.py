@@ -1,4 +1,4 @@
-"""What people said of runs, the judges' scores that this is held against, and which runs were drawn to be labelled.
+"""People's verdicts on runs, the judges' scores that these are held against, and which runs were drawn to be labelled.
 
 Apart from results: nothing that makes scores, sessions or series reads these tables. The judged scores stay when the
 results are deleted; they are written in the transaction that stores the result.

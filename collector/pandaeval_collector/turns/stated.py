@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
 
+from pandaeval_collector.untrusted.value_text import as_text
 from pandaeval_otel.model import Span, Trace
 from pandaeval_otel.semconv import PANDAEVAL_GOAL, PANDAEVAL_KNOWLEDGE, PANDAEVAL_PROFILE
 
@@ -66,9 +66,7 @@ def _parsed(stated: str) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
     try:
-        return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+        return as_text(value)
     except RecursionError:  # hundreds of lists within each other tell nobody anything
         return "…"

@@ -14,7 +14,7 @@ from pandaeval_collector.untrusted.printable import printable
 from pandaeval_collector.untrusted.secrets import redact
 
 LONGEST = 300
-"""Characters that are told of it."""
+"""Characters of a foreign error that are shown."""
 _LOOKED_AT = 20_000
 _TRACEBACK = "Traceback (most recent call last)"
 _SECRET_VARIABLE = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)S?(?:_|$)|APIKEY", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Texts in which nothing is said: blank, punctuation alone, or a token by which machines tell each other something."""
+"""Texts without content: blank, punctuation alone, or a token by which machines tell each other something."""
 
 from __future__ import annotations
 

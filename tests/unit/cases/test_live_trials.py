@@ -15,7 +15,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector.cli._start_checks import start_problems
 from pandaeval_collector.config import load
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.exporters.encode import log_record, said, spans
+from pandaeval_collector.exporters.attributes import encode_attributes
+from pandaeval_collector.exporters.encode import log_record, spans
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.line.grading import LiveTrials
 from pandaeval_collector.receivers.files import Input
@@ -88,7 +89,7 @@ def test_its_results_are_no_signals_of_the_session(results: list[Result]) -> Non
 
 def test_they_are_sent_as_log_events_and_evaluation_spans(results: list[Result]) -> None:
     of_one = [r for r in results if r.unit.level == "trial" and r.unit.trace_id == f"{1:032x}"]
-    encoded = [said(each, "") for each in of_one]
+    encoded = [encode_attributes(each, "") for each in of_one]
     log = LogRecord.FromString(log_record(encoded[-1]))
     told = {each.key: each.value.string_value for each in log.attributes}
     assert told["pandaeval.level"] == "trial"

@@ -9,7 +9,7 @@ import pytest
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import SYSTEM, messages, repair, response_format
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from typer.testing import CliRunner
 
 CAPTURE = Path(__file__).parents[2] / "golden" / "captures" / "langgraph_genai" / "good.otlp.jsonl"

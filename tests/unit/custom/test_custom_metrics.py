@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pandaeval_collector import metric as metric_module
 from pandaeval_collector.cli import app
 from pandaeval_collector.config import load
 from pandaeval_collector.custom import judged, metric
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.metric import Metric, Texts, TraceContext, of_packages, registry
+from pandaeval_collector.metric import Metric, Texts, TraceContext
+from pandaeval_collector.metric.registry import of_packages, registry
 from pandaeval_collector.runtime.modules import ModuleLoadError
 from pandaeval_collector.score import Finding, Score, Unscored
 from pandaeval_collector.settings import scoring
@@ -309,4 +309,4 @@ def test_a_module_with_nothing_in_it_says_what_it_should_hold(tmp_path: Path) ->
     file = tmp_path / "empty.py"
     file.write_text("from pandaeval_collector.metrics.trace.response import METRIC as OTHER\n")
     with pytest.raises(ModuleLoadError, match="nor a function below @metric"):
-        metric_module.registry((str(file),))
+        registry((str(file),))

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from bench import embedding_quality, embedding_set
 from pandaeval_collector.embedding import EmbedderError
+from pandaeval_collector.embedding._distilled import LONGEST_TEXT
 from pandaeval_collector.embedding._wordpiece import words
-from pandaeval_collector.embedding.embedded import BANDS, LONGEST_TEXT, EmbeddedEmbedder
+from pandaeval_collector.embedding.embedded import BANDS, EmbeddedEmbedder
 from pandaeval_collector.embedding.litellm_embedding import BATCH, LiteLlmEmbedder
 from pandaeval_collector.embedding.load import load, schemes
 from pandaeval_collector.embedding.text import chunks, embed_texts

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pandaeval_collector.embedding._distilled import LONGEST_TEXT
 from pandaeval_collector.embedding._unigram import Unigram, words
 from pandaeval_collector.embedding.load import load
-from pandaeval_collector.embedding.multilingual import BANDS, LONGEST_TEXT, MultilingualEmbedder
+from pandaeval_collector.embedding.multilingual import BANDS, MultilingualEmbedder
 
 TEXTS = [
     "Wie wird das Wetter morgen in Hamburg?",

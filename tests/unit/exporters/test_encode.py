@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from pandaeval_collector.exporters.encode import MAX_TEXT, log_record, said, spans
+from pandaeval_collector.exporters._glance import MAX_TEXT
+from pandaeval_collector.exporters.attributes import encode_attributes
+from pandaeval_collector.exporters.encode import log_record, spans
 from pandaeval_collector.result import Result
 from pandaeval_collector.score import Assumed, Score, Unscored, Why
 from support.otlp_sink import attributes
@@ -35,12 +37,12 @@ EVALUATION_ITSELF_FAILED = {Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.TIMEOUT, 
 
 
 def logged(of: Result) -> tuple[LogRecord, dict[str, Any]]:
-    record = LogRecord.FromString(log_record(said(of)))
+    record = LogRecord.FromString(log_record(encode_attributes(of)))
     return record, attributes(record.attributes)
 
 
 def emitted(*results: Result) -> list[Span]:
-    return [Span.FromString(span) for span in spans([said(each) for each in results])]
+    return [Span.FromString(span) for span in spans([encode_attributes(each) for each in results])]
 
 
 class TestLogEvent:
@@ -137,7 +139,7 @@ class TestLogEvent:
         assert logged(result(sampled=False))[0].flags == 0
 
     def test_it_is_the_same_bytes_each_time(self) -> None:
-        assert log_record(said(result())) == log_record(said(result()))
+        assert log_record(encode_attributes(result())) == log_record(encode_attributes(result()))
 
 
 class TestSpans:

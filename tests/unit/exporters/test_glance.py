@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
-from pandaeval_collector.exporters.encode import log_record, said, spans
+from pandaeval_collector.exporters.attributes import encode_attributes
+from pandaeval_collector.exporters.encode import log_record, spans
 from pandaeval_collector.result import Result
 from pandaeval_collector.score import Assumed, Score, Unscored, Why
 from support.otlp_sink import attributes
@@ -21,7 +22,7 @@ LOOP = result("tool_loop", Score(0.1666, "search was called 6 times", failed=Tru
 
 def shown(*results: Result, page: str = "", shows_failed: bool = True) -> Span:
     """The one span of these results."""
-    [span] = spans([said(each, page) for each in results], shows_failed)
+    [span] = spans([encode_attributes(each, page) for each in results], shows_failed)
     return Span.FromString(span)
 
 
@@ -150,7 +151,7 @@ class TestLinks:
 class TestAddress:
     def test_of_a_trace_opens_the_evaluated_span(self) -> None:
         address = f"{PAGE}/#/trace/{TRACE_ID}?span={SPAN_ID}"
-        record = LogRecord.FromString(log_record(said(result(), PAGE)))
+        record = LogRecord.FromString(log_record(encode_attributes(result(), PAGE)))
         assert attributes(shown(result(), page=PAGE).attributes)["pandaeval.url"] == address
         assert attributes(record.attributes)["pandaeval.url"] == address
 
@@ -161,7 +162,8 @@ class TestAddress:
 
     def test_is_not_there_without_a_page(self) -> None:
         assert "pandaeval.url" not in facts(result())
-        assert "pandaeval.url" not in attributes(LogRecord.FromString(log_record(said(result()))).attributes)
+        record = LogRecord.FromString(log_record(encode_attributes(result())))
+        assert "pandaeval.url" not in attributes(record.attributes)
 
 
 def test_a_failing_span_that_is_fed_back_is_known_as_our_own() -> None:

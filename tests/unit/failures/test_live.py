@@ -12,7 +12,8 @@ import httpx
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from pandaeval_collector.embedding.load import load
-from pandaeval_collector.exporters.encode import log_record, said
+from pandaeval_collector.exporters.attributes import encode_attributes
+from pandaeval_collector.exporters.encode import log_record
 from pandaeval_collector.failures import Failure
 from pandaeval_collector.failures.asking import RUBRIC, SameCause, judged_group
 from pandaeval_collector.failures.gauges import MOST, GroupGauges
@@ -185,9 +186,9 @@ def test_the_log_event_names_the_group() -> None:
     unit = Unit("trace", "a" * 32, "a" * 32, "b" * 16)
     by = EvaluatorInfo("code", "1")
     made = Result("r" * 32, "response", unit, Score(0.0, label="error", failed=True), by, 0.5, 1, True, 0.0, now())
-    assert b"pandaeval.failure.group" not in log_record(said(made, ""))
+    assert b"pandaeval.failure.group" not in log_record(encode_attributes(made, ""))
     assert b"pandaeval.failure.group\x12\x0e\n\x0c0123456789ab" in log_record(
-        said(replace(made, failure_group="0123456789ab"), "")
+        encode_attributes(replace(made, failure_group="0123456789ab"), "")
     )
 
 

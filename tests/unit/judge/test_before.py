@@ -10,7 +10,7 @@ from pandaeval_collector.judge.before import NOTHING, before
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.signature import signature
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from support.asked import ScriptedJudge
 from support.judged import TRACE_ID, call, trace
 

@@ -14,7 +14,8 @@ from pandaeval_collector.judge.prompt import SYSTEM, echo_code, messages, shape
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import Rubric
-from pandaeval_collector.metric import TraceMetric, registry
+from pandaeval_collector.metric import TraceMetric
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.metrics.trace.confidence import RUBRIC
 from pandaeval_collector.score import Score, Unscored, Why
 from support.asked import ScriptedJudge

@@ -16,8 +16,9 @@ import pytest
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
-from pandaeval_collector.judging import Patience, Runner
-from pandaeval_collector.line.line import Decision, Judgement, Line
+from pandaeval_collector.judging import Attempts, Patience, Runner
+from pandaeval_collector.line.decision import Decision, Judgement
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.store import Store
 from pandaeval_collector.telemetry import Telemetry
 from support.asked import GOOD, said
@@ -61,9 +62,11 @@ class Jobs:
         self.telemetry = Telemetry()
         self._lock = asyncio.Lock()
         patience = runner.pop("patience", Patience(first=0.001, longest=0.002))
-        self.runner = Runner(
+        slots = runner.pop("slots", 16)
+        attempts = Attempts(
             self.store, self.line, self.evaluator, caller, self._settle, self.telemetry, patience, **runner
         )
+        self.runner = Runner(self.store, attempts, slots)
 
     async def _settle(self, decide: Callable[[], Decision]) -> None:
         async with self._lock:

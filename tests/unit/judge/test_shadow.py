@@ -11,10 +11,10 @@ import pytest
 from pandaeval_collector.delivery.emitter import Emitter
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure
-from pandaeval_collector.judging import Desks, Runner, StoredMemory, open_shadow
+from pandaeval_collector.judging import Attempts, Desks, Runner, StoredMemory, open_shadow
 from pandaeval_collector.judging.shadow import as_judge
 from pandaeval_collector.line.line import Line
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.runs import RunSpec
 from pandaeval_collector.runs.compare import compared
 from pandaeval_collector.store.finding import Finder
@@ -70,7 +70,7 @@ async def _judge(
     desks, memory = Desks(caller, judge.judge), StoredMemory(store, running.telemetry)
     shadow = await open_shadow(store, desks, memory, evaluator, emitter, running.telemetry, model, share)
     line, commit = Line(store, evaluator, emitter), running.pipeline.commit
-    await Runner(store, line, evaluator, caller, commit, running.telemetry, shadow=shadow).drain()
+    await Runner(store, Attempts(store, line, evaluator, caller, commit, running.telemetry, shadow=shadow)).drain()
 
 
 def _counted(running: RunningLine, name: str) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pandaeval_collector.cli import app
 from pandaeval_collector.config import load
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.settings import scoring
 from pandaeval_collector.store import people
 from pandaeval_collector.store.connection import FILE_NAME, connect

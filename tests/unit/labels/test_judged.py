@@ -10,8 +10,9 @@ from typing import Any
 
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.judging import Runner
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.judging import Attempts, Runner
+from pandaeval_collector.line.decision import Decision
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.store import Store, people
 from pandaeval_collector.telemetry import Telemetry
 from support.embedder import WordEmbedder
@@ -36,7 +37,7 @@ async def test_scores_of_judges_are_kept_beside_their_results(tmp_path: Path) ->
     for _ in range(30):
         store.commit(line.decide([stored(store, composer.trace())]).changes).result()
     assert people.judged(store.people.reader()) == [], "what no model was asked about is no judge's score"
-    await Runner(store, line, evaluator, ScriptedConfidence(), settle, Telemetry()).drain()
+    await Runner(store, Attempts(store, line, evaluator, ScriptedConfidence(), settle, Telemetry())).drain()
 
     scored = {each["trace_id"]: each for each in results(store) if each["outcome"] == "scored"}
     scored = {unit: each for unit, each in scored.items() if each["metric"] == "confidence"}

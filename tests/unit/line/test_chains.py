@@ -12,8 +12,9 @@ import pytest
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.judging import Runner
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.judging import Attempts, Runner
+from pandaeval_collector.line.decision import Decision
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.store import Store, response_digest
 from pandaeval_collector.store.responses import BLOCK_BITS, ResponseTables
@@ -387,7 +388,7 @@ class TestJudged:
 
         for each in (ONE, TWO):
             store.commit(line.decide([stored(store, each)]).changes).result()
-            await Runner(store, line, evaluator, ScriptedConfidence(), settle, Telemetry()).drain()
+            await Runner(store, Attempts(store, line, evaluator, ScriptedConfidence(), settle, Telemetry())).drain()
         said = [orjson.loads(row.body) for row in store.results_after(0)]
         assert [(each["metric"], each["session_id"]) for each in said] == [
             ("confidence", None),

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from pandaeval_collector.delivery.members import SIGNAL
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.judging import Runner
+from pandaeval_collector.judging import Attempts, Runner
 from pandaeval_collector.judging.earlier import EarlierTraces
+from pandaeval_collector.line.decision import Decision
 from pandaeval_collector.line.facts import unpack
 from pandaeval_collector.line.handed import packed_end, unpacked, with_contents
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Draining
 from pandaeval_collector.store import Store
@@ -220,7 +221,7 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         await owner.pipeline.take_members([each.body for each in first])
         await owner.wait(1000)
         assert owner.pipeline.open_sessions == 1
-        await Runner(store, line, evaluator, ScriptedConfidence(), settle, Telemetry()).drain()
+        await Runner(store, Attempts(store, line, evaluator, ScriptedConfidence(), settle, Telemetry())).drain()
         await owner.pipeline.take_members([each.body for each in store.outbox_after(SIGNAL, first[-1].seq)])
         await owner.wait(1)
         assert not owner.pipeline.open_sessions

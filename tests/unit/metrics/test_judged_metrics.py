@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pandaeval_collector.metric import TraceMetric, registry
+from pandaeval_collector.metric import TraceMetric
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.metrics.trace._facts import says_something
 from pandaeval_collector.metrics.trace._refusals import refused
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why

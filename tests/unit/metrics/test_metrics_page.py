@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.score import Why
 from typer.testing import CliRunner
 

@@ -14,7 +14,7 @@ from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSet
 from pandaeval_collector.evaluator.running import running_metrics
 from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.line.line import Line
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.metrics.session.agent_reliability import METRIC as RELIABILITY
 from pandaeval_collector.metrics.trace.tool_loop import METRIC as TOOL_LOOP
 from pandaeval_collector.receivers.files import Request

@@ -10,7 +10,8 @@ import pytest
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.parts import rubric_of
-from pandaeval_collector.metric import SessionContext, SessionView, TurnContext, TurnMetric, registry
+from pandaeval_collector.metric import SessionContext, SessionView, TurnContext, TurnMetric
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.metrics.turn.agent_behavior_failure import LABELS as OF_AGENT
 from pandaeval_collector.metrics.turn.tool_call_behavior_failure import LABELS as OF_TOOLS
 from pandaeval_collector.score import Finding, Score, Unscored, Why

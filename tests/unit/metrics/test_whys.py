@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pandaeval_collector.metric import Metric, registry
+from pandaeval_collector.metric import Metric
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.score import Why
 
 METRICS = list(registry().values())

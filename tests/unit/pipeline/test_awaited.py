@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.judging import Patience, Runner
+from pandaeval_collector.judging import Attempts, Patience, Runner
 from pandaeval_collector.line.line import Line
 from pandaeval_collector.pipeline.judge_wait import Awaited
 from pandaeval_collector.pipeline.pipeline import Pipeline
@@ -97,7 +97,7 @@ async def test_a_session_is_scored_once_though_its_judge_is_slow(tmp_path: Path)
     clock = [0.0]
     pipeline = Pipeline(store, line, Timing(upkeep=1e9, judge_wait=600.0), clock=lambda: clock[0])
     caller = ScriptedConfidence()
-    runner = Runner(store, line, evaluator, caller, pipeline.commit, Telemetry(), Patience())
+    runner = Runner(store, Attempts(store, line, evaluator, caller, pipeline.commit, Telemetry(), Patience()))
     await pipeline.start()
     composer = Composer(5)
     made = [in_session(composer.trace(), "s") for _ in range(6)]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pandaeval_collector.pipeline.deciding as deciding_module
 import pytest
-from pandaeval_collector.line.line import Decision, Line
+from pandaeval_collector.line.decision import Decision
+from pandaeval_collector.line.line import Line
 from pandaeval_collector.store import ResultRow, WriteSet
 from support.doors import until
 from support.line import RunningLine, as_file, in_session

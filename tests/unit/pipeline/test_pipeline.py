@@ -14,7 +14,7 @@ from typing import Any
 import pandaeval_collector.evaluator.evaluator as evaluator_module
 import pandaeval_collector.pipeline.retries as retries_module
 import pytest
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.pipeline.accounting import residual
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Overloaded

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.runtime.modules import ModuleLoadError, load_module
 
 _METRIC = """

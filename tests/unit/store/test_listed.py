@@ -7,8 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pandaeval_collector.store import Chunk, ListedRow, ResultRow, SessionTraceRow, Store, TraceRow, WriteSet, finding
-from pandaeval_collector.store.finding import Finder, TooSlowError
+from pandaeval_collector.store import (
+    Chunk,
+    ListedRow,
+    ResultRow,
+    SessionTraceRow,
+    Store,
+    TraceRow,
+    WriteSet,
+    timed_reads,
+)
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.timed_reads import TooSlowError
 from pandaeval_collector.store.wanted import Wanted
 
 WINDOW, RETENTION = 600.0, 86_400.0
@@ -146,7 +156,7 @@ def test_filters(store: Store, finder: Finder) -> None:
 def test_a_question_that_takes_too_long_is_given_up(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "_STEPS", 20_000)
+    monkeypatch.setattr(timed_reads, "_STEPS", 20_000)
     ids = [trace_id(number) for number in range(1, 4000)]
     listed = [ListedRow(id_, 1, "", "", "", "", False, b"{}") for id_ in ids]
     store.commit(

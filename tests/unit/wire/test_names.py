@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from pandaeval_collector.exporters.encode import log_record, said
+from pandaeval_collector.exporters.attributes import encode_attributes
+from pandaeval_collector.exporters.encode import log_record
 from pandaeval_collector.result import MAX_REASON_CHARS, MAX_TEXT_CHARS
 from pandaeval_collector.score import Score
 from support.otlp_sink import attributes
@@ -65,7 +66,7 @@ def test_what_a_result_says_is_bounded() -> None:
     assert len(told["metadata"]["cycles"][0]["tools"][0]) == MAX_TEXT_CHARS
     assert told["metadata"]["calls"] == 3
     assert len(made.to_json()) < 20_000
-    event = LogRecord.FromString(log_record(said(made)))
+    event = LogRecord.FromString(log_record(encode_attributes(made)))
     assert len(attributes(event.attributes)["gen_ai.evaluation.explanation"]) == 2000
 
 

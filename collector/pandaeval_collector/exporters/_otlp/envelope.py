@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
+from pandaeval_collector.runtime.version import installed_version
 from pandaeval_otel.skeleton import Request
 from pandaeval_otel.wire import OWN_SCOPE
 
+VERSION = installed_version() or "0"
 SERVICE_NAME = "pandaeval-collector"
-
-
-def own_version() -> str:
-    """The version of this distribution; ``0`` when it runs from a bare checkout."""
-    try:
-        return version("pandaeval-otel")
-    except PackageNotFoundError:
-        return "0"
 
 
 class Envelope:
@@ -30,11 +23,11 @@ class Envelope:
         facts = {
             "service.name": SERVICE_NAME,
             "service.instance.id": instance_id,
-            "service.version": own_version(),
+            "service.version": VERSION,
         }
         pairs = [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in facts.items() if value]
         self._resource = Resource(attributes=pairs).SerializeToString()
-        self._scope = InstrumentationScope(name=OWN_SCOPE, version=own_version()).SerializeToString()
+        self._scope = InstrumentationScope(name=OWN_SCOPE, version=VERSION).SerializeToString()
 
     def request(self, items: Iterable[bytes]) -> bytes:
         """One request, the same form for all three signals."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pandaeval_collector.exporters._otlp.envelope import own_version
+from pandaeval_collector.exporters._otlp.envelope import VERSION
 
 TIMEOUT_S = 10.0
 """How long a sink may take to answer."""
-USER_AGENT = f"pandaeval-collector/{own_version()}"
+USER_AGENT = f"pandaeval-collector/{VERSION}"
 
 
 class Transport(Protocol):

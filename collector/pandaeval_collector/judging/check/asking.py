@@ -14,7 +14,7 @@ from pandaeval_collector.judge.prompt import SYSTEM
 from pandaeval_collector.judging.anew import Forgetful
 from pandaeval_collector.judging.check.plan import METRIC, Item
 from pandaeval_collector.judging.known import finding_of, said
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 from pandaeval_collector.score import Score, Unscored
 
 _TRIES, _LONGEST_S = 3, 30.0

@@ -14,7 +14,7 @@ from pandaeval_collector.judging.check.asking import Reply
 from pandaeval_collector.judging.check.cases import known_runs
 from pandaeval_collector.judging.check.plan import METRIC
 from pandaeval_collector.judging.check.probes import Probe, probes, verdicts
-from pandaeval_collector.metric import registry
+from pandaeval_collector.metric.registry import registry
 
 MOST_FAILED = 0.1
 """Of more questions that could not be put than this share, nothing is concluded."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from pandaeval_collector.judge.neutral import elided, visible
 from pandaeval_collector.judge.redact import redact, redact_value
 from pandaeval_collector.score import Unscored, Why
 from pandaeval_collector.untrusted.silence import says_something as has_content
+from pandaeval_collector.untrusted.value_text import as_text
 from pandaeval_otel.model import Kind, Reasoning, Text, ToolCall, ToolRequest, Trace
 
 _MAX_TEXT = 2000
@@ -131,11 +131,6 @@ def said_before(trace: Trace) -> dict[int, str]:
         for index, words in zip(indexes, asked[name], strict=True)
         if words
     }
-
-
-def as_text(value: Any) -> str:
-    """A value as JSON; a text as it is."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
 
 
 def _ends(calls: Sequence[ToolCall]) -> Sequence[ToolCall]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from pandaeval_collector.judge.neutral import elided, one_line
 from pandaeval_collector.judge.redact import redact
-from pandaeval_collector.metrics.trace._facts import as_text
 from pandaeval_collector.rules._failures import failed
+from pandaeval_collector.untrusted.value_text import as_text
 from pandaeval_otel.model import Kind, ToolCall, Trace
 
 _RESULTS = 1200

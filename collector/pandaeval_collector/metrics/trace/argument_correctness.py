@@ -24,11 +24,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.metric import Metric, TraceContext
-from pandaeval_collector.metrics.trace._facts import as_text, parameters, said_before, user_input
+from pandaeval_collector.metrics.trace._facts import parameters, said_before, user_input
 from pandaeval_collector.metrics.trace._refusals import refused
 from pandaeval_collector.metrics.trace._task import TASK, task_of
 from pandaeval_collector.metrics.trace._verdicts import undetermined
 from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.untrusted.value_text import as_text
 from pandaeval_otel.model import ToolCall, Trace
 
 MAX_JUDGED = 40

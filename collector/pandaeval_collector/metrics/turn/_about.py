@@ -65,7 +65,7 @@ def answers(view: TurnView) -> bool:
 
 
 def unsaid(view: TurnView, context: TurnContext) -> Finding | None:
-    """Why nothing can be said of the answer of a turn; ``None`` where a judge can be asked."""
+    """Why the answer of a turn cannot be judged; ``None`` where a judge can be asked."""
     if not told(view.trace):
         return NOTHING_TOLD
     turn = view.trace.turns[0]

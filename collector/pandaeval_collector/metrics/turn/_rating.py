@@ -40,7 +40,7 @@ def _check(rating: Rating, given: Mapping[str, Any]) -> str | None:
 
 
 async def rating(part: QuestionPart[Rating], view: TurnView, judge: Judge) -> Finding:
-    """What the judge says of a turn: 1 to 5 becomes 0 to 1."""
+    """The score of a turn from the judge's rating: 1 to 5 becomes 0 to 1."""
     found = await asked(part, view, judge)
     if found.rating is None:
         return undetermined(found.reason)

@@ -91,9 +91,6 @@ class Partitions:
         """Messages between what was read and the last known ends."""
         return sum(max(0, self._ends.get(number, 0) - each.next) for number, each in dict(self._ledgers).items())
 
-    def owns(self, partition: int | None) -> bool:
-        return partition in self._ledgers
-
     def ledger(self, partition: int | None) -> Ledger:
         return self._ledgers[partition or 0]
 

@@ -1,5 +1,5 @@
-"""What an application says of its traces and sessions, rows of many items in the outbox, and the responses of models
-that traces go on from."""
+"""Tables of what applications state about their traces and sessions (ids, ends), of rows of many items in the outbox,
+and of the responses of models that traces go on from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people said of runs, and the judges' scores that it is held against."""
+"""Tables of people's verdicts on runs, and of the judges' scores that these are held against."""
 
 from __future__ import annotations
 

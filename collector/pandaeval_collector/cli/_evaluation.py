@@ -1,0 +1,173 @@
+"""One run of ``pandaeval evaluate``: read, score, write, tell, leave."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import TextIO
+
+import typer
+
+from pandaeval_collector.cli._baseline import Against, tell
+from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
+from pandaeval_collector.cli._evaluate_config import config_of
+from pandaeval_collector.cli._evaluate_options import EvaluateOptions, Format
+from pandaeval_collector.cli._failure_groups import Waiting
+from pandaeval_collector.cli._gates import Gate
+from pandaeval_collector.cli._gating import checked, unanswered
+from pandaeval_collector.cli._github import add_summary, commands, wanted
+from pandaeval_collector.cli._junit import write_junit
+from pandaeval_collector.cli._output import console, safe
+from pandaeval_collector.cli._progress import progress
+from pandaeval_collector.cli._reading import Inputs
+from pandaeval_collector.cli._report import default_file, write_report
+from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.cli._tables import print_problems, print_summary
+from pandaeval_collector.cli._target import Target, write_json_line
+from pandaeval_collector.cli._where import Chooser
+from pandaeval_collector.evaluator import Evaluator
+from pandaeval_collector.evaluator.trials import TrialGrader
+from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.settings import close_rules, evaluator, judge
+
+
+class Evaluation:
+    """Making one checks all options and files that the run needs besides its inputs, so that a mistake ends the command
+    before anything is read: raises ``UserError``."""
+
+    def __init__(self, options: EvaluateOptions) -> None:
+        self._options = options
+        self._config = config_of(options)
+        self._against = self._baseline()
+        self._suite = suite_of(options.cases, self._config, options.cases_report)
+        self._layers = None if self._suite is None else new_report(self._suite, options.cases_report)
+        self._chooser = None if options.where is None else Chooser(options.where)
+        self._summary = Summary(self._layers, self._against)
+        self._inputs = Inputs(options.files)
+        self._output = options.output
+        if self._output is None and options.format is Format.html:
+            self._output = default_file(sys.stdout.isatty())
+
+    def run(self) -> None:
+        """Raises ``typer.Exit`` with 1 where a gate or the baseline is failed, with 2 where an input was of no use."""
+        with (
+            progress(console(stderr=True)) as on_judged,
+            self._layers or nullcontext(),
+            self._file_run(on_judged) as run,
+            Target(self._output) as target,
+        ):
+            for request in self._inputs:
+                run.add(request)
+            self._score(run, target)
+            print_problems(console(stderr=True), run.read.problems, run.read.bad)
+            self._write_tables(target)
+            self._tell_cases(run)
+            gates = checked(self._config, self._summary)
+            if self._options.format is Format.junit:
+                write_junit(target, gates, self._summary, self._config.gates.fail_on_error_severity or "")
+        self._tell_what_is_missing()
+        _tell_gates(gates)
+        if wanted(self._options.annotations, os.environ):
+            self._annotate(gates)
+        self._leave(gates)
+
+    def _baseline(self) -> Against | None:
+        path, gates = self._options.baseline, self._config.gates
+        return None if path is None else Against(path, gates.baseline, gates.max_unscored)
+
+    def _file_run(self, on_judged: Callable[[int, int], None]) -> FileRun:
+        scorer = evaluator(self._config)
+        return FileRun(
+            scorer,
+            close_rules(self._config),
+            judge(self._config),
+            os.environ,
+            on_judged,
+            self._chooser,
+            self._grader(scorer),
+            self._config.trials.k,
+        )
+
+    def _grader(self, scorer: Evaluator) -> TrialGrader | None:
+        if self._suite is None or self._layers is None:
+            return None
+        return TrialGrader(scorer, self._suite, self._layers.add)
+
+    def _score(self, run: FileRun, target: TextIO) -> None:
+        """Fills the summary, and writes what is written while results come: JSON lines or the HTML report."""
+        if self._options.format is Format.html:
+            self._write_report(run, target)
+            return
+        as_json = self._options.format is Format.json
+        waiting = Waiting()
+        for result in run.results(lambda decision: self._summary.runs(decision.traces)):
+            failed = self._summary.take(result) is not None
+            if as_json and not (failed and waiting.takes(result)):
+                write_json_line(target, result.to_json())
+        self._summary.groups = run.grouped(self._summary.failures)
+        for line in waiting.lines(self._summary.groups):
+            write_json_line(target, line)
+
+    def _write_report(self, run: FileRun, target: TextIO) -> None:
+        options = self._options
+        with progress(console(stderr=True), "scoring") as on_scored:
+            told = write_report(
+                run,
+                self._summary,
+                target,
+                options.files,
+                self._config.judge.model,
+                where=options.where,
+                on_scored=on_scored,
+            )
+        typer.echo(f"{self._output or 'report'}: {told}", err=True)
+
+    def _write_tables(self, target: TextIO) -> None:
+        if self._options.format is Format.table:
+            print_summary(self._summary, console(file=target), self._config.judge.model)
+            if self._layers is not None:
+                print_layers(self._layers, console(file=target))
+
+    def _tell_cases(self, run: FileRun) -> None:
+        if self._layers is None or self._suite is None or run.trials is None:
+            return
+        tell_matching(run.trials, self._suite)
+        if self._options.cases_report is not None:
+            write_layers(self._layers, self._options.cases_report)
+
+    def _tell_what_is_missing(self) -> None:
+        """Says why there are no results where some might be expected. Beside JSON only what was asked for and is not
+        there."""
+        quiet, chooser = self._options.format is Format.json, self._chooser
+        if chooser is not None and (not chooser.chosen or not quiet):
+            typer.echo(f"notice: {chooser.told()}", err=True)
+        if self._summary.agents_traces:
+            for line in unanswered(self._config, self._summary, self._options.metrics or ()):
+                typer.echo(f"notice: {line}", err=True)
+        elif not quiet and not (chooser is not None and chooser.left_out):
+            typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
+
+    def _annotate(self, gates: Sequence[Gate]) -> None:
+        """On standard error, which the runner of GitHub Actions reads as well: standard output may be the results."""
+        for line in commands(gates, self._summary.groups, self._config.gates.fail_on_error_severity):
+            typer.echo(safe(line), err=True)
+        if problem := add_summary(gates, self._summary, os.environ):
+            typer.echo(f"notice: {problem}", err=True)
+
+    def _leave(self, gates: Sequence[Gate]) -> None:
+        verdict = None if self._against is None else self._against.verdict()
+        if verdict is not None:
+            tell(verdict)
+        self._inputs.leave_if_unusable()
+        if not all(gate.passed for gate in gates) or (verdict is not None and not verdict.passed):
+            raise typer.Exit(1)
+
+
+def _tell_gates(gates: Sequence[Gate]) -> None:
+    for gate in gates:
+        if gate.text:
+            typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
+            for example in gate.examples:
+                typer.echo(f"  {safe(example)}", err=True)

@@ -1,0 +1,216 @@
+"""The attributes of a result as OpenTelemetry names them, encoded once for all surfaces.
+
+Most attributes of a result have the same values in many others, so they are encoded in parts, and only a result's own
+part is encoded for it: those of its unit and those of its metric's verdict are remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pandaeval_collector.exporters._fields import (
+    before_number,
+    before_text,
+    double,
+    pairs,
+    repeated,
+    sized,
+    tag,
+    text_pair,
+)
+from pandaeval_collector.exporters._glance import MAX_TEXT, address
+from pandaeval_collector.result import Result, cut
+from pandaeval_collector.score import Assumed, Finding, Score, Unscored
+
+FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error"})
+"""Whys that mean the evaluation itself failed: reported as ``error.type``."""
+LOG_ATTRIBUTES, SPAN_ATTRIBUTES, EVENT_ATTRIBUTES = tag(6), tag(9), tag(3)
+"""The fields ``attributes`` of the messages ``LogRecord``, ``Span`` and ``Span.Event`` of ``opentelemetry-proto``."""
+_BEFORE_SCORE = before_number("gen_ai.evaluation.score.value")
+
+
+@dataclass(slots=True)
+class EncodedResult:
+    """A result with its attributes. ``own``: those that no other result has, each behind its length; ``about``: those
+    that it shares with others of its unit; ``verdict``: with others of its metric."""
+
+    result: Result
+    own: Sequence[bytes]
+    about: About
+    verdict: Alike
+
+
+class Alike(NamedTuple):
+    """Attributes that many results have alike, as fields of a log record, of a span event and of a span."""
+
+    log: bytes
+    event: bytes
+    span: bytes
+
+
+class About(NamedTuple):
+    """What results of a unit have alike. ``place``: the trace and span of a log record; ``ids``: response
+    and session, each behind its length, and as fields of a log record (with the address on the page) and of a span
+    event; ``span``: session and address as fields of a span; ``kind``: what other units share too."""
+
+    place: bytes
+    ids: tuple[bytes, ...]
+    log_ids: bytes
+    event_ids: bytes
+    span: bytes
+    kind: Alike
+
+
+def encode_attributes(result: Result, page: str = "") -> EncodedResult:
+    """Encodes all attributes of a result, ready to be put into a log record, a span or a span event. ``page``: address
+    of the page that shows the result, without a slash at its end; ``""``: none."""
+    unit = result.unit
+    ids = (unit.trace_id, unit.span_id, unit.response_id, unit.session_id)
+    kind = (unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
+    return EncodedResult(result, _own(result), _about(page, *ids, *kind), _verdict(result))
+
+
+def _own(result: Result) -> list[bytes]:
+    """The attributes that hardly another result has. ``score.value`` only where something was measured."""
+    finding = result.finding
+    own = [_BEFORE_SCORE + double(finding.value)] if isinstance(finding, Score) else []
+    if finding.reason:
+        text = cut(finding.reason, MAX_TEXT).encode()
+        own.append(before_text("gen_ai.evaluation.explanation", len(text)) + text)
+    id_ = result.id.encode()
+    own.append(before_text("pandaeval.result.id", len(id_)) + id_)
+    if result.evaluator.kind == "llm":
+        own.extend(pairs(_judge(result)))
+    if result.failure_group:
+        of_group = result.failure_group.encode()
+        own.append(before_text("pandaeval.failure.group", len(of_group)) + of_group)
+    if result.unit.level == "trial":
+        own.extend(pairs(_trial(finding)))
+    if result.run_id is not None:
+        of_run = result.run_id.encode()
+        own.append(before_text("pandaeval.run.id", len(of_run)) + of_run)
+    return own
+
+
+def _trial(finding: Finding) -> Mapping[str, Any]:
+    """The case, and which attempt at it."""
+    names = {"case": "pandaeval.case.id", "trial": "pandaeval.trial", "layer": "pandaeval.layer"}
+    return {name: finding.metadata.get(key) for key, name in names.items()}
+
+
+def _judge(result: Result) -> Mapping[str, Any]:
+    """What a judge was shown, and what its answers took; nothing where none was asked."""
+    about = result.judge
+    if not about:
+        return {}
+    tokens: Mapping[str, int] = about["tokens"]
+    return {
+        "pandaeval.judge.prompt_version": about["prompt_version"],
+        "pandaeval.judge.pack": about["pack"],
+        "pandaeval.judge.calls": about["calls"],
+        "pandaeval.judge.input_tokens": tokens["input"],
+        "pandaeval.judge.output_tokens": tokens["output"],
+        "pandaeval.judge.cached_tokens": tokens["cached"],
+        "pandaeval.judge.cost_usd": float(about["cost_usd"]),
+        "pandaeval.judge.cited": about.get("cited"),
+        "pandaeval.judge.truncated": result.finding.metadata.get("truncated"),
+    }
+
+
+def _verdict(result: Result) -> Alike:
+    """The attributes that many results have alike: which metric came to which kind of conclusion, and how."""
+    finding, by = result.finding, result.evaluator
+    coverage = None if isinstance(finding, Assumed) else float(finding.coverage)
+    assumed = float(finding.value) if isinstance(finding, Assumed) else None
+    threshold = None if result.threshold is None else float(result.threshold)
+    passed = None if isinstance(finding, Unscored) else result.success
+    outcome, why, label = result.outcome, result.why, result.label
+    kind = (by.kind, by.version, by.model, threshold, result.revision, result.final)
+    return _verdict_alike(result.metric, *kind, outcome, why, label, passed, coverage, assumed)
+
+
+@lru_cache(maxsize=4096)
+def _verdict_alike(
+    metric: str,
+    kind: str,
+    version: str,
+    model: str | None,
+    threshold: float | None,
+    revision: int,
+    final: bool,
+    outcome: str,
+    why: str | None,
+    label: str | None,
+    passed: bool | None,
+    coverage: float | None,
+    assumed: float | None,
+) -> Alike:
+    return _alike(
+        {
+            "gen_ai.evaluation.name": metric,
+            "gen_ai.evaluation.score.label": label,
+            "error.type": why if why in FAILED else None,
+            "pandaeval.outcome": outcome,
+            "pandaeval.why": why,
+            "pandaeval.metric.version": version,
+            "pandaeval.judge.model": model if kind == "llm" else None,
+            "pandaeval.embedder": model if kind == "embedding" else None,
+            "pandaeval.revision": revision,
+            "pandaeval.final": final,
+            "pandaeval.coverage": coverage,
+            "pandaeval.threshold": threshold,
+            "pandaeval.passed": passed,
+            "pandaeval.assumed_value": assumed,
+        }
+    )
+
+
+@lru_cache(maxsize=16)
+def _about(
+    page: str,
+    trace_id: str,
+    span_id: str,
+    response_id: str,
+    session_id: str | None,
+    level: str,
+    service: str,
+    agent: str,
+    environment: str | None,
+    trigger: str,
+    late_spans: int,
+) -> About:
+    """Results of one unit come one after the other."""
+    ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
+    shown = text_pair("pandaeval.url", address(page, level, trace_id, span_id, session_id))
+    return About(
+        sized(9, bytes.fromhex(trace_id)) + sized(10, bytes.fromhex(span_id)),
+        ids,
+        repeated(LOG_ATTRIBUTES, ids + shown),
+        repeated(EVENT_ATTRIBUTES, ids),
+        repeated(SPAN_ATTRIBUTES, text_pair("pandaeval.session.id", session_id) + shown),
+        _unit_alike(level, service, agent, environment, trigger, late_spans),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _unit_alike(level: str, service: str, agent: str, environment: str | None, trigger: str, late_spans: int) -> Alike:
+    return _alike(
+        {
+            "pandaeval.level": level,
+            "pandaeval.service": service,
+            "gen_ai.agent.name": agent,
+            "deployment.environment.name": environment,
+            "pandaeval.trigger": trigger,
+            "pandaeval.late_spans": late_spans,
+        }
+    )
+
+
+def _alike(facts: Mapping[str, Any]) -> Alike:
+    encoded = pairs(facts)
+    return Alike(
+        repeated(LOG_ATTRIBUTES, encoded), repeated(EVENT_ATTRIBUTES, encoded), repeated(SPAN_ATTRIBUTES, encoded)
+    )

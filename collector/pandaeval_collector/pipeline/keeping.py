@@ -1,0 +1,184 @@
+"""Stores fragments of traces in one commit and gives them to the assembler of open traces.
+
+Items that the store has and items of traces that were scored for good are counted and not stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pandaeval_collector.pipeline.item_counts import ItemCounts
+from pandaeval_collector.pipeline.submitted import NO_WORDS
+from pandaeval_collector.receivers import Draining, Overloaded, Submitted
+from pandaeval_collector.store import Chunk, Consumed, Store, StoreFullError, StoreGoneError
+from pandaeval_collector.telemetry import Telemetry
+from pandaeval_otel.assembly import Decided, TraceAssembler
+from pandaeval_otel.fragments import Fragment
+from pandaeval_otel.labels import Label
+
+_log = logging.getLogger(__name__)
+
+_REMEMBER = 50_000
+"""So many of the traces that were decided last are remembered."""
+_AT_ONCE = 1_000
+"""Fragments of a request, or submitted traces, after which the event loop gets its turn."""
+_PER_COMMIT = 1_000
+"""Chunks of a request after which the commits of others get their turn."""
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Group:
+    """Fragments of one signal. ``wanted``: those to be stored; ``known``, ``late``: how many items the store has
+    already, and how many came after their trace was scored for good."""
+
+    instrument: str
+    fragments: Sequence[Fragment]
+    wanted: list[tuple[Fragment, Chunk]] = field(default_factory=list)
+    known: int = 0
+    late: int = 0
+
+
+class Keeper:
+    """Stores what came in. Runs on the event loop of the assembler, so there are no locks. Raises a ``Refusal`` where
+    nothing can be stored."""
+
+    def __init__(
+        self, store: Store, traces: TraceAssembler, telemetry: Telemetry, clock: Callable[[], float], counts: ItemCounts
+    ) -> None:
+        self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
+        self._counts = counts
+        self._just_decided: OrderedDict[bytes, None] = OrderedDict()
+
+    def decided(self, trace_id: bytes) -> None:
+        """Remembers a trace whose decision was committed: fragments of it may be in a commit just now."""
+        self._just_decided[trace_id] = None
+        while len(self._just_decided) > _REMEMBER:
+            self._just_decided.popitem(last=False)
+
+    async def keep(
+        self,
+        groups: Sequence[Group],
+        words: Mapping[bytes, Submitted] = NO_WORDS,
+        endings: Sequence[str] = (),
+        read: Sequence[Consumed] = (),
+    ) -> None:
+        """Stores the new fragments of ``groups``, what applications said about their traces, and how far a log was
+        ``read``, in one commit; then counts the items and gives them to the assembler."""
+        with self._refusing():
+            remembered: dict[bytes, Decided] = {}
+            for group in groups:
+                await self._sort_out(group, remembered, words)
+            chunks = [chunk for group in groups for _, chunk in group.wanted]
+            if chunks or endings or read:
+                await self._commit(chunks, endings, read)
+            for group in groups:
+                await self._assemble(group, remembered)
+
+    async def label(self, labels: Sequence[Label]) -> None:
+        """Stores people's verdicts; they change nothing about their traces."""
+        for start in range(0, len(labels), _PER_COMMIT):
+            with self._refusing():
+                some = self._store.people.put(labels[start : start + _PER_COMMIT], time.time())
+                for fate, number in (await asyncio.wrap_future(some)).items():
+                    self._telemetry.add("pandaeval.labels", fate, number)
+
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Turns the errors of a store that cannot be written to into refusals, by which the sender knows what to do."""
+        try:
+            self._store.require()
+            yield
+        except StoreFullError as error:
+            raise Overloaded(str(error)) from error
+        except StoreGoneError as error:
+            self._telemetry.add("pandaeval.store.errors", "refused")
+            raise Draining(f"the collector has to be restarted: {error}") from error
+        except sqlite3.Error as error:
+            _log.error("a request could not be stored (%s); its sender is asked to come back", error)
+            self._telemetry.add("pandaeval.store.errors", "refused")
+            raise Overloaded("the store cannot be written to just now") from error
+
+    async def _commit(self, chunks: Sequence[Chunk], endings: Sequence[str], read: Sequence[Consumed]) -> None:
+        """Stores all chunks of a request or deletes those that it stored before the error. More than a thousand chunks
+        take several commits, so that requests of other senders are committed in between."""
+        last = max(0, len(chunks) - 1) // _PER_COMMIT * _PER_COMMIT
+        for start in range(0, last + 1, _PER_COMMIT):
+            part = chunks[start : start + _PER_COMMIT]
+            try:
+                ends = start == last
+                await asyncio.wrap_future(self._store.append(part, endings if ends else (), read if ends else ()))
+            except (sqlite3.Error, StoreFullError):
+                if start:
+                    self._store.discard([chunk.id for chunk in chunks[:start]])
+                raise
+
+    def _remembered(self, fragments: Sequence[Fragment]) -> dict[bytes, Decided]:
+        unknown = [fragment.trace_id for fragment in fragments if not self._traces.knows(fragment.trace_id)]
+        return self._store.decided(unknown) if unknown else {}
+
+    async def _sort_out(self, group: Group, remembered: dict[bytes, Decided], words: Mapping[bytes, Submitted]) -> None:
+        """Fills ``group.wanted`` with the fragments to be stored. Adds to ``remembered`` what the store knows about
+        traces that were decided before."""
+        async for some in _slices(group.fragments):
+            remembered.update(self._remembered(some))
+            for fragment in some:
+                decided = remembered.get(fragment.trace_id)
+                if decided is not None:
+                    new = sum(1 for item in fragment.items if item.id not in decided.known)
+                    if not new or self._traces.is_final(decided):
+                        group.known += len(fragment.items) - new
+                        group.late += new
+                        continue
+                group.wanted.append((fragment, self._chunk(fragment, words.get(fragment.trace_id))))
+
+    def _chunk(self, fragment: Fragment, word: Submitted | None) -> Chunk:
+        return Chunk(
+            id=self._store.next_chunk_id(),
+            trace_id=fragment.trace_id,
+            logs=fragment.logs,
+            items=len(fragment.items),
+            start_ns=fragment.start_ns,
+            data=fragment.chunk,
+            session=word.session_id if word is not None else "",
+            closes=word is not None and not word.fragment,
+        )
+
+    async def _assemble(self, group: Group, remembered: dict[bytes, Decided]) -> None:
+        """Gives committed fragments to the assembler. A trace may have been decided during the commit."""
+        self._counts.kept(group.instrument, 0, group.known, group.late)
+        useless: list[int] = []
+        async for some in _slices(group.wanted):
+            now = self._clock()
+            stored = known = late = 0
+            for fragment, chunk in some:
+                decided = remembered.get(fragment.trace_id)
+                if fragment.trace_id in self._just_decided and not self._traces.knows(fragment.trace_id):
+                    decided = self._store.decided([fragment.trace_id]).get(fragment.trace_id)
+                added = self._traces.add(fragment.trace_id, fragment.items, chunk.id, len(chunk.data), now, decided)
+                stored, known, late = stored + added.stored, known + added.duplicate, late + added.late
+                if added.late or (not added.stored and fragment.trace_id not in self._traces):
+                    useless.append(chunk.id)
+            # At once: whoever asks while the loop has its turn finds books that balance.
+            self._counts.kept(group.instrument, stored, known, late)
+            group.late += late
+        if useless:
+            self._store.discard(useless)
+
+
+async def _slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
+    """Yields ``items``, a thousand at a time if there are more, and lets the event loop run in between."""
+    if len(items) <= _AT_ONCE:
+        yield items
+        return
+    for start in range(0, len(items), _AT_ONCE):
+        yield items[start : start + _AT_ONCE]
+        await asyncio.sleep(0)
