@@ -1,11 +1,13 @@
 """Runs the commands of README, CONTRIBUTING and docs, in order, in a fresh clone with a fresh virtual environment.
 
-    python tests/proofs/docs_commands.py [--tests]
+    python tests/proofs/docs_commands.py [--tests] [--only PAGE ...]
 
 Takes some minutes and the package index. Prints every command with how it went, and at the end what was left out and
 why; ends with 1 if one failed. ``--tests`` also runs the commands that run the test suite. What people do between two
 commands (wait until a server is up, have a file of their own) is done here too: a file of traces is the demo's
-recording, a server in the foreground is stopped once it was ready.
+recording, a server in the foreground is stopped once it was ready. Blocks that ask a running collector get one that was
+sent the recording, and RUN, OTHER and TRACE_ID are ids that it has. ``--only`` runs the pages whose names hold one of
+these words, after README's installation.
 """
 
 from __future__ import annotations
@@ -35,12 +37,15 @@ _LEFT_OUT = (
     (r"\bamtool\b", "needs Alertmanager"),
     (r"from-trace 4bf|from-trace SESSION|from-failure", "needs a trace or a failure of one's own"),
     (r"(jaeger|tempo)(\+https)?://", "needs a trace store (tests/e2e/test_trace_sources.py)"),
-    (r"tail -f|pandaeval (runs|schedule|spans)", "needs a running collector"),
+    (r"tail -f", "needs a running collector"),
+    (r"runs (cancel|retry) RUN|--detach", "needs a run that is under way, or failed"),
+    (r"RUN OTHER --store", "needs two runs over a file"),
+    (r"schedule (pause|resume|remove)", "needs a schedule of one's own"),
     (r"cibuildwheel", "needs a container engine"),
     (r"\.ci/compiled", "compiles for minutes"),
-    (r"pandaeval report", "needs what a collector has scored; tests/integration/test_report_store.py"),
     (r"task_completion", "needs results of a judge"),
-    (r"pandaeval (top|mcp)|claude mcp|/api/v1/", "needs a running collector, or a coding agent"),
+    (r"pandaeval mcp|claude mcp", "needs a coding agent"),
+    (r"evals\.example", "needs a collector on another machine"),
     (r"pandaeval (labels|calibrate)", "needs judged runs and people (tests/bench/trust_example.py has both)"),
 )
 _PROGRAMS = ("jq", "jaeger", "curl")
@@ -67,11 +72,42 @@ pandaeval evaluate traces.jsonl --cases suite.yaml --format json > results.jsonl
 cp results.jsonl last.jsonl
 cp results.jsonl main.jsonl
 """
-_SERVER = """
-{command} & server=$!
-for _ in $(seq 300); do curl -sf localhost:4329/readyz > /dev/null && break; sleep 0.2; done
+_READY = "for _ in $(seq 300); do curl -sf localhost:4329/readyz > /dev/null && break; sleep 0.2; done"
+_SERVER = f"""
+{{command}} & server=$!
+{_READY}
 curl -sf localhost:4329/readyz; echo; kill -TERM $server; wait $server
 """
+_ASKS = re.compile(r"pandaeval (runs|schedule|spans|top|report)\b|:4328/api/v1/")
+_LIVE = f"""
+pandaeval collector > live.log 2>&1 &
+{_READY}
+PYTHONPATH=tests python - <<'END'
+import json, pathlib, time, urllib.request
+from support.recent import recent
+
+def traces():
+    with urllib.request.urlopen("http://127.0.0.1:4328/api/v1/traces?limit=100") as answer:
+        return json.load(answer)["items"]
+
+if not traces():
+    lines = pathlib.Path("lines")
+    lines.mkdir(exist_ok=True)
+    for number, line in enumerate(pathlib.Path("traces.jsonl").read_text().splitlines()):
+        (lines / f"{{number:03}}.json").write_text(line)
+    for file in recent(sorted(lines.iterdir()), pathlib.Path("shifted")):
+        data = file.read_bytes()
+        address = f"http://127.0.0.1:4328/v1/{{'logs' if b'resourceLogs' in data else 'traces'}}"
+        urllib.request.urlopen(urllib.request.Request(address, data, {{"content-type": "application/json"}}))
+for _ in range(120):
+    if len(traces()) >= 30:
+        break
+    time.sleep(1)
+END
+"""
+_NEWEST = "$(pandaeval runs list | awk 'NR==%d {print $1}')"
+_PLACEHOLDERS = {"RUN": _NEWEST % 2, "OTHER": _NEWEST % 3, "TRACE_ID": "89403782751965912dbe18fd9a8d8a32"}
+"""What stands in their place."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +156,7 @@ def why_not(command: str, tests: bool) -> str:
 def script(block: Block, tests: bool, left_out: list[tuple[str, str, str]]) -> str:
     """A block as one shell script that says what it does and stops at the first failure."""
     lines = ["set -eo pipefail", "[ ! -d .venv ] || . .venv/bin/activate"]
+    asking = False
     for command in block.commands:
         reason = why_not(command, tests)
         if reason:
@@ -128,6 +165,10 @@ def script(block: Block, tests: bool, left_out: list[tuple[str, str, str]]) -> s
         # Until it is on the package index, the clone is what is installed.
         command = re.sub(_OURS, r'".\1"', command) if "pip install" in command else command
         plain = command.partition("  #")[0].rstrip()
+        if _ASKS.search(command) and "--store" not in command and not asking:
+            asking = True
+            lines.append(_LIVE)
+        command = re.sub(r"\b(RUN|OTHER|TRACE_ID)\b", lambda found: _PLACEHOLDERS[found[1]], command)
         lines.append(f"echo {_quoted(f'$ {plain}')}")
         if re.search(r"pandaeval collector$", plain):
             lines.append(_SERVER.format(command=plain))
@@ -145,7 +186,11 @@ def _quoted(text: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--tests", action="store_true", help="also run what runs the tests")
-    tests = parser.parse_args().tests
+    parser.add_argument(
+        "--only", nargs="*", default=[], metavar="PAGE", help="only pages whose names hold one of these"
+    )
+    arguments = parser.parse_args()
+    tests = arguments.tests
     left_out: list[tuple[str, str, str]] = []
     failed: list[str] = []
     os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], str(_CACHE / "jaeger")])
@@ -157,6 +202,8 @@ def main() -> int:
         environ = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
         environ["PANDAEVAL_DATA"] = str(clone / "pandaeval-data")
         for number, block in enumerate(blocks()):
+            if number and arguments.only and not any(word in block.page for word in arguments.only):
+                continue
             began = time.monotonic()
             text = script(block, tests, left_out)
             done = subprocess.run(["bash", "-c", text], cwd=clone, env=environ, timeout=_TIMEOUT_S, check=False)
