@@ -24,7 +24,7 @@ from pandaeval_collector.result import Result, cut
 from pandaeval_collector.score import Why
 from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
 
-_NEAR = (4, 32)
+_NEAR: tuple[int, ...] = (4, 32)
 """So many traces of a session are read to place a new one; then so many, then all, where they do not suffice."""
 _AT_ONCE = 4096
 """So many members are compared together at least, if there are as many: memory is not spared for more."""
