@@ -100,6 +100,8 @@ class Membership:
         return told
 
     def _assigned(self, consumer: Consumer, given: list[TopicPartition]) -> None:
+        if self.leaving:
+            return
         start = []
         for there in consumer.committed(given, timeout=_ASK_S) if given else ():
             low, high = consumer.get_watermark_offsets(there, timeout=_ASK_S)

@@ -34,6 +34,8 @@ _log = logging.getLogger(__name__)
 _AT_ONCE, _WAIT_S = 500, 0.2
 _TICK_S = 2.0
 _AGAIN_S = 1.0
+_LEAVE_S = 8.0
+"""How long the group is taken leave of. Two readers and what else ends with them have the 30 s of a container."""
 _MARGIN_S = 2.0
 """So much earlier than the broker the collector takes its partitions for lost."""
 T = TypeVar("T")
@@ -83,10 +85,14 @@ class Reader:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Leaves the group; what was read stays in the store."""
+        """Leaves the group; what was read stays in the store. A broker that is away does not hold it up, nor the client
+        library, which may hang when partitions come at this moment (librdkafka#4527): the group then misses this
+        collector after its session timeout."""
         self._stopping.set()
         if self._thread.is_alive():
-            await asyncio.to_thread(self._thread.join)
+            await asyncio.to_thread(self._thread.join, _LEAVE_S)
+        if self._thread.is_alive():
+            _log.warning("the group of %s was not left within %.0f s", self._settings.topic, _LEAVE_S)
 
     def may_decide(self) -> bool:
         """Whether traces may be decided now: not before it is known which of those in the store are still this

@@ -1,0 +1,34 @@
+"""A collector ends when it is told to, whatever the brokers do."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from support.kafka import Broker
+from support.kafka_workers import messages, sharing_sessions, worker
+from support.made_traces import Composer
+
+pytestmark = pytest.mark.e2e
+
+
+def test_a_broker_that_stands_still_does_not_hold_up_the_end(broker: Broker, tmp_path: Path) -> None:
+    """Nothing is lost by not taking leave: what was read stands in the store."""
+    for topic in ("still", "still.members", "still.scores"):
+        broker.create(topic, 4)
+    composer = Composer(31)
+    with worker(tmp_path, broker, "one", "still", "still.scores", sharing_sessions("still")) as collector:
+        collector.start()
+        broker.produce("still", list(messages([composer.trace() for _ in range(20)])))
+        collector.until(lambda: collector.counts()["log_messages", "read", ""] == 20, "read")
+        os.kill(broker.pid, signal.SIGSTOP)
+        try:
+            assert collector.stop() == 0, collector.log()
+            assert "was not left" in collector.log()
+        finally:
+            os.kill(broker.pid, signal.SIGCONT)
+        collector.start()
+        collector.until(collector.at_rest, "at rest")
+        assert len({each["trace_id"] for each in collector.results() if each["level"] == "trace"}) == 20
