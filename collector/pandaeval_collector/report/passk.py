@@ -24,6 +24,11 @@ FARTHEST = 10
 """Curves go on to this k, or to the largest that was asked for."""
 MOST_PICTURES = 60
 """Cases with a picture: the least reliable ones. All are in the table."""
+_MEANING = (
+    "pass@k: how likely at least one of k trials succeeds; pass^k: how likely all k do. The assessment reads these "
+    "figures without their intervals: a case that passed all of five trials is called reliable, and may well fail every "
+    "third time."
+)
 
 
 def suite_picture(counts: Sequence[tuple[int, int]], farthest: int = FARTHEST) -> str:
@@ -59,6 +64,7 @@ def page(found: Figures, source: str) -> str:
     body = [
         "<h1>Repeated trials</h1>",
         f'<p class="lead">{_safe(source)}: a trial succeeds when {_safe(found.trials.metric)} passes</p>',
+        f"<p>{_MEANING}</p>",
         *(f'<p class="notice">{_safe(notice)}</p>' for notice in found.notices),
         "<h2>All together</h2>",
         '<div class="cards two"><figure class="card">',
