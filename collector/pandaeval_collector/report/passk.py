@@ -26,8 +26,8 @@ MOST_PICTURES = 60
 """Cases with a picture: the least reliable ones. All are in the table."""
 _MEANING = (
     "pass@k: how likely at least one of k trials succeeds; pass^k: how likely all k do. The assessment reads these "
-    "figures without their intervals: a case that passed all of five trials is called reliable, and may well fail every "
-    "third time."
+    "figures without their intervals: a case that passed all of five trials is called reliable, and may well fail "
+    "every third time."
 )
 
 
