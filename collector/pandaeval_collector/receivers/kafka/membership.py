@@ -101,6 +101,7 @@ class Membership:
 
     def _assigned(self, consumer: Consumer, given: list[TopicPartition]) -> None:
         if self.leaving:
+            consumer.incremental_assign(given)  # see _revoked
             return
         start = []
         for there in consumer.committed(given, timeout=_ASK_S) if given else ():
@@ -118,7 +119,8 @@ class Membership:
             _log.info("reads partitions %s of %s", self._partitions.owned, self._topic)
 
     def _revoked(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
-        if self.leaving:
+        if self.leaving:  # what is open stays; the library hangs now and then where it is left to unassign (librdkafka#4041)
+            consumer.incremental_unassign(taken)
             return
         self.tick(consumer)
         self._let_go([each.partition for each in taken])
@@ -127,6 +129,7 @@ class Membership:
 
     def _lost(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
         if self.leaving:
+            consumer.incremental_unassign(taken)
             return
         _log.warning("the group took partitions away: this collector gave no sign of life")
         self._let_go([each.partition for each in taken])

@@ -86,8 +86,8 @@ class Reader:
 
     async def stop(self) -> None:
         """Leaves the group; what was read stays in the store. A broker that is away does not hold it up, nor the client
-        library, which may hang when partitions come at this moment (librdkafka#4527): the group then misses this
-        collector after its session timeout."""
+        library, which may hang when partitions come or go at this moment (librdkafka#4041, #4527): the group then misses
+        this collector after its session timeout."""
         self._stopping.set()
         if self._thread.is_alive():
             await asyncio.to_thread(self._thread.join, _LEAVE_S)
