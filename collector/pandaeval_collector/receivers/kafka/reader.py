@@ -85,9 +85,9 @@ class Reader:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Leaves the group; what was read stays in the store. A broker that is away does not hold it up, nor the client
-        library, which may hang when partitions come or go at this moment (librdkafka#4041, #4527): the group then misses
-        this collector after its session timeout."""
+        """Leaves the group; what was read stays in the store. A broker that is away does not hold it up, nor does
+        the client library, which may hang when partitions come or go at this moment (librdkafka#4041, #4527): the group
+        then misses this collector after its session timeout."""
         self._stopping.set()
         if self._thread.is_alive():
             await asyncio.to_thread(self._thread.join, _LEAVE_S)
