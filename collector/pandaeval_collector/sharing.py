@@ -58,7 +58,7 @@ class Sharing:
         reader = Reader(configured, store.consumed, sink, outlets, self._telemetry)
         await reader.prepare()
         pipeline.may_decide = reader.may_decide
-        self._telemetry.gauge("pandaeval.log.lag", lambda: reader.lag)
+        self._watch(reader)
         return reader
 
     async def members(self, store: Store, pipeline: Pipeline, outlets: Outlets) -> Reader | None:
@@ -70,5 +70,9 @@ class Sharing:
         reader = Reader(configured, store.members_read, sink, outlets, self._telemetry, SessionLedger)
         await reader.prepare()
         pipeline.may_close = reader.may_decide
-        self._telemetry.gauge("pandaeval.log.lag", lambda: reader.lag, queue="sessions")
+        self._watch(reader, queue="sessions")
         return reader
+
+    def _watch(self, reader: Reader, **about: str) -> None:
+        self._telemetry.gauge("pandaeval.log.lag", lambda: reader.lag, **about)
+        self._telemetry.gauge("pandaeval.log.silence", lambda: reader.silence, **about)

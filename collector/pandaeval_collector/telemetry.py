@@ -77,6 +77,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument("pandaeval.log.partitions", "counter", "{partition}", "Partitions taken and released"),
         Instrument("pandaeval.log.errors", "counter", "{error}", "Failures of reading from Kafka"),
         Instrument("pandaeval.log.lag", "gauge", "{message}", "Messages of the own partitions that were not read yet"),
+        Instrument("pandaeval.log.silence", "gauge", "s", "Time since messages of Kafka were last asked for"),
         Instrument("pandaeval.traces", "counter", "{trace}", "Traces decided, by why they were closed"),
         Instrument("pandaeval.sessions", "counter", "{session}", "Sessions that could not be scored"),
         Instrument("pandaeval.workers", "counter", "{process}", "Processes of the line, started and ended"),

@@ -23,6 +23,8 @@ def test_a_broker_that_stands_still_does_not_hold_up_the_end(broker: Broker, tmp
         collector.start()
         broker.produce("still", list(messages([composer.trace() for _ in range(20)])))
         collector.until(lambda: collector.counts()["log_messages", "read", ""] == 20, "read")
+        assert all(0 <= value < 60 for _, value in collector.series("log_silence_seconds"))
+        assert len(collector.series("log_silence_seconds")) == 2
         os.kill(broker.pid, signal.SIGSTOP)
         try:
             assert collector.stop() == 0, collector.log()

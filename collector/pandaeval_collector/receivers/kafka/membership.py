@@ -119,7 +119,9 @@ class Membership:
             _log.info("reads partitions %s of %s", self._partitions.owned, self._topic)
 
     def _revoked(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
-        if self.leaving:  # what is open stays. The library hangs now and then where this is left to it (librdkafka#4041)
+        if (
+            self.leaving
+        ):  # what is open stays. The library hangs now and then where this is left to it (librdkafka#4041)
             consumer.incremental_unassign(taken)
             return
         self.tick(consumer)

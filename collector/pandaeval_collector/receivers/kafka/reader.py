@@ -72,6 +72,7 @@ class Reader:
         """Called on the event loop with the part of the partitions that is this collector's, at each change."""
         self._thread = threading.Thread(target=self._run, name=f"pandaeval-{settings.name}", daemon=True)
         self._holds_work = False
+        self._asked_at: float | None = None
 
     async def prepare(self) -> None:
         """Looks up what the store has read. Before the pipeline starts, so that :meth:`may_decide` is right."""
@@ -110,11 +111,17 @@ class Reader:
         """Messages behind what was last seen of the ends of the partitions."""
         return self._partitions.lag
 
+    @property
+    def silence(self) -> float:
+        """Seconds since messages were last asked for; 0 before the first time. Grows while the client library hangs."""
+        return 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
+
     # -- on the thread -------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
+                self._asked_at = time.monotonic()
                 self._read()
             except StoppedError:
                 break
@@ -140,6 +147,7 @@ class Reader:
             tick_at = 0.0
             while not self._stopping.is_set():
                 messages = consumer.consume(_AT_ONCE, _WAIT_S)
+                self._asked_at = time.monotonic()
                 self._member.check(consumer)
                 self._intake.take(messages, lambda: self._wait(consumer))
                 if time.monotonic() >= tick_at:
@@ -156,6 +164,7 @@ class Reader:
         from confluent_kafka import KafkaException
 
         while not self._stopping.is_set():
+            self._asked_at = time.monotonic()
             try:
                 cluster = consumer.list_topics(self._settings.topic, timeout=5).cluster_id
                 return f"{cluster}/{self._settings.topic}/{self._settings.group}"
@@ -165,6 +174,7 @@ class Reader:
 
     def _wait(self, consumer: Consumer) -> None:
         """Stays a member of the group for a moment without reading on."""
+        self._asked_at = time.monotonic()
         consumer.pause(consumer.assignment())
         for late in consumer.consume(1, _AGAIN_S):  # of a partition that came just now
             if late.error() is None:
