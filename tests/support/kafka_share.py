@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -56,7 +57,7 @@ class Share:
 
 
 def _held(collector: CollectorProcess) -> int:
-    with contextlib.suppress(OSError):  # it starts, or ends just now
+    with contextlib.suppress(OSError, http.client.HTTPException):  # it starts, or ends just now
         counts = collector.counts()
         return counts["log_partitions", "taken", ""] - counts["log_partitions", "released", ""]
     return 0

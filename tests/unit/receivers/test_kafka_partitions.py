@@ -40,3 +40,13 @@ def test_only_what_was_taken_counts_as_released(store: Store) -> None:
         partitions.release(each, ())
     assert telemetry.total("pandaeval.log.partitions", "taken") == 1
     assert telemetry.total("pandaeval.log.partitions", "released") == 1
+
+
+def test_reading_that_begins_anew_has_released_all(store: Store) -> None:
+    telemetry = Telemetry()
+    partitions = Partitions("me", store.consumed, NothingToSend(), telemetry)
+    for _ in range(2):
+        partitions.load()
+        partitions.take_over(1, Claim.of(None, None), low=0, high=0)
+    assert telemetry.total("pandaeval.log.partitions", "taken") == 2
+    assert telemetry.total("pandaeval.log.partitions", "released") == 1

@@ -64,6 +64,7 @@ class Partitions:
 
     def load(self) -> None:
         """Begins anew with what the store says; no partition is owned."""
+        self._telemetry.add("pandaeval.log.partitions", "released", len(self._ledgers))
         self._ledgers, self._claims, self._ends, self._pending = {}, {}, {}, None
         self._behind = set()
         self._stored = self._consumed.load()
