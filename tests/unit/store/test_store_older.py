@@ -95,7 +95,7 @@ def test_answers_can_be_compared(store: Store) -> None:
     assert (silent.facts.captured, silent.facts.said, silent.facts.embedder) == (False, False, None)
     assert (spoken.facts.captured, spoken.facts.said, spoken.facts.embedder) == (True, True, "embedded-1")
     assert Answer.unpack(spoken.answer).text == "refund sent"
-    direction, words = spoken.spoken()
+    direction, words = spoken.direction_and_words()
     assert direction.components == pytest.approx([0.6, 0.8])
     assert words == {"refund", "sent"}
 
