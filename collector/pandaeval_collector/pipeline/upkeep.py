@@ -101,6 +101,7 @@ class Upkeep:
             self._keep(),
             limit=_FORGET,
             judged_s=self._judged,
+            unlisted_only=self._keep_bytes > 0,  # else what comes due after the compressing would be deleted
         )
         forgotten = await asyncio.wrap_future(work)
         if not self._stopping:

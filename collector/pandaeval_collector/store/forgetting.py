@@ -39,14 +39,16 @@ def forget(
     keep: Collection[bytes],
     limit: int,
     judged_s: float,
+    unlisted_only: bool,
 ) -> int:
     """See :meth:`pandaeval_collector.store.Store.forget`."""
     rows = connection.execute(
         """SELECT trace_id, chunks, no FROM traces WHERE decided_at < ? AND size > 0
            AND (digest != '' OR decided_at < ?) AND NOT EXISTS
            (SELECT 1 FROM jobs WHERE jobs.trace = traces.no AND jobs.state IN ('due', 'leased'))
+           AND NOT (? AND decided_at >= ? AND EXISTS (SELECT 1 FROM listed WHERE listed.no = traces.no))
            ORDER BY decided_at LIMIT ?""",
-        (now - late_window_s, now - retention_s, limit),
+        (now - late_window_s, now - retention_s, unlisted_only, now - retention_s, limit),
     ).fetchall()
     rows = [row for row in rows if row[0] not in keep]
     if rows:

@@ -51,17 +51,19 @@ class KeptTables(TableGroup):
     def keep(self, late_window_s: float, now: float, wanted: Collection[bytes] = (), limit: int = 200) -> int:
         """Compresses the contents of up to ``limit`` listed traces that were decided more than ``late_window_s``
         seconds before ``now`` (of the store's calendar), and deletes them where they were; ``wanted`` and what has
-        judge jobs waits. Returns how many. Blocks; not on the writer's thread."""
+        judge jobs waits. What is damaged is deleted. Returns how many. Blocks; not on the writer's thread."""
         due = self._due(now - late_window_s, wanted, limit)
         packed: list[tuple[_Due, bytes]] = []
+        damaged: list[_Due] = []
         for each in due:
             try:
                 packed.append((each, _packed(chunk_contents(self._reader(), each.ids))))
-            except (LookupError, zstandard.ZstdError) as error:  # what is damaged is deleted like all else that is old
+            except (LookupError, zstandard.ZstdError) as error:
                 _log.warning("the spans of a trace cannot be kept (%s)", error)
-        if packed:
-            self._writer.submit(lambda connection: _move(connection, packed, now)).result()
-        return len(packed)
+                damaged.append(each)
+        if due:
+            self._writer.submit(lambda connection: _move(connection, packed, damaged, now)).result()
+        return len(due)
 
     def forget_kept(self, retention_s: float, max_bytes: int, now: float, limit: int = 500) -> Future[int]:
         """Deletes kept contents older than ``retention_s`` seconds at ``now``, and the oldest ones while all together
@@ -135,20 +137,29 @@ def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
     return [unpack(packed, data) for packed, data in rows] or [data for _, data in kept]
 
 
-def _move(connection: sqlite3.Connection, packed: Sequence[tuple[_Due, bytes]], now: float) -> None:
+def _move(
+    connection: sqlite3.Connection, packed: Sequence[tuple[_Due, bytes]], damaged: Sequence[_Due], now: float
+) -> None:
     """Puts contents into their new place, unless a late span has changed the trace meanwhile."""
     keep_newest(connection)
     for due, data in packed:
-        moved = connection.execute(
-            "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE no = ? AND chunks = ? AND size > 0",
-            (due.no, due.chunks),
-        ).rowcount
-        if moved:
+        if _taken_away(connection, due):
             connection.execute(
                 "INSERT OR REPLACE INTO kept (no, kept_at, size, data) VALUES (?, ?, ?, ?)",
                 (due.no, now, len(data), data),
             )
-            connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in due.ids])
+    for due in damaged:
+        _taken_away(connection, due)
+
+
+def _taken_away(connection: sqlite3.Connection, due: _Due) -> bool:
+    taken = connection.execute(
+        "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE no = ? AND chunks = ? AND size > 0",
+        (due.no, due.chunks),
+    ).rowcount
+    if taken:
+        connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in due.ids])
+    return taken > 0
 
 
 def _packed(found: dict[int, Part]) -> bytes:

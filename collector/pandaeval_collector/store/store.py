@@ -91,13 +91,15 @@ class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables
         keep: Collection[bytes] = (),
         limit: int = 2000,
         judged_s: float = 30 * 86_400.0,
+        unlisted_only: bool = False,
     ) -> Future[int]:
         """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, ``keep`` excepted, results,
         tombstones and closed sessions older than ``retention_s``, and judged scores older than ``judged_s`` at ``now``
-        of the store's calendar; of each kind no more than ``limit``. The future holds how many went of the kind that
-        had most; call again while it is ``limit``."""
+        of the store's calendar; of each kind no more than ``limit``. ``unlisted_only``: raw chunks of listed traces are
+        left to :meth:`keep` until ``retention_s`` is over. The future holds how many went of the kind that had most;
+        call again while it is ``limit``."""
         return self._writer.submit(
-            lambda connection: forget(connection, now, late_window_s, retention_s, keep, limit, judged_s)
+            lambda connection: forget(connection, now, late_window_s, retention_s, keep, limit, judged_s, unlisted_only)
         )
 
     def waiting(self) -> int:

@@ -209,6 +209,26 @@ class TestKept:
         assert [bool(store.contents(trace_id(number))) for number in range(1, 6)] == [False] * 3 + [True] * 2
         assert store.forget_kept(RETENTION, 1 << 30, later + RETENTION + 1).result(10) == 2
 
+    def test_what_is_to_be_kept_is_not_deleted_before(self, store: Store) -> None:
+        """A trace comes due between the two steps of a round."""
+        decide(store, 1, result(1, "a", True, 0.9))
+        later = time.time() + WINDOW + 1
+        store.forget(WINDOW, RETENTION, later, unlisted_only=True).result(10)
+        assert store.contents(trace_id(1)) == [(False, b"spans")]
+        assert store.keep(WINDOW, later) == 1
+
+    def test_what_is_damaged_is_deleted(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        import pandaeval_collector.store.kept as kept
+
+        def broken(found: dict[int, tuple[bool, bytes]]) -> bytes:
+            raise LookupError("gone")
+
+        decide(store, 1, result(1, "a", True, 0.9))
+        monkeypatch.setattr(kept, "_packed", broken)
+        later = time.time() + WINDOW + 1
+        assert [store.keep(WINDOW, later), store.keep(WINDOW, later)] == [1, 0]
+        assert store.contents(trace_id(1)) == []
+
     def test_of_others_than_agents_nothing_is_kept(self, store: Store) -> None:
         chunk = Chunk(store.next_chunk_id(), trace_id(1), False, 1, 1, b"spans")
         store.append([chunk]).result(10)
