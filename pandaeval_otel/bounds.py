@@ -3,8 +3,7 @@ of them (:mod:`pandaeval_otel.caps`).
 
 Only messages that are large are looked through here, field by field; of small ones it is seen when they are decoded, so
 that what is usual costs next to nothing. The same bytes are cut the same way by every door, and what was cut is added
-to the fields in which OTLP counts what was dropped. Not compiled, for the reason that :mod:`pandaeval_otel.wire_fields`
-gives.
+to the fields in which OTLP counts what was dropped.
 """
 
 from __future__ import annotations

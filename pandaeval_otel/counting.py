@@ -1,7 +1,4 @@
-"""Counts what encoded requests and values hold before objects are made of them.
-
-Not compiled, for the reason that :mod:`pandaeval_otel.wire_fields` gives.
-"""
+"""Counts what encoded requests and values hold before objects are made of them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class DenseError(Exception):
     """A request of more resources, scopes and items than are to be taken apart at once."""
 
 
-@dataclass(init=False, slots=True)
+@dataclass(slots=True)
 class Item:
     """A span or a log record of a trace, as far as assembly cares.
 
@@ -24,14 +24,8 @@ class Item:
     """
 
     id: bytes
-    parent: bytes
-    remote: bool
-
-    # Written out for mypyc, see CONTRIBUTING.md.
-    def __init__(self, id: bytes, parent: bytes = b"", remote: bool = False) -> None:
-        self.id = id
-        self.parent = parent
-        self.remote = remote
+    parent: bytes = b""
+    remote: bool = False
 
     @property
     def is_log(self) -> bool:

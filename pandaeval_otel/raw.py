@@ -64,64 +64,27 @@ class RawLink:
 
 
 # Not frozen: setting the fields of a frozen one takes four times as long, and there are many.
-@dataclass(init=False, slots=True)
+@dataclass(slots=True)
 class RawSpan:
     """One span. Ids are lower-case hex (32 and 16 digits), ``parent_id`` is ``""`` for a parentless span,
     times are Unix nanoseconds, attribute values are ``str | int | float | bool | bytes | list | dict | None``."""
 
     trace_id: str
     span_id: str
-    parent_id: str
-    name: str
-    kind: int
-    start_ns: int
-    end_ns: int
-    status_code: int
-    status_message: str
-    attributes: Mapping[str, Any]
-    events: Sequence[RawEvent]
-    links: Sequence[RawLink]
-    resource: Resource
-    scope: Scope
-    flags: int
-    dropped_attributes: int
-
-    # Written out for mypyc, see CONTRIBUTING.md.
-    def __init__(
-        self,
-        trace_id: str,
-        span_id: str,
-        parent_id: str = "",
-        name: str = "",
-        kind: int = 0,
-        start_ns: int = 0,
-        end_ns: int = 0,
-        status_code: int = STATUS_UNSET,
-        status_message: str = "",
-        attributes: Mapping[str, Any] | None = None,
-        events: Sequence[RawEvent] = (),
-        links: Sequence[RawLink] = (),
-        resource: Resource | None = None,
-        scope: Scope | None = None,
-        flags: int = 0,
-        dropped_attributes: int = 0,
-    ) -> None:
-        self.trace_id = trace_id
-        self.span_id = span_id
-        self.parent_id = parent_id
-        self.name = name
-        self.kind = kind
-        self.start_ns = start_ns
-        self.end_ns = end_ns
-        self.status_code = status_code
-        self.status_message = status_message
-        self.attributes = {} if attributes is None else attributes
-        self.events = events
-        self.links = links
-        self.resource = Resource() if resource is None else resource
-        self.scope = Scope() if scope is None else scope
-        self.flags = flags
-        self.dropped_attributes = dropped_attributes
+    parent_id: str = ""
+    name: str = ""
+    kind: int = 0
+    start_ns: int = 0
+    end_ns: int = 0
+    status_code: int = STATUS_UNSET
+    status_message: str = ""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    events: Sequence[RawEvent] = ()
+    links: Sequence[RawLink] = ()
+    resource: Resource = field(default_factory=Resource)
+    scope: Scope = field(default_factory=Scope)
+    flags: int = 0
+    dropped_attributes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,8 @@ again a valid OTLP message) for about a microsecond a span. The real schema is p
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from itertools import islice
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -36,8 +34,6 @@ _KNOWN_REMOTE = 0x300  # "has is_remote" and "is_remote"
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
 _BY_WHOM = TYPE.encode()
 """Stands in the bytes of every label, and hardly in others: their attributes need not be looked through for it."""
-_AT_ONCE = 4096
-"""Items after which other threads get their turn: what is compiled never gives it by itself."""
 
 
 def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0) -> Split:
@@ -61,7 +57,7 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
                 spans, raw_spans = _not_own(spans, raw_spans, is_own_span, split)
             # Straight-line code, and what neighbours share is looked up once: most of what a span costs at the door.
             trace_id, is_trace = b"", False
-            for span, raw in _in_turns(spans, raw_spans):
+            for span, raw in zip(spans, raw_spans, strict=True):
                 started, own_trace = span.start_time_unix_nano, span.trace_id
                 if own_trace != trace_id or not trace_id:
                     trace_id = own_trace
@@ -102,7 +98,7 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0
             split.decoded += len(raw_records)
             if scope.scope.name == OWN_SCOPE:
                 records, raw_records = _not_own(records, raw_records, is_own_record, split)
-            for record, raw in _in_turns(records, raw_records):
+            for record, raw in zip(records, raw_records, strict=True):
                 if record.event_name == EVENT and is_label(record):
                     builder.label(record)
                 elif len(record.trace_id) != 16 or record.trace_id == _NO_TRACE or not _is_event(record):
@@ -174,18 +170,6 @@ def _is_dense(skeleton: Any, at_most: int) -> bool:
     return found > at_most
 
 
-def _in_turns(items: Any, raw: Any) -> Iterator[tuple[Any, bytes]]:
-    """Items with their raw bytes. Of many, other threads get their turn in between."""
-    pairs = zip(items, raw, strict=True)
-    return pairs if len(raw) <= _AT_ONCE else _with_turns(pairs)
-
-
-def _with_turns(pairs: Iterator[tuple[Any, bytes]]) -> Iterator[tuple[Any, bytes]]:
-    while some := list(islice(pairs, _AT_ONCE)):
-        yield from some
-        time.sleep(0)
-
-
 def _not_own(items: Any, raw: Any, is_own: Callable[[Any], bool], split: Split) -> tuple[list[Any], list[bytes]]:
     """Those in our scope that are not our own output, whatever they claim: they are taken like all others."""
     kept = [pair for pair in zip(items, raw, strict=True) if not is_own(pair[0])]
@@ -237,9 +221,7 @@ class _Builder:
         whole = len(split.fragments) == 1 and len(split.fragments[0].items) == split.decoded
         if whole:  # and hardly anything but what they stand in
             whole = sum(1 + len(resourced.scoped) for resourced in skeleton.resourced) <= 2 * split.decoded
-        for number, fragment in enumerate(split.fragments, 1):
-            if not number % _AT_ONCE:
-                time.sleep(0)
+        for fragment in split.fragments:
             fragment.start_ns = min(fragment.start_ns, MAX_TIME)
             fragment.chunk = request if whole else self._chunk(self._kept[fragment.trace_id], skeleton)
         return split

@@ -1,7 +1,4 @@
-"""Walks and writes the fields of encoded protobuf messages without parsing them.
-
-Not compiled: a message may have millions of fields, and compiled code would not let other threads have their turn.
-"""
+"""Walks and writes the fields of encoded protobuf messages without parsing them."""
 
 from __future__ import annotations
 

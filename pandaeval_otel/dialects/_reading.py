@@ -8,7 +8,7 @@ from typing import Any
 from pandaeval_otel.model import Captured, Kind, Message, ToolDefinition, Usage
 
 
-@dataclass(init=False, slots=True)
+@dataclass(slots=True)
 class Reading:
     """What one dialect found on one span. ``None`` (or an empty string or tuple) means "this dialect does not say",
     and the next dialect is asked; so a dialect fills only what its own keys state. Each call hands back a fresh one:
@@ -19,71 +19,24 @@ class Reading:
     ``session_ids``: ``(rank, id)``, rank as in :mod:`pandaeval_otel.semconv` ``SESSION_RANKS``.
     """
 
-    kind: Kind | None
-    input: tuple[Message, ...] | None
-    output: tuple[Message, ...] | None
-    system: str | None
-    tool_name: str
-    tool_call_id: str
-    arguments: Captured | None
-    result: Captured | None
-    tools: tuple[ToolDefinition, ...] | None
-    usage: Usage | None
-    request_model: str
-    response_model: str
-    response_id: str
-    previous_response_id: str
-    agent_name: str
-    session_ids: tuple[tuple[int, str], ...]
-    user_id: str
-    documents: tuple[Any, ...]
-    content_refs: tuple[str, ...]
-    error: str | None
-    notes: tuple[str, ...]
-
-    # Written out for mypyc, see CONTRIBUTING.md.
-    def __init__(
-        self,
-        kind: Kind | None = None,
-        input: tuple[Message, ...] | None = None,
-        output: tuple[Message, ...] | None = None,
-        system: str | None = None,
-        tool_name: str = "",
-        tool_call_id: str = "",
-        arguments: Captured | None = None,
-        result: Captured | None = None,
-        tools: tuple[ToolDefinition, ...] | None = None,
-        usage: Usage | None = None,
-        request_model: str = "",
-        response_model: str = "",
-        response_id: str = "",
-        previous_response_id: str = "",
-        agent_name: str = "",
-        session_ids: tuple[tuple[int, str], ...] = (),
-        user_id: str = "",
-        documents: tuple[Any, ...] = (),
-        content_refs: tuple[str, ...] = (),
-        error: str | None = None,
-        notes: tuple[str, ...] = (),
-    ) -> None:
-        self.kind = kind
-        self.input = input
-        self.output = output
-        self.system = system
-        self.tool_name = tool_name
-        self.tool_call_id = tool_call_id
-        self.arguments = arguments
-        self.result = result
-        self.tools = tools
-        self.usage = usage
-        self.request_model = request_model
-        self.response_model = response_model
-        self.response_id = response_id
-        self.previous_response_id = previous_response_id
-        self.agent_name = agent_name
-        self.session_ids = session_ids
-        self.user_id = user_id
-        self.documents = documents
-        self.content_refs = content_refs
-        self.error = error
-        self.notes = notes
+    kind: Kind | None = None
+    input: tuple[Message, ...] | None = None
+    output: tuple[Message, ...] | None = None
+    system: str | None = None
+    tool_name: str = ""
+    tool_call_id: str = ""
+    arguments: Captured | None = None
+    result: Captured | None = None
+    tools: tuple[ToolDefinition, ...] | None = None
+    usage: Usage | None = None
+    request_model: str = ""
+    response_model: str = ""
+    response_id: str = ""
+    previous_response_id: str = ""
+    agent_name: str = ""
+    session_ids: tuple[tuple[int, str], ...] = ()
+    user_id: str = ""
+    documents: tuple[Any, ...] = ()
+    content_refs: tuple[str, ...] = ()
+    error: str | None = None
+    notes: tuple[str, ...] = ()

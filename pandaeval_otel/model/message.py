@@ -23,20 +23,14 @@ class Reasoning:
     text: str
 
 
-@dataclass(init=False, slots=True, unsafe_hash=True)
+@dataclass(slots=True, unsafe_hash=True)
 class ToolRequest:
     """A model asks for a tool. ``arguments`` is parsed JSON where it parses, else the string as it stood;
     ``None`` when it was not captured."""
 
     name: str
-    arguments: Any
-    id: str
-
-    # Written out for mypyc, see CONTRIBUTING.md.
-    def __init__(self, name: str, arguments: Any = None, id: str = "") -> None:
-        self.name = name
-        self.arguments = arguments
-        self.id = id
+    arguments: Any = None
+    id: str = ""
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -72,19 +66,13 @@ NOT_CAPTURED = OtherPart("not_captured")
 """Stands where a message had text or thoughts that were not captured, or that a length limit cut off."""
 
 
-@dataclass(init=False, slots=True, unsafe_hash=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Message:
     """One message. ``role`` is ``system | user | assistant | tool`` (dialects map their own words to these)."""
 
     role: str
-    parts: tuple[Part, ...]
-    finish_reason: str
-
-    # Written out for mypyc, see CONTRIBUTING.md.
-    def __init__(self, role: str, parts: tuple[Part, ...] = (), finish_reason: str = "") -> None:
-        self.role = role
-        self.parts = parts
-        self.finish_reason = finish_reason
+    parts: tuple[Part, ...] = ()
+    finish_reason: str = ""
 
     @property
     def text(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any
@@ -77,30 +77,15 @@ class ToolDefinition:
     read_only: bool | None = None
 
 
-@dataclass(init=False, slots=True, unsafe_hash=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Usage:
     """Tokens. ``input`` includes cached tokens and ``output`` includes reasoning, as the OTel conventions say."""
 
-    input: int
-    output: int
-    cache_read: int
-    cache_write: int
-    reasoning: int
-
-    # Written out for mypyc, see CONTRIBUTING.md.
-    def __init__(
-        self,
-        input: int = 0,
-        output: int = 0,
-        cache_read: int = 0,
-        cache_write: int = 0,
-        reasoning: int = 0,
-    ) -> None:
-        self.input = input
-        self.output = output
-        self.cache_read = cache_read
-        self.cache_write = cache_write
-        self.reasoning = reasoning
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -112,7 +97,7 @@ class Usage:
         )
 
 
-@dataclass(init=False, slots=True)
+@dataclass(slots=True)
 class Span:
     """One step. Ids and times as in :class:`pandaeval_otel.raw.RawSpan`.
 
@@ -128,113 +113,36 @@ class Span:
     kind: Kind
     start_ns: int
     end_ns: int
-    error: str | None
-    input: tuple[Message, ...] | None
-    output: tuple[Message, ...] | None
-    system: str | None
-    tool_name: str
-    tool_call_id: str
-    arguments: Captured | None
-    result: Captured | None
-    tools: tuple[ToolDefinition, ...] | None
-    usage: Usage | None
-    request_model: str
-    response_model: str
-    response_id: str
-    previous_response_id: str
-    agent_name: str
-    session_ids: tuple[tuple[int, str], ...]
-    user_id: str
-    documents: tuple[Any, ...]
-    content_refs: tuple[str, ...]
-    service: str
-    environment: str
-    scope: str
-    dialects: tuple[str, ...]
-    links: tuple[tuple[str, str], ...]
-    sampled: bool
-    remote_parent: bool
-    dropped_attributes: int
-    notes: tuple[str, ...]
-    attributes: dict[str, Any]
+    error: str | None = None
+    input: tuple[Message, ...] | None = None
+    output: tuple[Message, ...] | None = None
+    system: str | None = None
+    tool_name: str = ""
+    tool_call_id: str = ""
+    arguments: Captured | None = None
+    result: Captured | None = None
+    tools: tuple[ToolDefinition, ...] | None = None
+    usage: Usage | None = None
+    request_model: str = ""
+    response_model: str = ""
+    response_id: str = ""
+    previous_response_id: str = ""
+    agent_name: str = ""
+    session_ids: tuple[tuple[int, str], ...] = ()
+    user_id: str = ""
+    documents: tuple[Any, ...] = ()
+    content_refs: tuple[str, ...] = ()
+    service: str = ""
+    environment: str = ""
+    scope: str = ""
+    dialects: tuple[str, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
+    sampled: bool = True
+    remote_parent: bool = False
+    dropped_attributes: int = 0
+    notes: tuple[str, ...] = ()
+    attributes: dict[str, Any] = field(default_factory=dict)
     """The few ``pandaeval.*`` attributes that metrics read (goal, knowledge, case id …)."""
-
-    # Written out for mypyc, see CONTRIBUTING.md.
-    def __init__(
-        self,
-        trace_id: str,
-        span_id: str,
-        parent_id: str,
-        name: str,
-        kind: Kind,
-        start_ns: int,
-        end_ns: int,
-        error: str | None = None,
-        input: tuple[Message, ...] | None = None,
-        output: tuple[Message, ...] | None = None,
-        system: str | None = None,
-        tool_name: str = "",
-        tool_call_id: str = "",
-        arguments: Captured | None = None,
-        result: Captured | None = None,
-        tools: tuple[ToolDefinition, ...] | None = None,
-        usage: Usage | None = None,
-        request_model: str = "",
-        response_model: str = "",
-        response_id: str = "",
-        previous_response_id: str = "",
-        agent_name: str = "",
-        session_ids: tuple[tuple[int, str], ...] = (),
-        user_id: str = "",
-        documents: tuple[Any, ...] = (),
-        content_refs: tuple[str, ...] = (),
-        service: str = "",
-        environment: str = "",
-        scope: str = "",
-        dialects: tuple[str, ...] = (),
-        links: tuple[tuple[str, str], ...] = (),
-        sampled: bool = True,
-        remote_parent: bool = False,
-        dropped_attributes: int = 0,
-        notes: tuple[str, ...] = (),
-        attributes: dict[str, Any] | None = None,
-    ) -> None:
-        self.trace_id = trace_id
-        self.span_id = span_id
-        self.parent_id = parent_id
-        self.name = name
-        self.kind = kind
-        self.start_ns = start_ns
-        self.end_ns = end_ns
-        self.error = error
-        self.input = input
-        self.output = output
-        self.system = system
-        self.tool_name = tool_name
-        self.tool_call_id = tool_call_id
-        self.arguments = arguments
-        self.result = result
-        self.tools = tools
-        self.usage = usage
-        self.request_model = request_model
-        self.response_model = response_model
-        self.response_id = response_id
-        self.previous_response_id = previous_response_id
-        self.agent_name = agent_name
-        self.session_ids = session_ids
-        self.user_id = user_id
-        self.documents = documents
-        self.content_refs = content_refs
-        self.service = service
-        self.environment = environment
-        self.scope = scope
-        self.dialects = dialects
-        self.links = links
-        self.sampled = sampled
-        self.remote_parent = remote_parent
-        self.dropped_attributes = dropped_attributes
-        self.notes = notes
-        self.attributes = {} if attributes is None else attributes
 
     def but(self, **changed: Any) -> Span:
         """The same with other values of some fields, in a fraction of the time that ``dataclasses.replace`` takes."""

@@ -19,7 +19,7 @@ Order = tuple[int, int]
 """Unix nanoseconds of the asking model call's start (or the tool span's own), then the place among equals."""
 
 
-@dataclass(init=False, slots=True)
+@dataclass(slots=True)
 class Call:
     """``matched``: the request behind a tool span, or the tool span behind a request, was found."""
 
@@ -30,44 +30,13 @@ class Call:
     agent: str
     start_ns: int
     end_ns: int
-    arguments: Any
-    has_arguments: bool
-    result: Any  # as Captured, where it stands on a span
-    has_result: bool
-    error: str | None
-    matched: bool = field(init=False)
-    _key: Hashable = field(init=False)
-
-    # Written out for mypyc, see CONTRIBUTING.md.
-    def __init__(
-        self,
-        name: str,
-        id: str,
-        order: Order,
-        span_id: str,
-        agent: str,
-        start_ns: int,
-        end_ns: int,
-        arguments: Any = None,
-        has_arguments: bool = False,
-        result: Any = None,
-        has_result: bool = False,
-        error: str | None = None,
-    ) -> None:
-        self.name = name
-        self.id = id
-        self.order = order
-        self.span_id = span_id
-        self.agent = agent
-        self.start_ns = start_ns
-        self.end_ns = end_ns
-        self.arguments = arguments
-        self.has_arguments = has_arguments
-        self.result = result
-        self.has_result = has_result
-        self.error = error
-        self.matched = False
-        self._key = None
+    arguments: Any = None
+    has_arguments: bool = False
+    result: Any = None  # as Captured, where it stands on a span
+    has_result: bool = False
+    error: str | None = None
+    matched: bool = field(init=False, default=False)
+    _key: Hashable = field(init=False, default=None)
 
     @property
     def key(self) -> Hashable:

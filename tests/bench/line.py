@@ -6,8 +6,7 @@ machine does not count. The fsync of a commit is waiting, not CPU time: ``accept
 
     python tests/bench/line.py [--spans 60000] [--durability full] [--workers 0]
 
-In a compiled build (``compiled.py`` compares it with the source) calls between compiled modules cannot be watched: what
-they cost is in the stage around them. ``--cpu`` watches nothing and prints the phases alone, for one size, as JSON.
+``--cpu`` watches nothing and prints the phases alone, for one size, as JSON.
 """
 
 from __future__ import annotations

@@ -19,8 +19,6 @@ import line
 import memory
 import startup
 
-from pandaeval_otel.compiled import is_compiled
-
 
 def machine() -> str:
     """What the figures were measured on."""
@@ -29,10 +27,9 @@ def machine() -> str:
     )
     libraries = ", ".join(f"{name} {version(name)}" for name in ("grpcio", "protobuf", "numpy", "zstandard", "uvloop"))
     load = Path("/proc/loadavg").read_text().split()[0]
-    build = "compiled build" if is_compiled() else "no compiled modules"
     return (
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {processor}, Linux {platform.release()}, {_system()}, "
-        f"Python {platform.python_version()} ({platform.python_compiler()}), {build}, "
+        f"Python {platform.python_version()} ({platform.python_compiler()}), "
         f"SQLite {sqlite3.sqlite_version}, {libraries}; load average {load} before"
     )
 

@@ -42,7 +42,6 @@ _LEFT_OUT = (
     (r"RUN OTHER --store", "needs two runs over a file"),
     (r"schedule (pause|resume|remove)", "needs a schedule of one's own"),
     (r"cibuildwheel", "needs a container engine"),
-    (r"\.ci/compiled", "compiles for minutes"),
     (r"task_completion", "needs results of a judge"),
     (r"pandaeval mcp|claude mcp", "needs a coding agent"),
     (r"evals\.example", "needs a collector on another machine"),

@@ -5,26 +5,18 @@ Both ends are the same program on the same machine, and no other process can wri
 
 from __future__ import annotations
 
-import copyreg
 import pickle
 import sqlite3
 import struct
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from operator import attrgetter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.evaluator import EvaluatorSettings
 from pandaeval_collector.line import understanding
-from pandaeval_collector.line.facts import Facts
-from pandaeval_collector.line.hints import Lacking
-from pandaeval_collector.line.members import Lost, Member
 from pandaeval_collector.line.understanding import NotUnderstoodError, Understood
-from pandaeval_collector.result import EvaluatorInfo, Result, Unit
-from pandaeval_collector.score import Assumed, Score, Unscored
-from pandaeval_collector.store import JobRow
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 
@@ -34,16 +26,6 @@ _GOOD, _STORE, _BAD = b"=", b"~", b"!"
 EDITION = Path(understanding.__file__).stat().st_mtime_ns
 """Which installation this process runs. A worker of another one, put in place of ours since we started, would answer in
 words that we do not know."""
-
-
-def _by_constructor(kind: type[Any]) -> Callable[[Any], tuple[type[Any], Any]]:
-    values = attrgetter(*(field.name for field in fields(kind) if field.init))
-    return lambda each: (kind, values(each))
-
-
-# What an answer is made of comes out of a pickle by its constructor: an object of a compiled class is never without.
-for _kind in (Assumed, EvaluatorInfo, Facts, JobRow, Lacking, Lost, Member, Result, Score, Unit, Unscored):
-    copyreg.pickle(_kind, _by_constructor(_kind))
 
 
 @dataclass(frozen=True, slots=True)

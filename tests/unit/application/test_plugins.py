@@ -121,7 +121,6 @@ def test_what_would_fail_over_every_span_is_refused(changed: dict[str, Any], sai
 
 @pytest.mark.parametrize(
     "gives",
-    # Where Reading is compiled, it takes no other value of a wrong type itself.
     [{"kind": "llm"}, Reading(output=({"role": "user"},))],  # type: ignore[arg-type]
 )
 def test_a_reading_that_is_none_is_an_error_of_that_dialect(gives: object) -> None:
