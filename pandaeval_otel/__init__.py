@@ -1,7 +1,8 @@
 """pandaeval_otel knows what happened: it turns GenAI spans of any instrumentation into traces and sessions.
 
-The names below are what an application uses. They are imported when first asked for, so that the collector, which uses
-this package too, loads neither the SDK nor gRPC for them.
+``__all__`` is what applications and dialects of other packages import; these names stay, the rooms behind them may
+move. Each is imported when it is first asked for: the collector, which uses this package too, loads neither the SDK nor
+gRPC.
 """
 
 from __future__ import annotations
@@ -10,34 +11,85 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pandaeval_otel.agents import agent_turn
-    from pandaeval_otel.context import session_end, using_case, using_session, using_user
-    from pandaeval_otel.log_processor import PandaEvalLogProcessor
-    from pandaeval_otel.processor import PandaEvalSpanProcessor
-    from pandaeval_otel.results import wait_for_result, watch_results
+    from pandaeval_otel.dialects import Dialect as Dialect
+    from pandaeval_otel.dialects import Reading as Reading
+    from pandaeval_otel.dialects import readers as readers
+    from pandaeval_otel.model import NOT_CAPTURED as NOT_CAPTURED
+    from pandaeval_otel.model import Captured as Captured
+    from pandaeval_otel.model import Kind as Kind
+    from pandaeval_otel.model import Media as Media
+    from pandaeval_otel.model import Message as Message
+    from pandaeval_otel.model import OtherPart as OtherPart
+    from pandaeval_otel.model import Part as Part
+    from pandaeval_otel.model import Reasoning as Reasoning
+    from pandaeval_otel.model import Session as Session
+    from pandaeval_otel.model import Span as Span
+    from pandaeval_otel.model import Text as Text
+    from pandaeval_otel.model import ToolCall as ToolCall
+    from pandaeval_otel.model import ToolDefinition as ToolDefinition
+    from pandaeval_otel.model import ToolRequest as ToolRequest
+    from pandaeval_otel.model import ToolResponse as ToolResponse
+    from pandaeval_otel.model import Trace as Trace
+    from pandaeval_otel.model import Trigger as Trigger
+    from pandaeval_otel.model import Turn as Turn
+    from pandaeval_otel.model import Usage as Usage
+    from pandaeval_otel.model.raw import RawEvent as RawEvent
+    from pandaeval_otel.model.raw import RawLink as RawLink
+    from pandaeval_otel.model.raw import RawLog as RawLog
+    from pandaeval_otel.model.raw import RawSpan as RawSpan
+    from pandaeval_otel.model.raw import Resource as Resource
+    from pandaeval_otel.model.raw import Scope as Scope
+    from pandaeval_otel.processor.agents import agent_turn as agent_turn
+    from pandaeval_otel.processor.context import session_end as session_end
+    from pandaeval_otel.processor.context import using_case as using_case
+    from pandaeval_otel.processor.context import using_session as using_session
+    from pandaeval_otel.processor.context import using_user as using_user
+    from pandaeval_otel.processor.log_processor import PandaEvalLogProcessor as PandaEvalLogProcessor
+    from pandaeval_otel.processor.results import wait_for_result as wait_for_result
+    from pandaeval_otel.processor.results import watch_results as watch_results
+    from pandaeval_otel.processor.span_processor import PandaEvalSpanProcessor as PandaEvalSpanProcessor
 
 _WHERE = {
-    "PandaEvalLogProcessor": "log_processor",
-    "PandaEvalSpanProcessor": "processor",
-    "agent_turn": "agents",
-    "session_end": "context",
-    "using_case": "context",
-    "using_session": "context",
-    "using_user": "context",
-    "wait_for_result": "results",
-    "watch_results": "results",
+    "Captured": "model",
+    "Dialect": "dialects",
+    "Kind": "model",
+    "Media": "model",
+    "Message": "model",
+    "NOT_CAPTURED": "model",
+    "OtherPart": "model",
+    "PandaEvalLogProcessor": "processor.log_processor",
+    "PandaEvalSpanProcessor": "processor.span_processor",
+    "Part": "model",
+    "RawEvent": "model.raw",
+    "RawLink": "model.raw",
+    "RawLog": "model.raw",
+    "RawSpan": "model.raw",
+    "Reading": "dialects",
+    "Reasoning": "model",
+    "Resource": "model.raw",
+    "Scope": "model.raw",
+    "Session": "model",
+    "Span": "model",
+    "Text": "model",
+    "ToolCall": "model",
+    "ToolDefinition": "model",
+    "ToolRequest": "model",
+    "ToolResponse": "model",
+    "Trace": "model",
+    "Trigger": "model",
+    "Turn": "model",
+    "Usage": "model",
+    "agent_turn": "processor.agents",
+    "readers": "dialects",
+    "session_end": "processor.context",
+    "using_case": "processor.context",
+    "using_session": "processor.context",
+    "using_user": "processor.context",
+    "wait_for_result": "processor.results",
+    "watch_results": "processor.results",
 }
-__all__ = [
-    "PandaEvalLogProcessor",
-    "PandaEvalSpanProcessor",
-    "agent_turn",
-    "session_end",
-    "using_case",
-    "using_session",
-    "using_user",
-    "wait_for_result",
-    "watch_results",
-]
+"""The module below this package that each public name is imported from."""
+__all__ = sorted(_WHERE)
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
-from pandaeval_collector.embedding._wordpiece import WordPiece
+
+from pandaeval_collector.analysis.embedding._wordpiece import WordPiece
 
 DIMENSION = 256
 STRENGTHS = (0.1, 0.3, 1.0)

@@ -1,1 +1,117 @@
-"""pandaeval_collector says how good it was: it scores agent traces and sessions, and emits the scores as OTel."""
+"""pandaeval_collector says how good it was: it scores agent traces and sessions, and emits the scores as OpenTelemetry.
+
+``__all__`` is what metrics and exporters of other packages import, beside the formulas in :mod:`.stats`; these names
+stay, the rooms behind them may move. Each is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pandaeval_collector.base.result import Result as Result
+    from pandaeval_collector.base.score import Assumed as Assumed
+    from pandaeval_collector.base.score import Finding as Finding
+    from pandaeval_collector.base.score import Score as Score
+    from pandaeval_collector.base.score import Unscored as Unscored
+    from pandaeval_collector.base.score import Why as Why
+    from pandaeval_collector.base.section import Amount as Amount
+    from pandaeval_collector.base.section import Count as Count
+    from pandaeval_collector.base.section import Duration as Duration
+    from pandaeval_collector.base.section import Endpoint as Endpoint
+    from pandaeval_collector.base.section import EnvName as EnvName
+    from pandaeval_collector.base.section import FilePath as FilePath
+    from pandaeval_collector.base.section import PositiveDuration as PositiveDuration
+    from pandaeval_collector.base.section import Section as Section
+    from pandaeval_collector.base.section import Share as Share
+    from pandaeval_collector.base.section import Size as Size
+    from pandaeval_collector.base.section import Text as Text
+    from pandaeval_collector.base.section import Url as Url
+    from pandaeval_collector.exporters import Exporter as Exporter
+    from pandaeval_collector.exporters import Repeating as Repeating
+    from pandaeval_collector.exporters import RetryLaterError as RetryLaterError
+    from pandaeval_collector.exporters import Row as Row
+    from pandaeval_collector.exporters import Sent as Sent
+    from pandaeval_collector.exporters import Surroundings as Surroundings
+    from pandaeval_collector.judge.desk import Judge as Judge
+    from pandaeval_collector.judge.rubric import Reason as Reason
+    from pandaeval_collector.judge.rubric import Rubric as Rubric
+    from pandaeval_collector.judge.rubric import Verdict as Verdict
+    from pandaeval_collector.scoring.cases import Case as Case
+    from pandaeval_collector.scoring.cases import Trial as Trial
+    from pandaeval_collector.scoring.cases import TrialContext as TrialContext
+    from pandaeval_collector.scoring.custom import judged as judged
+    from pandaeval_collector.scoring.custom import metric as metric
+    from pandaeval_collector.scoring.metric import EarlierOutput as EarlierOutput
+    from pandaeval_collector.scoring.metric import Metric as Metric
+    from pandaeval_collector.scoring.metric import SessionContext as SessionContext
+    from pandaeval_collector.scoring.metric import SessionMetric as SessionMetric
+    from pandaeval_collector.scoring.metric import SessionSignal as SessionSignal
+    from pandaeval_collector.scoring.metric import SessionView as SessionView
+    from pandaeval_collector.scoring.metric import Texts as Texts
+    from pandaeval_collector.scoring.metric import TraceContext as TraceContext
+    from pandaeval_collector.scoring.metric import TraceMetric as TraceMetric
+    from pandaeval_collector.scoring.metric import TraceSummary as TraceSummary
+    from pandaeval_collector.scoring.metric import TurnContext as TurnContext
+    from pandaeval_collector.scoring.metric import TurnMetric as TurnMetric
+
+_WHERE = {
+    "Amount": "base.section",
+    "Assumed": "base.score",
+    "Case": "scoring.cases",
+    "Count": "base.section",
+    "Duration": "base.section",
+    "EarlierOutput": "scoring.metric",
+    "Endpoint": "base.section",
+    "EnvName": "base.section",
+    "Exporter": "exporters",
+    "FilePath": "base.section",
+    "Finding": "base.score",
+    "Judge": "judge.desk",
+    "Metric": "scoring.metric",
+    "PositiveDuration": "base.section",
+    "Reason": "judge.rubric",
+    "Repeating": "exporters",
+    "Result": "base.result",
+    "RetryLaterError": "exporters",
+    "Row": "exporters",
+    "Rubric": "judge.rubric",
+    "Score": "base.score",
+    "Section": "base.section",
+    "Sent": "exporters",
+    "SessionContext": "scoring.metric",
+    "SessionMetric": "scoring.metric",
+    "SessionSignal": "scoring.metric",
+    "SessionView": "scoring.metric",
+    "Share": "base.section",
+    "Size": "base.section",
+    "Surroundings": "exporters",
+    "Text": "base.section",
+    "Texts": "scoring.metric",
+    "TraceContext": "scoring.metric",
+    "TraceMetric": "scoring.metric",
+    "TraceSummary": "scoring.metric",
+    "Trial": "scoring.cases",
+    "TrialContext": "scoring.cases",
+    "TurnContext": "scoring.metric",
+    "TurnMetric": "scoring.metric",
+    "Unscored": "base.score",
+    "Url": "base.section",
+    "Verdict": "judge.rubric",
+    "Why": "base.score",
+    "judged": "scoring.custom",
+    "metric": "scoring.custom",
+}
+"""The module below this package that each public name is imported from."""
+__all__ = sorted(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

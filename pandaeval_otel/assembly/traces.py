@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pandaeval_otel.assembly.deadlines import Deadlines
-from pandaeval_otel.fragments import Item
 from pandaeval_otel.model import Trigger
+from pandaeval_otel.wire.fragments import Item
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ A dialect never raises and never decides alone: several may read one span (an Op
 span, say), and :func:`pandaeval_otel.normal.spans.normalize` takes each field from the first dialect that has it.
 """
 
+from pandaeval_otel.dialects import readers
 from pandaeval_otel.dialects._found import dialects
 from pandaeval_otel.dialects._protocol import Dialect
 from pandaeval_otel.dialects._reading import Reading
 
-__all__ = ["Dialect", "Reading", "dialects"]
+__all__ = ["Dialect", "Reading", "dialects", "readers"]

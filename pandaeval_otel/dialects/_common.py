@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
 from pandaeval_otel.model import ToolDefinition, Usage
-from pandaeval_otel.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan, Resource
+from pandaeval_otel.model.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan, Resource
 
 _INPUT_TODAY, _OUTPUT_TODAY = semconv.USAGE_INPUT[0], semconv.USAGE_OUTPUT[0]
 _DETAIL_KEYS = frozenset(semconv.USAGE_CACHE_READ + semconv.USAGE_CACHE_WRITE + semconv.USAGE_REASONING)

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._messages import Messages, message_of, messages_of
 from pandaeval_otel.dialects._parts import blocks_of
 from pandaeval_otel.dialects._values import first, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Message
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _MESSAGE_KEYS = frozenset({"role", "content", "parts", "tool_calls"})
 _INPUT_ROLES = {

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import cache
 from types import NoneType
 
+from pandaeval_otel.base.discovery import find
+from pandaeval_otel.base.plugins import NotUsableError, Plugin, installed
 from pandaeval_otel.dialects._protocol import Dialect
 from pandaeval_otel.dialects._reading import Reading
-from pandaeval_otel.discovery import find
 from pandaeval_otel.model import Captured, Kind, Message, Usage
-from pandaeval_otel.plugins import NotUsableError, Plugin, installed
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _GROUP = "pandaeval.dialects"
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._values import identifier
 from pandaeval_otel.dialects.plain import kind_by_name
 from pandaeval_otel.model import Kind
-from pandaeval_otel.raw import RawSpan
+from pandaeval_otel.model.raw import RawSpan
 
 _KINDS = {
     "chat": Kind.LLM,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_otel._json import as_text
+from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._message import (
     CLASS_ROLES,
     ITEM_ROLES,

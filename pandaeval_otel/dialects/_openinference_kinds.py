@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.dialects._values import identifier
 from pandaeval_otel.dialects._vendor import agent_named
 from pandaeval_otel.model import Kind
-from pandaeval_otel.raw import RawSpan
+from pandaeval_otel.model.raw import RawSpan
 
 SPAN_KIND = "openinference.span.kind"
 INPUT, OUTPUT = "input.value", "output.value"

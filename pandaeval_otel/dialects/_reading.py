@@ -16,7 +16,7 @@ class Reading:
 
     ``input``/``output``: ``()`` when the content was captured and empty; ``None`` when it was not captured, was a
     placeholder (``<elided>``, ``[REDACTED]``, ``{}`` …) or could not be read.
-    ``session_ids``: ``(rank, id)``, rank as in :mod:`pandaeval_otel.semconv` ``SESSION_RANKS``.
+    ``session_ids``: ``(rank, id)``, rank as in :mod:`pandaeval_otel.base.semconv` ``SESSION_RANKS``.
     """
 
     kind: Kind | None = None

@@ -10,7 +10,7 @@ import re
 from collections import deque
 from typing import Any
 
-from pandaeval_otel._json import loads
+from pandaeval_otel.base._json import loads
 from pandaeval_otel.dialects._values import MAX_DEPTH, MAX_JSON, too_deep
 from pandaeval_otel.model import NOT_CAPTURED, Message, Reasoning, Text, ToolRequest, ToolResponse
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_otel._json import loads
+from pandaeval_otel.base._json import loads
 from pandaeval_otel.dialects._message import ROLES, finish_reason_of, role_of, true_role
 from pandaeval_otel.dialects._parts import part_of, text_part
 from pandaeval_otel.dialects._values import LONGEST_PLACEHOLDER, MAX_JSON, too_deep

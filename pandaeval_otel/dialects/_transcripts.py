@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pandaeval_otel import semconv
-from pandaeval_otel._json import as_text
+from pandaeval_otel.base import semconv
+from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._events import is_input, message_of_event
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._values import as_list, parsed

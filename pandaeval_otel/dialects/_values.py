@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pandaeval_otel._json import loads, loads_repr
+from pandaeval_otel.base._json import loads, loads_repr
 
 MAX_JSON = 8 << 20
 """Characters. A longer string is not parsed: a million-token conversation is about half of this."""

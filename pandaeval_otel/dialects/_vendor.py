@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, SessionIds, session_id
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._reading import Reading

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pandaeval_otel.dialects._common import MAX_ERROR, error_of
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.model import Kind
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _RUN = "workflow.run"
 _STEPS = ("workflow.build", "executor.process", "edge_group.process", "message.send")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._messages import Messages, message_of, messages_of
 from pandaeval_otel.dialects._parts import blocks_of
 from pandaeval_otel.dialects._reading import Reading
@@ -15,7 +15,7 @@ from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
 from pandaeval_otel.dialects._vendor import give_outcome, system_of
 from pandaeval_otel.model import Message
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SIDES = ("input", "output")
 _EVENT_KEYS = frozenset({"content", "message", "finish_reason", "role", "id", "tool.result", "index"})

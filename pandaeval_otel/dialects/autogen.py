@@ -15,7 +15,7 @@ from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, ToolResponse, Usage
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _PROCESS = "autogen process"
 _MESSAGE, _RECIPIENT = "message", "recipient_agent_class"

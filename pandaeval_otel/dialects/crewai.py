@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, error_of
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._reading import Reading
@@ -28,7 +28,7 @@ from pandaeval_otel.model import (
     ToolResponse,
     Usage,
 )
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SCOPE = "crewai"
 _ROLE = "crewai.agent.role"

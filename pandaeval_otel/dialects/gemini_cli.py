@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR
 from pandaeval_otel.dialects._messages import read_messages
 from pandaeval_otel.dialects._parts import part_of
@@ -14,7 +14,7 @@ from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
 from pandaeval_otel.dialects._vendor import CUT
 from pandaeval_otel.model import Captured, Kind, ToolResponse
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SCOPE = "gemini-cli"
 _TOOL_CALL_ID = "gen_ai.tool.call_id"

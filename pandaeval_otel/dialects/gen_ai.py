@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._chunks import without_chunks
 from pandaeval_otel.dialects._common import error_of, session_candidates, texts, tool_definitions, usage_of
 from pandaeval_otel.dialects._events import Told, told_by, tool_values
@@ -20,7 +20,7 @@ from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
 from pandaeval_otel.dialects.plain import kind_by_name
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 # To look up a member of an enum costs several times what these cost, and it is done for every span.
 _AGENT, _EVALUATION, _LLM, _RETRIEVAL, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.RETRIEVAL, Kind.TOOL

@@ -14,7 +14,7 @@ from pandaeval_otel.dialects._transcripts import split_run
 from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
 from pandaeval_otel.dialects._vendor import CUT, said_by_user, system_of
 from pandaeval_otel.model import Captured, Kind, Usage
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _KINDS = {
     "haystack.pipeline.run": Kind.WORKFLOW,

@@ -25,7 +25,7 @@ from pandaeval_otel.dialects._vendor import (
 )
 from pandaeval_otel.dialects.plain import kind_by_name
 from pandaeval_otel.model import Kind, Usage
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _TYPE = "langfuse.observation.type"
 _INPUT, _OUTPUT = "langfuse.observation.input", "langfuse.observation.output"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR
 from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Reading
@@ -26,7 +26,7 @@ from pandaeval_otel.dialects._vendor import (
     system_of,
 )
 from pandaeval_otel.model import Captured, Kind
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _RUN_TYPE = "langsmith.span.kind"
 _METADATA = "langsmith.metadata."

@@ -15,7 +15,7 @@ from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
 from pandaeval_otel.dialects._vendor import run_kind, said_by_user, system_of
 from pandaeval_otel.model import Kind, Message, Text, Usage
-from pandaeval_otel.raw import RawEvent, RawLog, RawSpan
+from pandaeval_otel.model.raw import RawEvent, RawLog, RawSpan
 
 _SCOPE = "llamaindex.opentelemetry"
 _STEP_INPUT = "llamaindex.step.input_summary"

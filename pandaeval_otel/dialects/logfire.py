@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, session_id, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of, system_text
 from pandaeval_otel.dialects._reading import Reading
@@ -18,7 +18,7 @@ from pandaeval_otel.dialects._transcripts import told_in_list
 from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
 from pandaeval_otel.dialects._vendor import give_outcome, system_of
 from pandaeval_otel.model import Kind
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SCOPE = "logfire.openai_agents"
 _SPAN_TYPE, _PENDING = "logfire.span_type", "pending_span"

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import hidden, identifier, parsed
 from pandaeval_otel.dialects._vendor import give_outcome
 from pandaeval_otel.model import Kind
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _RPC_SYSTEM, _RPC_METHOD = "rpc.system", "rpc.method"
 _RPC_SYSTEMS = frozenset({"jsonrpc", "mcp"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import session_id, tool_definitions
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol
 from pandaeval_otel.dialects._reading import Reading
@@ -17,7 +17,7 @@ from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
 from pandaeval_otel.dialects._vendor import CUT, agent_named, give_outcome, run_kind, system_of
 from pandaeval_otel.model import Kind, Usage
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _TYPE, _INPUTS, _OUTPUTS = "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs"
 _FUNCTION = "mlflow.spanFunctionName"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import part_of
 from pandaeval_otel.dialects._reading import Reading
@@ -14,7 +14,7 @@ from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._values import parsed
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, OtherPart, Part, Text
-from pandaeval_otel.raw import STATUS_ERROR, RawLog, RawSpan
+from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 
 _SCOPE = "opentelemetry.instrumentation.openai_agents"
 _AGENT = "invoke_agent"

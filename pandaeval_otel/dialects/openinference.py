@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import tool_definitions
 from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
 from pandaeval_otel.dialects._messages import Messages
@@ -25,7 +25,7 @@ from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS, tool_arguments, 
 from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
 from pandaeval_otel.dialects._vendor import CUT, give_outcome, metadata_sessions, said_by_user, system_of
 from pandaeval_otel.model import Kind, ToolDefinition, Usage
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _GIVEN, _ANSWERS, _TOOLS = "llm.input_messages", "llm.output_messages", "llm.tools"
 _PROMPTS, _CHOICES, _DOCUMENTS = "llm.prompts", "llm.choices", "retrieval.documents"

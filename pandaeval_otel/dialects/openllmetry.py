@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import tool_definitions
 from pandaeval_otel.dialects._indexed import indexed, indexed_messages
 from pandaeval_otel.dialects._prompted import without_protocol
@@ -28,7 +28,7 @@ from pandaeval_otel.dialects._vendor import (
     system_of,
 )
 from pandaeval_otel.model import Kind
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SPAN_KIND = "traceloop.span.kind"
 _ENTITY, _INPUT, _OUTPUT = "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output"

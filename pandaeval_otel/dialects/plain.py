@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import error_of, session_candidates
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._values import first, identifier
 from pandaeval_otel.model import Kind
-from pandaeval_otel.raw import STATUS_ERROR, RawLog, RawSpan
+from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 
 KIND_BY_NAME = {
     "execute_tool": Kind.TOOL,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
 from pandaeval_otel.dialects._reading import Reading
@@ -20,7 +20,7 @@ from pandaeval_otel.dialects._transcripts import split_run, told_in_list, with_a
 from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
 from pandaeval_otel.dialects._vendor import CUT, system_of
 from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Text, ToolDefinition, Usage
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _AGENT_NAME, _MODEL_NAME, _RESULT = "agent_name", "model_name", "final_result"
 _MESSAGES, _MESSAGES_AS_EVENTS, _NEW = (

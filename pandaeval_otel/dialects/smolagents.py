@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from operator import is_
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of
 from pandaeval_otel.dialects._reading import Reading
@@ -20,7 +20,7 @@ from pandaeval_otel.dialects._recent import LISTS_KEPT, Recent
 from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS
 from pandaeval_otel.dialects._values import parsed
 from pandaeval_otel.model import Kind, Message, Part, Text, ToolRequest, ToolResponse
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _MARK = "New task:\\n"
 _CALLS, _TASK, _OBSERVATION, _ERROR = "Calling tools:\n", "New task:\n", "Observation:\n", "Error:\n"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, tool_definitions
 from pandaeval_otel.dialects._events import tool_values
 from pandaeval_otel.dialects._messages import system_text
@@ -14,7 +14,7 @@ from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._values import first, hidden
 from pandaeval_otel.model import Kind
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SCOPES = ("strands.telemetry.tracer", "strands-agents")
 _CYCLE_ID = "event_loop.cycle_id"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import SessionIds, session_id, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
 from pandaeval_otel.dialects._parts import request_of, text_part
@@ -29,7 +29,7 @@ from pandaeval_otel.model import (
     ToolResponse,
     Usage,
 )
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SCOPE_7 = "gen_ai"
 _OPERATION = "ai.operationId"

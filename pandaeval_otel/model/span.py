@@ -99,7 +99,7 @@ class Usage:
 
 @dataclass(slots=True)
 class Span:
-    """One step. Ids and times as in :class:`pandaeval_otel.raw.RawSpan`.
+    """One step. Ids and times as in :class:`pandaeval_otel.model.raw.RawSpan`.
 
     ``input`` and ``output`` are ``None`` when content was not captured, and ``()`` when it was captured and empty.
     ``session_ids`` holds ``(rank, id)`` candidates, lowest rank first (see ``pandaeval_otel.normal.session``).

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pandaeval_otel._json import as_text
+from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._common import MAX_ERROR
 from pandaeval_otel.dialects._envelopes import may_say_failed, unwrapped
 from pandaeval_otel.model import Captured, Span, ToolCall, ToolRequest

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
-from pandaeval_otel.caps import NOTE, Room
-from pandaeval_otel.decode import decode_logs, decode_spans
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel.base.caps import NOTE, Room
+from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.wire.decode import decode_logs, decode_spans
 
 _EARLIEST = attrgetter("start_ns", "span_id")
 
@@ -32,7 +32,7 @@ def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
     """Decodes stored chunks, ``(is_logs, bytes)`` each, of one trace.
 
     Of differing copies of a span the one with most attributes, then most content, then the larger hash is kept. Raises
-    :class:`pandaeval_otel.caps.TooMuchError` where they would take too much memory.
+    :class:`pandaeval_otel.base.caps.TooMuchError` where they would take too much memory.
     """
     room = Room()
     spans: dict[str, tuple[RawSpan, bytes]] = {}

@@ -14,11 +14,11 @@ from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects import Dialect, Reading, dialects
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.model import Kind, Span
-from pandaeval_otel.raw import STATUS_ERROR, RawLog, RawSpan
+from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 
 _SAMPLED = 0x01
 _TRACE_FLAGS = 0xFF

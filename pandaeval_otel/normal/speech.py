@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pandaeval_otel._json import as_text
+from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._replays import is_replay
 from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.model import Media, Message, Part, Span, Text, ToolRequest, ToolResponse

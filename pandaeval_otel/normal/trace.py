@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_otel.caps import NOTE
+from pandaeval_otel.base.caps import NOTE
+from pandaeval_otel.base.names import bounded
 from pandaeval_otel.dialects._vendor import agent_named
 from pandaeval_otel.model import Kind, Reasoning, Span, ToolCall, ToolDefinition, ToolRequest, Trace, Trigger, Usage
-from pandaeval_otel.names import bounded
+from pandaeval_otel.model.raw import RawLog
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.evidence import Evidence
 from pandaeval_otel.normal.history import conversations
@@ -19,7 +20,6 @@ from pandaeval_otel.normal.speech import current_turn, tool_requests
 from pandaeval_otel.normal.tool_calls import tool_calls
 from pandaeval_otel.normal.tree import RUNS, Tree
 from pandaeval_otel.normal.turns import turns
-from pandaeval_otel.raw import RawLog
 
 # To look up a member of an enum costs several times what these cost, and it is done for every span.
 _AGENT, _EVALUATION, _LLM, _STEP = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pandaeval_collector.config import load
-from pandaeval_collector.evaluator import Evaluator
-from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.line.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.receivers.files import BadLine, Input, Request
-from pandaeval_collector.settings import evaluator
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.scoring.evaluator import Evaluator
 
 SESSION = re.compile(r'"gen_ai\.conversation\.id","value":\{"stringValue":"([^"]+)"')
 TRACE = re.compile(r'"traceId":"([0-9a-f]{32})"')
@@ -135,7 +135,7 @@ def _chosen(path: Path, chosen: set[str] | None) -> Iterator[Request]:
                 raise ValueError(f"{request.place}: {request.reason}")
             yield request
         return
-    from pandaeval_otel.otlp_json import decode_json, traces_from_json
+    from pandaeval_otel.wire.otlp_json import decode_json, traces_from_json
 
     for line in _lines(path):
         if not chosen.isdisjoint({_id(line), _trace_id(line)}):

@@ -23,13 +23,12 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
-from pandaeval_collector.cases import Case, Suite, Trial  # noqa: E402
 from pandaeval_collector.config import load  # noqa: E402
-from pandaeval_collector.evaluator.trials import TrialGrader  # noqa: E402
-from pandaeval_collector.filerun import FileRun  # noqa: E402
 from pandaeval_collector.receivers.files import Input  # noqa: E402
-from pandaeval_collector.settings import evaluator  # noqa: E402
-
+from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
+from pandaeval_collector.runs.settings import evaluator  # noqa: E402
+from pandaeval_collector.scoring.cases import Case, Suite, Trial  # noqa: E402
+from pandaeval_collector.scoring.evaluator.trials import TrialGrader  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data" / "bfcl"

@@ -25,18 +25,18 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 import yaml  # noqa: E402
-from pandaeval_collector.cases.freezing import freeze, to_yaml  # noqa: E402
-from pandaeval_collector.cases.matching import Trials  # noqa: E402
-from pandaeval_collector.cases.reading import read_suite  # noqa: E402
-from pandaeval_collector.cases.trial import Trial  # noqa: E402
-from pandaeval_collector.config import load  # noqa: E402
-from pandaeval_collector.evaluator.trials import TrialGrader  # noqa: E402
-from pandaeval_collector.filerun import FileRun  # noqa: E402
-from pandaeval_collector.receivers.files import Input  # noqa: E402
-from pandaeval_collector.report.inspection import describe  # noqa: E402
-from pandaeval_collector.rules._verbs import Nature, nature  # noqa: E402
-from pandaeval_collector.settings import evaluator  # noqa: E402
 
+from pandaeval_collector.analysis.rules._verbs import Nature, nature  # noqa: E402
+from pandaeval_collector.config import load  # noqa: E402
+from pandaeval_collector.receivers.files import Input  # noqa: E402
+from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
+from pandaeval_collector.runs.settings import evaluator  # noqa: E402
+from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml  # noqa: E402
+from pandaeval_collector.scoring.cases.matching import Trials  # noqa: E402
+from pandaeval_collector.scoring.cases.reading import read_suite  # noqa: E402
+from pandaeval_collector.scoring.cases.trial import Trial  # noqa: E402
+from pandaeval_collector.scoring.evaluator.trials import TrialGrader  # noqa: E402
+from pandaeval_collector.show.report.inspection import describe  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data"

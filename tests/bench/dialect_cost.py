@@ -31,9 +31,9 @@ sys.path[:0] = [str(_REPO), str(_REPO / "collector")]
 
 from _table import table  # noqa: E402
 
-from pandaeval_otel._json import loads  # noqa: E402
+from pandaeval_otel.base._json import loads  # noqa: E402
+from pandaeval_otel.model.raw import RawLog, RawSpan  # noqa: E402
 from pandaeval_otel.normal.spans import normalize  # noqa: E402
-from pandaeval_otel.raw import RawLog, RawSpan  # noqa: E402
 from tests.golden.conformance_capture import read  # noqa: E402
 
 _OWN = _REPO / "tests" / "golden" / "captures"

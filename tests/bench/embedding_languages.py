@@ -24,9 +24,10 @@ from pathlib import Path
 import numpy as np
 import yaml
 from numpy.typing import NDArray
-from pandaeval_collector.embedding import Bands, Embedder
-from pandaeval_collector.embedding.load import load
-from pandaeval_collector.embedding.text import embed_texts
+
+from pandaeval_collector.analysis.embedding import Bands, Embedder
+from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding.text import embed_texts
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench._separation import NOTHING, Share, auroc

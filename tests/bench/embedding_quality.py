@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from pandaeval_collector.embedding import Bands, Embedder
-from pandaeval_collector.embedding.load import load
-from pandaeval_collector.embedding.text import embed_texts
+
+from pandaeval_collector.analysis.embedding import Bands, Embedder
+from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding.text import embed_texts
 
 SET = Path(__file__).with_name("embedding_set.json")
 SPEED_TEXTS = 2000

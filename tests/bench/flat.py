@@ -18,16 +18,16 @@ import time
 from pathlib import Path
 
 from _table import table
-from pandaeval_collector.delivery.emitter import Emitter
-from pandaeval_collector.embedding.load import load
-from pandaeval_collector.evaluator import Evaluator
-from pandaeval_collector.line.line import Line
-from pandaeval_collector.pipeline.pipeline import Pipeline
-from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.runtime.garbage import spare_the_garbage_collector
-from pandaeval_collector.store import Store
 from synthetic import SIZES, SPANS_PER_TRACE, Stream
 
+from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
+from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.pipeline import Pipeline
+from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.store import Store
 from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.model import Trigger
 

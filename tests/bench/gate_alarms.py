@@ -15,9 +15,10 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from pandaeval_collector.stats.beta import clopper_pearson
-from pandaeval_collector.stats.drop import p_value
-from pandaeval_collector.stats.stream import bet, nothing_begun, wealth
+
+from pandaeval_collector.analysis.stats.beta import clopper_pearson
+from pandaeval_collector.analysis.stats.drop import p_value
+from pandaeval_collector.analysis.stats.stream import bet, nothing_begun, wealth
 
 LEVEL = 0.05
 SUITES = ((20, 1), (20, 5), (50, 1), (50, 3), (50, 8), (200, 3))

@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from _table import table
+
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.seen import Seen
 

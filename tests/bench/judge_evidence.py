@@ -21,17 +21,17 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
+from rich.console import Console  # noqa: E402
+
 from bench._labelled_runs import default_evaluator  # noqa: E402
 from bench._table import table  # noqa: E402
 from pandaeval_collector.cli._progress import progress  # noqa: E402
-from pandaeval_collector.filerun import FileRun  # noqa: E402
 from pandaeval_collector.judge.before import lines_of, tells_of_before  # noqa: E402
 from pandaeval_collector.judge.neutral import neutral  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
-from pandaeval_collector.line.decision import Decision  # noqa: E402
+from pandaeval_collector.pipeline.line.decision import Decision  # noqa: E402
 from pandaeval_collector.receivers.files import BadLine, Input  # noqa: E402
-from rich.console import Console  # noqa: E402
-
+from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
 from pandaeval_otel.model import Text, ToolCall, ToolRequest, ToolResponse, Trace  # noqa: E402
 
 SHARED = ROOT.parent / "shared"

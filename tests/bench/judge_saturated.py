@@ -26,9 +26,10 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).res
 from _load import Load, send  # noqa: E402
 from _server import Server, collector  # noqa: E402
 from _table import table  # noqa: E402
+from synthetic import SIZES, SPANS_PER_TRACE  # noqa: E402
+
 from support.asked import GOOD, said  # noqa: E402
 from support.judge import JudgeServer, Say, rubric_of  # noqa: E402
-from synthetic import SIZES, SPANS_PER_TRACE  # noqa: E402
 
 _BACKLOG = 600 * SPANS_PER_TRACE
 _CALLS, _ANSWER_S, _WAIT_S = 8, 0.5, 300.0

@@ -30,27 +30,29 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
-_LITELLM = Path((find_spec("litellm") or sys.exit("litellm is needed: pip install '.[judge]'")).origin or "").parent
+_LITELLM = Path(
+    (find_spec("litellm") or sys.exit("litellm is needed: pip install . './collector[judge]'")).origin or ""
+).parent
 os.environ["TIKTOKEN_CACHE_DIR"] = str(_LITELLM / "litellm_core_utils" / "tokenizers")
 
 import tiktoken  # noqa: E402
+
 from pandaeval_collector.cli._reading import requests  # noqa: E402
-from pandaeval_collector.filerun import FileRun  # noqa: E402
 from pandaeval_collector.judge.call import Answer, Call  # noqa: E402
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess  # noqa: E402
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.parameters import CallParameters  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
-from pandaeval_collector.line.reading import closing_of, stored  # noqa: E402
-from pandaeval_collector.metric import Texts, TraceContext  # noqa: E402
-from pandaeval_collector.metric.registry import registry  # noqa: E402
+from pandaeval_collector.pipeline.line.reading import closing_of, stored  # noqa: E402
+from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
+from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
+from pandaeval_collector.scoring.metric.registry import registry  # noqa: E402
+from pandaeval_otel.model import Trace  # noqa: E402
+from pandaeval_otel.model.raw import RawSpan  # noqa: E402
+from pandaeval_otel.normal.trace import is_genai  # noqa: E402
 from support.asked import GOOD, Memory, said  # noqa: E402
 from support.judge import JudgeServer, Say, rubric_of  # noqa: E402
-
-from pandaeval_otel.model import Trace  # noqa: E402
-from pandaeval_otel.normal.trace import is_genai  # noqa: E402
-from pandaeval_otel.raw import RawSpan  # noqa: E402
 
 SENT = 11
 ANSWER_TOKENS = 120

@@ -12,8 +12,8 @@ prints for each metric, beside baselines that take no thought:
 
 Of a metric of traces a unit has the score of its worst trace; what was not scored does not count, so each row has its
 own numbers of units. ``--limit`` draws units with a fixed seed. ``--summary`` prints all sets in one table, as
-docs/metrics.md shows it (``> collector/pandaeval_collector/metrics/labelled.md``, then ``pandaeval metrics --page >
-docs/metrics.md``).
+docs/metrics.md shows it (``> collector/pandaeval_collector/scoring/metrics/labelled.md``, then ``pandaeval metrics
+--page > docs/metrics.md``).
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
+from rich.console import Console  # noqa: E402
+
 from bench._labelled_runs import LABELS, LARGEST, Scored, capture, default_evaluator, labelled  # noqa: E402
 from bench._separation import Share, auroc, auroc_within, share, thirds  # noqa: E402
 from bench._table import table  # noqa: E402
 from pandaeval_collector.cli._progress import progress  # noqa: E402
-from pandaeval_collector.evaluator import Evaluator  # noqa: E402
-from rich.console import Console  # noqa: E402
+from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
 
 SHARED = ROOT.parent / "shared"
 CAPTURES = "captures"

@@ -22,28 +22,28 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandaeval_collector.line.reading as reading_module
-import pandaeval_collector.pipeline.intake as intake_module
-import pandaeval_collector.workers.pool as pool_module
 from _stages import Stages
 from _table import table
-from pandaeval_collector.delivery.emitter import Emitter
-from pandaeval_collector.embedding.load import load
-from pandaeval_collector.evaluator import Evaluator
-from pandaeval_collector.line.line import Line
-from pandaeval_collector.line.sessions import Sessions
+from synthetic import SIZES, SPANS_PER_TRACE, Stream
+
+import pandaeval_collector.pipeline.intake as intake_module
+import pandaeval_collector.pipeline.line.reading as reading_module
+import pandaeval_collector.pipeline.workers.pool as pool_module
+import pandaeval_otel.normal.trace as trace_module
+from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.sessions import Sessions
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.result import Result
-from pandaeval_collector.runtime.garbage import spare_the_garbage_collector
+from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
+from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import Durability
 from pandaeval_collector.store.writer import Writer
-from pandaeval_collector.telemetry import Telemetry
-from pandaeval_collector.workers import Workers, WorkerSetup
-from synthetic import SIZES, SPANS_PER_TRACE, Stream
-
-import pandaeval_otel.normal.trace as trace_module
 from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.model import Trigger
 

@@ -27,8 +27,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from _defences import DEFENCES, Weakened, packing_without  # noqa: E402
 from _judgements import tables  # noqa: E402
+
+from pandaeval_collector.base.score import Finding, Score, Unscored  # noqa: E402
 from pandaeval_collector.cli._reading import requests  # noqa: E402
-from pandaeval_collector.filerun import FileRun  # noqa: E402
 from pandaeval_collector.judge.call import Caller, CallFailedError  # noqa: E402
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess  # noqa: E402
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
@@ -36,15 +37,14 @@ from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.parameters import CallParameters  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
-from pandaeval_collector.metric import Texts, TraceContext  # noqa: E402
-from pandaeval_collector.metrics.trace import task_completion  # noqa: E402
-from pandaeval_collector.score import Finding, Score, Unscored  # noqa: E402
+from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
+from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
+from pandaeval_collector.scoring.metrics.trace import task_completion  # noqa: E402
+from pandaeval_otel.model import Trace, Turn  # noqa: E402
+from pandaeval_otel.normal.trace import is_genai  # noqa: E402
 from support.asked import Memory  # noqa: E402
 from support.attacked import attacked  # noqa: E402
 from support.attacks import sample  # noqa: E402
-
-from pandaeval_otel.model import Trace, Turn  # noqa: E402
-from pandaeval_otel.normal.trace import is_genai  # noqa: E402
 
 MODEL = "openai/local"
 SECRET = b"s" * 32

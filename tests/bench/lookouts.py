@@ -28,12 +28,13 @@ import httpx
 import orjson
 from _beside import measure
 from _table import table
-from pandaeval_collector.api.lookouts import Lookouts
-from pandaeval_collector.api.work import PageWork, Work
+from starlette.applications import Starlette
+
+from pandaeval_collector.show.api.lookouts import Lookouts
+from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import ListedRow, ResultRow, SessionTraceRow, Store, TraceRow, WriteSet
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.wanted import Wanted
-from starlette.applications import Starlette
 
 _BATCH = 500
 _AGENTS, _SERVICES = 12, 4

@@ -19,8 +19,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from _table import table
-from pandaeval_collector.delivery.members import SIGNAL
-from pandaeval_collector.embedding.load import load
+
+from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.exporters.delivery.members import SIGNAL
 from support.line import RunningLine
 from support.made_traces import Composer
 

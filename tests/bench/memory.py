@@ -20,7 +20,7 @@ from accept import OPEN
 from synthetic import SIZES, SPANS_PER_TRACE, Stream
 
 from pandaeval_otel.assembly import TraceAssembler
-from pandaeval_otel.wire import split_traces
+from pandaeval_otel.wire.splitting import split_traces
 
 
 def resident(traces: int, size: str) -> list[object]:

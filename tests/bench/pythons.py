@@ -1,6 +1,6 @@
 """The line under several interpreters, turn and turn about: how an interpreter was built counts as much as its version.
 
-Each is the Python of an environment with the collector's dependencies (``pip install ".[collector]"``); what runs is
+Each is the Python of an environment with the collector's dependencies (``pip install . ./collector``); what runs is
 the source of this checkout. CPU microseconds per span at 1 KB, accept and decide together, the best and the median of
 all rounds, and how many times the best of the first it is.
 

@@ -7,7 +7,7 @@ not) and the set ``tau2-pairs`` of ``../shared/data`` (a unit is a session; ``lo
 ``max_identical_calls`` tells how often the same call was made). Recordings without arguments, in which nobody can tell
 whether a call is the same, are counted apart. ``--show`` names the units that were missed, or found without a label.
 Prints shares with Wilson's 95 % intervals, as docs/metrics.md shows them (``>
-collector/pandaeval_collector/metrics/repeated_calls.md``, then ``pandaeval metrics --page > docs/metrics.md``).
+collector/pandaeval_collector/scoring/metrics/repeated_calls.md``, then ``pandaeval metrics --page > docs/metrics.md``).
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from bench._separation import share  # noqa: E402
 from bench._table import table  # noqa: E402
-from pandaeval_collector.filerun import FileRun  # noqa: E402
-from pandaeval_collector.metric.registry import registry  # noqa: E402
+from pandaeval_collector.judge.turns import turn_view  # noqa: E402
 from pandaeval_collector.receivers.files import Input  # noqa: E402
-from pandaeval_collector.turns import turn_view  # noqa: E402
-
+from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
+from pandaeval_collector.scoring.metric.registry import registry  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 
 SHARED = ROOT.parent / "shared"

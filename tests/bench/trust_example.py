@@ -19,9 +19,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
+from typer.testing import CliRunner  # noqa: E402
+
 from pandaeval_collector.cli import app  # noqa: E402
 from pandaeval_collector.store import JudgedRow, Store, WriteSet  # noqa: E402
-from typer.testing import CliRunner  # noqa: E402
 
 RUNS, METRIC = 1_000, "trace.task_completion"
 SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)

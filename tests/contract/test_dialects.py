@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pandaeval_otel.base.discovery import find
 from pandaeval_otel.dialects import Dialect, Reading
-from pandaeval_otel.discovery import find
-from pandaeval_otel.raw import RawEvent, RawLog, RawSpan, Scope
+from pandaeval_otel.model.raw import RawEvent, RawLog, RawSpan, Scope
 
 DIALECTS: tuple[Dialect, ...] = find("pandaeval_otel.dialects", "DIALECT")
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pandaeval_collector.cases import Case, Trial, TrialContext
-from pandaeval_collector.embedding import Bands
-from pandaeval_collector.evaluator import Evaluator, trace_unit
-from pandaeval_collector.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
-from pandaeval_collector.metric.registry import registry
-from pandaeval_collector.metric.rules import ends
-from pandaeval_collector.result import Identity
-from pandaeval_collector.score import Assumed, Score, Unscored
-from pandaeval_collector.turns import TurnView
 
+from pandaeval_collector.analysis.embedding import Bands
+from pandaeval_collector.base.result import Identity
+from pandaeval_collector.base.score import Assumed, Score, Unscored
+from pandaeval_collector.judge.turns import TurnView
+from pandaeval_collector.scoring.cases import Case, Trial, TrialContext
+from pandaeval_collector.scoring.evaluator import Evaluator, trace_unit
+from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
+from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.metric.rules import ends
 from pandaeval_otel.model import Trace, Trigger, Turn
 
 METRICS = list(registry().values())
@@ -49,7 +49,7 @@ class TestEveryMetric:
         assert metric.needs
 
     def test_lives_where_its_level_says(self, metric: Metric[Any, Any]) -> None:
-        assert metric.evaluate.__module__ == f"pandaeval_collector.metrics.{metric.level}.{metric.name}"
+        assert metric.evaluate.__module__ == f"pandaeval_collector.scoring.metrics.{metric.level}.{metric.name}"
         assert metric.kind in ("embedding", "llm", "code", "math")
         assert metric.version
 

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
 from support import jaeger, otelcol, prometheus
 from support.house import House, house
 
@@ -18,7 +19,7 @@ _MISSING += [f"the module {name}" for name in ("litellm", "aiolimiter") if find_
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Skips when a program is missing; ``python tests/support/programs.py`` builds them."""
     if _MISSING:
-        pytest.skip(f"needs {', '.join(_MISSING)}: python tests/support/programs.py; pip install .[judge]")
+        pytest.skip(f"needs {', '.join(_MISSING)}: python tests/support/programs.py; pip install . ./collector[judge]")
     folder: Path = tmp_path_factory.mktemp("house")
     with house(folder) as made:
         yield made

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from pandaeval_collector.receivers.files import Request
 from support.balanced import Balanced, Load, Sender, first_half, missing, second_half
 from support.collector import CollectorProcess, open_chunks, snapshot, standing

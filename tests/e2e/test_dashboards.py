@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from support.dashboards import FILES, alerts, filled, queries, variables
 from support.house import House
 

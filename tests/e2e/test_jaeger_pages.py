@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
 from support.chromium import Page, chromium
 from support.jaeger import BINARY, pages
 from support.jaeger_house import JaegerHouse, jaeger_house
@@ -23,7 +24,7 @@ pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)"),
     pytest.mark.skipif(not BINARY.exists(), reason=f"needs {BINARY}: python tests/support/programs.py jaeger"),
-    pytest.mark.skipif(find_spec("litellm") is None, reason="needs a judge: pip install .[judge]"),
+    pytest.mark.skipif(find_spec("litellm") is None, reason="needs a judge: pip install . ./collector[judge]"),
 ]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
 from support.made_traces import Composer, MadeTrace
 from support.otelcol import BINARY, DEPLOYED, ConfiguredOtelcol, Otelcol
 from support.processors import until

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from support.jaeger import BINARY
 
 _ROOT = Path(__file__).parents[2]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
 from support.collector import CollectorProcess
 from support.made_traces import Composer, MadeTrace
 from support.otelcol import BINARY, ConfiguredOtelcol, Otelcol, plain

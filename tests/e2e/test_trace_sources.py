@@ -10,11 +10,12 @@ import grpc
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from pandaeval_collector.receivers.files import Input, Request
 from support.doors import until
 from support.jaeger import BINARY, Jaeger
-from typer.testing import CliRunner
 
 CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 RECORDINGS = [CAPTURES / name / "tool_error.otlp.jsonl" for name in ("openai_agents_genai", "langgraph_openinference")]

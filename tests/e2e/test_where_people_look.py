@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 import pytest
+
 from support.house import House
 from support.jaeger import tags
 from support.otelcol import plain

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.receivers.files import BadLine, Input
-
 from pandaeval_otel.model import Trace
+from pandaeval_otel.model.raw import RawSpan
 from pandaeval_otel.normal.evidence import Evidence, gather
 from pandaeval_otel.normal.trace import build_trace, is_genai
-from pandaeval_otel.raw import RawSpan
-from pandaeval_otel.wire import split_logs, split_traces
+from pandaeval_otel.wire.splitting import split_logs, split_traces
 
 _NOISE = re.compile(r"[\\\"'\s]+")
 _DEFINITION = re.compile(r"definition|functions?\b|\btools?\b(?!\.name)|tool_names|tools_names", re.IGNORECASE)

@@ -15,7 +15,7 @@ from typing import Any
 
 from pandaeval_otel.model import ToolCall
 from pandaeval_otel.model import Turn as ReadTurn
-from pandaeval_otel.raw import RawSpan
+from pandaeval_otel.model.raw import RawSpan
 from tests.golden.conformance_capture import Recorded, any_in, object_signatures, runs, squeezed, value_signatures
 from tests.golden.conformance_deviations import AGENT_NAMES, OWN_SESSIONS, RUNS_AGAIN, SPREAD_CALLS
 from tests.golden.conformance_truth import Call, Capture, Turn

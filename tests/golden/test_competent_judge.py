@@ -11,16 +11,16 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from pandaeval_collector.base.score import Finding, Score, Unscored
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.metric import Texts, TraceContext, TraceMetric
-from pandaeval_collector.metric.registry import registry
-from pandaeval_collector.score import Finding, Score, Unscored
+from pandaeval_collector.scoring.metric import Texts, TraceContext, TraceMetric
+from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_otel.model import Trace
 from support.asked import Memory
 from support.competent import CompetentCaller
-
-from pandaeval_otel.model import Trace
 from tests.golden.test_grounding_captures import OWN, SHARED, traces
 
 FALLS = {

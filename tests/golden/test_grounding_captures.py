@@ -6,15 +6,15 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from pandaeval_collector.metric import Texts, TraceContext
-from pandaeval_collector.metrics.trace.grounding import METRIC
-from pandaeval_collector.receivers.files import Input, Request
-from pandaeval_collector.score import Score
 
+from pandaeval_collector.base.score import Score
+from pandaeval_collector.receivers.files import Input, Request
+from pandaeval_collector.scoring.metric import Texts, TraceContext
+from pandaeval_collector.scoring.metrics.trace.grounding import METRIC
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import Closing, build_trace
-from pandaeval_otel.wire import split_logs, split_traces
+from pandaeval_otel.wire.splitting import split_logs, split_traces
 
 OWN = Path(__file__).parent / "captures"
 SHARED = Path(__file__).parents[2].parent / "shared" / "captures"

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pandaeval_collector.cli._reading import requests
-from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.metric.registry import registry
-from pandaeval_collector.rules.response_owning_up import owns_up
-from pandaeval_collector.score import Assumed, Finding, Score, Unscored, Why
-from support.asked import ScriptedJudge, all_right
 
+from pandaeval_collector.analysis.rules.response_owning_up import owns_up
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.cli._reading import requests
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.metric.registry import registry
 from pandaeval_otel.model import ToolCall, Trace
 from pandaeval_otel.normal.trace import is_genai
+from support.asked import ScriptedJudge, all_right
 
 GOLDEN = Path(__file__).parent / "captures"
 SHARED = Path(__file__).parents[2].parent / "shared" / "captures"

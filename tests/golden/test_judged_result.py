@@ -16,14 +16,15 @@ if __name__ == "__main__":
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord  # noqa: E402
 from opentelemetry.proto.trace.v1.trace_pb2 import Span  # noqa: E402
-from pandaeval_collector.evaluator.provenance import provenance  # noqa: E402
+
+from pandaeval_collector.base.score import Score  # noqa: E402
 from pandaeval_collector.exporters.attributes import encode_attributes  # noqa: E402
 from pandaeval_collector.exporters.encode import log_record, spans  # noqa: E402
 from pandaeval_collector.judge.call import Answer  # noqa: E402
 from pandaeval_collector.judge.desk import Spent  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION  # noqa: E402
-from pandaeval_collector.score import Score  # noqa: E402
+from pandaeval_collector.scoring.evaluator.provenance import provenance  # noqa: E402
 from support.judged import call, trace  # noqa: E402
 from support.otlp_sink import attributes  # noqa: E402
 from support.results import JUDGE, result  # noqa: E402

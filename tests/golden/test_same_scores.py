@@ -10,11 +10,11 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from pandaeval_collector.embedding.load import load
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.receivers.files import Input
 
+from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_otel.model import Trace
 
 OWN = Path(__file__).parent / "captures"

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pandaeval_collector.filerun import FileRun
+
+from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.turns import TurnView, turn_view
+from pandaeval_collector.runs.filerun import FileRun
 
 OWN = Path(__file__).parent / "captures"
 SHARED = Path(__file__).parents[3] / "shared"

@@ -6,15 +6,14 @@ from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-from pandaeval_collector.embedding.load import load
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.evaluator.asking import ask, refusal
-from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.metric import TraceContext
-from pandaeval_collector.metric.registry import registry
+from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.score import Unscored, Why
-
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_collector.scoring.evaluator.asking import ask, refusal
+from pandaeval_collector.scoring.metric import TraceContext
+from pandaeval_collector.scoring.metric.registry import registry
 from pandaeval_otel.model import Trace, Trigger
 
 CAPTURES = Path(__file__).parent / "captures"

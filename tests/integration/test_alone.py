@@ -13,6 +13,7 @@ import venv
 from pathlib import Path
 
 import pytest
+
 from support.processors import FakeCollector, spans_of
 
 _ROOT = Path(__file__).parents[2]

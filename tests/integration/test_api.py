@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from support.collector import CollectorProcess
 from support.judged_files import send
 

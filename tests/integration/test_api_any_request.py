@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from support.collector import CollectorProcess
 from support.judged_files import send
 
@@ -15,6 +16,7 @@ CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 @pytest.mark.timeout(900)
 def test_every_operation_answers_as_documented(tmp_path: Path) -> None:
     import schemathesis  # takes seconds
+
     from support.any_request import ask_anything
 
     with CollectorProcess(tmp_path) as collector:

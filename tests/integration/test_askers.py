@@ -14,13 +14,14 @@ from typing import Any
 import httpx
 import pytest
 from mcp import Client, StdioServerParameters
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.neutral import tokens
-from pandaeval_collector.mcp.fencing import MOST_TOKENS
+from pandaeval_collector.show.mcp.fencing import MOST_TOKENS
 from support.api import listening, served
 from support.collector import CollectorProcess
 from support.judged_files import send
-from typer.testing import CliRunner
 
 CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 SCENARIOS = ("good_session", "wrong_tool", "tool_loop", "gives_up", "crashed")

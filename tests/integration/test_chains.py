@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden.otlp_json import Request, requests, spans
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from typer.testing import CliRunner
+
+from golden.otlp_json import Request, requests, spans
 from pandaeval_collector.cli import app
 from pandaeval_collector.receivers.files import Input
 from support.collector import CollectorProcess, open_chunks
 from support.kills import differences, standing_results, uninterrupted
 from support.senders import HttpDoor
-from typer.testing import CliRunner
 
 CAPTURE = Path(__file__).parents[1] / "golden/captures/openai_responses_openinference/repeated_answer.otlp.jsonl"
 TURNS = 4

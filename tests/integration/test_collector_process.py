@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.store.connection import PAGE_BYTES
 from support.collector import CollectorProcess, open_chunks, snapshot

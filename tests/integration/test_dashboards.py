@@ -18,11 +18,13 @@ import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from pandaeval_collector import series, telemetry
+
+from pandaeval_collector.base import telemetry
+from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters._naming import metric_name
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
-from pandaeval_collector.score import Score
+from pandaeval_collector.store import series
 from support.collector import CollectorProcess
 from support.dashboards import FILES, GRAFANA, filled, panels, queries, searches, sources, targets, variables
 from support.made_traces import Composer

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.collector import CollectorProcess, free_ports
 from support.deploy import COMPOSE, DEPLOY, ROOT, mounts, services
 from support.jaeger import BINARY as JAEGER

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from support.collector import CollectorProcess
 
+from support.collector import CollectorProcess
 from tests.rig import toolbox
 from tests.rig.desks import DESKS
 from tests.rig.environment import RIG

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from support.prometheus import PROMTOOL
 
 _DOCS = Path(__file__).parents[2] / "docs"

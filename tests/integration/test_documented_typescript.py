@@ -12,8 +12,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.collector import CollectorProcess
 
+from support.collector import CollectorProcess
 from tests.support.model_server import ModelServer
 from tests.support.script import Call, Conversation, Reply
 

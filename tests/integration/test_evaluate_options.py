@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from support.judge import JudgeServer
 from support.judged_files import behave
 from support.made_traces import Composer
-from typer.testing import CliRunner
 
 JUDGE = """
 judge:
@@ -96,7 +97,7 @@ def test_the_model_of_the_command_line_outweighs_those_of_single_metrics(
 ) -> None:
     from pandaeval_collector.cli._evaluate_config import config_of
     from pandaeval_collector.cli._evaluate_options import EvaluateOptions
-    from pandaeval_collector.settings import scoring
+    from pandaeval_collector.runs.settings import scoring
 
     path = tmp_path / "pandaeval.yaml"
     path.write_text("judge: {model: openai/gpt-4o-mini, models: {trace.confidence: openai/gpt-4o}}")

@@ -15,14 +15,16 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
-from pandaeval_collector.app import Collector
-from pandaeval_collector.config import load
-from pandaeval_collector.delivery import standing as outlet
-from pandaeval_collector.exporters._otlp import over_grpc, over_http
-from pandaeval_collector.runtime.backoff import Backoff
-from pandaeval_collector.series import OTHER
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as classic
+
+from pandaeval_collector.app.collector import Collector
+from pandaeval_collector.base.runtime.backoff import Backoff
+from pandaeval_collector.config import load
+from pandaeval_collector.exporters._otlp import over_grpc, over_http
+from pandaeval_collector.exporters.delivery import standing as outlet
+from pandaeval_collector.store.series import OTHER
+from pandaeval_otel.base.names import MAX_NAME_CHARS
 from support.collector import free_ports
 from support.database import open_database
 from support.doors import grpc_client, http_client, until
@@ -39,8 +41,6 @@ from support.otlp_sink import (
     slow_down,
     too_large,
 )
-
-from pandaeval_otel.names import MAX_NAME_CHARS
 
 TRACES = 12
 MEGABYTE = "x" * (1 << 20)

@@ -11,13 +11,14 @@ from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, question_of, text_of, verdict
 from support.made_traces import Composer
 from support.pages import files_of
 from support.senders import HttpDoor
-from typer.testing import CliRunner
 
 _NUMBERED = re.compile(r"^(\d+)\. \[pushy\]", re.MULTILINE)
 CAUSE = {"title": "Sells without being asked", "description": "It offers cards to everybody.", "severity": "medium"}

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from support.collector import CollectorProcess
 from support.made_traces import Composer
 from support.senders import GrpcDoor

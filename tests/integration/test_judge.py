@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+
+from pandaeval_collector.jobs.setup import Limits as LimitsOfDay
+from pandaeval_collector.jobs.setup import StoredPurse
 from pandaeval_collector.judge.call import Call, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
@@ -22,9 +25,7 @@ from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.prompt import messages
 from pandaeval_collector.judge.usage import estimated
-from pandaeval_collector.judging.setup import Limits as LimitsOfDay
-from pandaeval_collector.judging.setup import StoredPurse
-from pandaeval_collector.metrics.trace.confidence import RUBRIC
+from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
 from pandaeval_collector.store import Store
 from support.judge import FAULTS, Behave, JudgeServer, Say, always, good, parrot, verdict
 from support.judged import call, trace

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from support import check_judges
 from support.check_judges import Opinion
 from support.judge import FAULTS, Behave, JudgeServer, Say
 from support.processors import until
-from typer.testing import CliRunner
 
 _FEW = ("--repeat", "2", "--attacks", "4")
 

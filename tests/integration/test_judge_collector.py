@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from support.collector import CollectorProcess
 from support.judge import FAULTS, Behave, JudgeServer, Say, always, good
 from support.made_traces import Composer
 from support.senders import HttpDoor
-from typer.testing import CliRunner
 
 KEY = "sk-canary-0123456789abcdef"
 REFUSED: Behave = always(Say(status=400))

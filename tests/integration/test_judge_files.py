@@ -7,16 +7,17 @@ import os
 from typing import Any
 
 import pytest
-from pandaeval_collector import filerun
-from pandaeval_collector.cases import Case, Suite
-from pandaeval_collector.cases.model import Recorded
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.evaluator.trials import TrialGrader
-from pandaeval_collector.filerun import FileRun
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.jobs import JudgeConfig, Limits
 from pandaeval_collector.judge.client import JudgeProcessSetup
-from pandaeval_collector.judging import JudgeConfig, Limits
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.result import Result
+from pandaeval_collector.runs import filerun
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.cases import Case, Suite
+from pandaeval_collector.scoring.cases.model import Recorded
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.scoring.evaluator.trials import TrialGrader
 from pandaeval_collector.store import jobs
 from pandaeval_collector.store.connection import FILE_NAME
 from support.chained import turn

@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.judge import desk
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.score import Score, Unscored, Why
+from pandaeval_otel.model import Trace
 from support.attacked import HARMLESS, JUDGED, PLACES, Copycat, Parrot, attacked, findings, lifted, talked_on
 from support.attacks import FORGED, Attack, corpus, sample
 from support.quoting import QUOTED, Quoter, record
-
-from pandaeval_otel.model import Trace
 
 CALLS = 9
 IN_DEFAULT_RUN = 40

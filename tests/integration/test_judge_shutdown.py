@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from support.collector import CollectorProcess
 from support.judge import JudgeServer
 from support.made_traces import Composer

@@ -11,20 +11,20 @@ from typing import Any
 
 import httpx
 import pytest
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from prometheus_client.parser import text_string_to_metric_families
+
+from pandaeval_collector.base.score import Score
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack
-from pandaeval_collector.score import Score
-from prometheus_client.parser import text_string_to_metric_families
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_otel.model import Turn
 from support.asked import Memory
 from support.collector import CollectorProcess
 from support.embedder import WordEmbedder
 from support.judge import JudgeServer
 from support.judged import call, trace
 from support.judged_files import MODEL, NAMES, behave, environ, evaluated, of_judges, send
-
-from pandaeval_otel.model import Turn
 
 MOST_CALLS = 9
 GOLDEN = Path(__file__).parents[1] / "golden" / "captures"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.collector import CollectorProcess
 from support.judge import JudgeServer
 from support.judged_files import NAMES, Result, behave, environ, evaluated, of_judges, send

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pandaeval_collector.cli import app
 from prometheus_client.parser import text_string_to_metric_families
+from typer.testing import CliRunner
+
+from pandaeval_collector.cli import app
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, verdict
 from support.labels import event, request
 from support.made_traces import Composer
 from support.senders import GrpcDoor, HttpDoor
-from typer.testing import CliRunner
 
 ABOUT = {"gen_ai_evaluation_name": "confidence", "pandaeval_level": "trace"}
 

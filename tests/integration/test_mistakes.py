@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
 from support import forked
 from support.collector import CollectorProcess, free_ports
 
@@ -38,7 +39,7 @@ provider.force_flush(5000)
 provider.shutdown()
 """
 _needs_litellm = pytest.mark.skipif(
-    importlib.util.find_spec("litellm") is None, reason='litellm is not installed: pip install ".[judge]"'
+    importlib.util.find_spec("litellm") is None, reason='litellm is not installed: pip install . "./collector[judge]"'
 )
 
 

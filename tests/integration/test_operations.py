@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
+
 from support.collector import CollectorProcess
 from support.made_traces import Composer
 from support.own_metrics import PAGE

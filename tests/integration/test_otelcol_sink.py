@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+
 from support.collector import CollectorProcess
 from support.made_traces import Composer
 from support.otelcol import BINARY, Otelcol, plain

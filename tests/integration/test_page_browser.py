@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from support.chromium import Page, chromium
 from support.collector import CollectorProcess
 from support.judged_files import send

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from support.chromium import Page, chromium
 from support.collector import CollectorProcess
 

@@ -15,6 +15,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+
 from support.collector import CollectorProcess
 from support.judge import JudgeServer
 from support.senders import GrpcDoor
@@ -25,8 +26,8 @@ _TRACE = 7 << 100
 _OWN = '''
 """Was the agent polite? It does not judge what it said."""
 
-from pandaeval_collector.metric import Metric
-from pandaeval_collector.score import Score
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.base.score import Score
 
 
 def _evaluate(trace, context):
@@ -38,8 +39,8 @@ METRIC = Metric("trace", "politeness", "code", "1", 0.5, "Was the agent polite?"
 
 _JUDGED = """
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.metric import Metric
-from pandaeval_collector.score import Score
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.base.score import Score
 
 
 class Kindness(Verdict):

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli._app import app
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.store import Chunk, Store
+from pandaeval_otel.normal.evidence import Evidence, gather
 from support.collector import CollectorProcess, children_of
 from support.made_traces import Composer, MadeTrace
 from support.senders import GrpcDoor
-from typer.testing import CliRunner
-
-from pandaeval_otel.normal.evidence import Evidence, gather
 
 EMPTY_EVENT = b"\x5a\x00"
 PEAK = 400 << 20

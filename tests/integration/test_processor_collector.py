@@ -22,12 +22,12 @@ from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from support.agents import run_agent, scored
-from support.collector import CollectorProcess
-from support.processors import Recording, emit, processor, provider, until, witness
 
 from pandaeval_otel import PandaEvalLogProcessor, session_end, using_session, wait_for_result, watch_results
 from pandaeval_otel._proto.result_service_pb2 import GetSessionRequest, GetSessionResponse
+from support.agents import run_agent, scored
+from support.collector import CollectorProcess
+from support.processors import Recording, emit, processor, provider, until, witness
 
 _DETAILS = "gen_ai.client.inference.operation.details"
 _FORKING = Path(__file__).parents[1] / "support" / "forking.py"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
 from support.agents import run_agent, scored
 from support.collector import CollectorProcess, free_ports
 from support.otelcol import BINARY, Otelcol

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.agents import scored
 from support.collector import CollectorProcess, free_ports
 from support.processors import until

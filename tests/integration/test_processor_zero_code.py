@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+
 from support.processors import FakeCollector, spans_of
 
 _COMMAND = Path(sys.executable).parent / "opentelemetry-instrument"
@@ -61,13 +62,13 @@ def test_it_can_be_switched_off(tmp_path: Path, off: dict[str, str]) -> None:
 
 def test_without_an_endpoint_neither_grpc_nor_the_processor_is_loaded(tmp_path: Path) -> None:
     done = run(tmp_path, PYTHONVERBOSE="1")
-    assert "pandaeval_otel.auto" in done.stderr
-    assert "pandaeval_otel.forwarder" not in done.stderr
+    assert "pandaeval_otel.processor.auto" in done.stderr
+    assert "pandaeval_otel.processor.forwarder" not in done.stderr
 
 
 def test_without_a_provider_it_says_so(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", "from pandaeval_otel.auto import instrument; instrument()"],
+        [sys.executable, "-c", "from pandaeval_otel.processor.auto import instrument; instrument()"],
         env={**os.environ, "PANDAEVAL_ENDPOINT": "127.0.0.1:1"},
         capture_output=True,
         text=True,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.collector import CollectorProcess
 from support.made_traces import Composer
 from support.prometheus import BINARY, Prometheus

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.rules.response import response
-from pandaeval_collector.rules.tool_loop import tool_loop
 
+from pandaeval_collector.analysis.rules.response import response
+from pandaeval_collector.analysis.rules.tool_loop import tool_loop
+from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_otel.model import Trace
 
 _CAPTURES = Path(__file__).parents[3] / "shared" / "captures"

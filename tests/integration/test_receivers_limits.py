@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
+
 from pandaeval_collector.receivers import Draining, Overloaded, TooLarge
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import grpc
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
+
 from pandaeval_collector.receivers import admission as admission_module
 from pandaeval_collector.receivers._connections import Crowd, door_connections, health_connections
 from pandaeval_collector.receivers._reading import Reading

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 import grpc
 import pytest
+
 from pandaeval_collector.receivers import Accepted, Dense, Submitted
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.submit_grpc import SubmitHandler
+from pandaeval_otel.wire.fragments import DenseError
+from pandaeval_otel.wire.splitting import split_traces
 from support.doors import CountingTelemetry, RecordingIngest, grpc_door, http_client, http_door
 from support.wire_bytes import field, in_item, in_scope, in_value, nested_value, tiny_spans
-
-from pandaeval_otel.fragments import DenseError
-from pandaeval_otel.wire import split_traces
 
 PROTOBUF, JSON = {"content-type": "application/x-protobuf"}, {"content-type": "application/json"}
 SERVICES = "/opentelemetry.proto.collector."

@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.cli import app
-from pandaeval_collector.score import Assumed, Score, Unscored, Why
+from pandaeval_otel.model import Captured, Kind, Trace, Turn
 from support.builders import Spans, says, user
 from support.chromium import Page, chromium
 from support.judged import call, trace
 from support.reports import report, result
 from support.trials import run, write
-from typer.testing import CliRunner
-
-from pandaeval_otel.model import Captured, Kind, Trace, Turn
 
 PROGRAM = chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
@@ -36,7 +36,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from importlib.resources import files
 
     folder = tmp_path_factory.mktemp("demo")
-    packed = files("pandaeval_collector.demo").joinpath("sessions.otlp.jsonl.xz").read_bytes()
+    packed = files("pandaeval_collector.cli._recordings").joinpath("sessions.otlp.jsonl.xz").read_bytes()
     (folder / "demo.jsonl").write_bytes(lzma.decompress(packed))
     made = folder / "report.html"
     outcome = CliRunner().invoke(

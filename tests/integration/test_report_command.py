@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import _report, app
 from support.reports import parsed
-from typer.testing import CliRunner
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "captures"
 
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    packed = files("pandaeval_collector.demo").joinpath("sessions.otlp.jsonl.xz").read_bytes()
+    packed = files("pandaeval_collector.cli._recordings").joinpath("sessions.otlp.jsonl.xz").read_bytes()
     file = tmp_path_factory.mktemp("recording") / "demo.jsonl"
     file.write_bytes(lzma.decompress(packed))
     return file
@@ -55,7 +56,7 @@ def test_bad_sessions_stand_above_good_ones(recording: Path, tmp_path: Path) -> 
 
     _evaluate(recording, "--output", tmp_path / "report.html")
     index = parsed((tmp_path / "report.html").read_text()).index
-    expected = json.loads(files("pandaeval_collector.demo").joinpath("expected.json").read_text())
+    expected = json.loads(files("pandaeval_collector.cli._recordings").joinpath("expected.json").read_text())
     ranked = [index["sessions"][at]["id"] for kind, at in index["order"] if kind == "s"]
     assert set(ranked[: len(expected["bad"])]) == set(expected["bad"])
 
@@ -135,9 +136,9 @@ def test_the_demo_can_write_its_report(tmp_path: Path) -> None:
 
 
 def test_a_run_that_broke_is_as_bad_as_can_be() -> None:
-    from pandaeval_collector.report.index import ranked
-    from pandaeval_collector.report.results import ShownResult
-    from pandaeval_collector.report.rows import ReportTrace
+    from pandaeval_collector.show.report.index import ranked
+    from pandaeval_collector.show.report.results import ShownResult
+    from pandaeval_collector.show.report.rows import ReportTrace
 
     broken = ReportTrace({"id": "broken", "error": "TimeoutError"}, "", (0, 0))
     off_topic = ReportTrace({"id": "off topic"}, "", (0, 0))

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from support.collector import CollectorProcess
 from support.judged_files import send
 from support.reports import Made, parsed
-from typer.testing import CliRunner
 
 CAPTURES = Path(__file__).parents[1] / "golden" / "captures" / "langgraph_openinference"
 FILES = [CAPTURES / f"{name}.otlp.jsonl" for name in ("good", "tool_loop", "crashed")]

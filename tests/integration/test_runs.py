@@ -13,11 +13,13 @@ from typing import Any
 import httpx
 import pytest
 from mcp.server.mcpserver.exceptions import ToolError
-from pandaeval_collector.api.asking import Asker
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.sample import included
-from pandaeval_collector.mcp.server import server as mcp_server
 from pandaeval_collector.runs.counting import counter
+from pandaeval_collector.show.api.asking import Asker
+from pandaeval_collector.show.mcp.server import server as mcp_server
 from support.asked import GOOD
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, verdict
@@ -25,7 +27,6 @@ from support.judge_kills import PRICE_IN, PRICE_OUT
 from support.judged_files import MODEL, behave, environ
 from support.made_traces import Composer
 from support.senders import HttpDoor
-from typer.testing import CliRunner
 
 TRACES = 24
 GOOD_CONFIDENCE = GOOD["confidence"]["confidence"]  # type: ignore[call-overload, index]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
 from golden.otlp_json import Request, requests
 from pandaeval_collector.receivers.files import Input
 from support.collector import CollectorProcess

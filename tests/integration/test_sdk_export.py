@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support import sdk_sender
 from support.collector import CollectorProcess, snapshot
 from support.stored import exported_problems, stored_spans

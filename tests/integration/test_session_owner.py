@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from support.collector import CollectorProcess
 from support.made_traces import Composer, MadeTrace
 from support.owned_sessions import Standing, forwarder, has_handed_over, send, what_stands

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import grpc
 import pytest
-from pandaeval_collector.receivers.results_grpc import ResultsHandler, SessionState
-from support.doors import RecordingIngest, grpc_door
 
+from pandaeval_collector.receivers.results_grpc import ResultsHandler, SessionState
 from pandaeval_otel._proto.result_service_pb2 import GetSessionRequest, GetSessionResponse
+from support.doors import RecordingIngest, grpc_door
 
 
 class Sessions:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.collector import CollectorProcess, snapshot
 from support.made_traces import Composer
 from support.oracle import Oracle, problems_of

@@ -8,20 +8,21 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from pandaeval_collector.delivery.emitter import Emitter
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters import prometheus, zero_first
+from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.receivers.bind import Address
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.receivers.streaming import Answer, Streaming
 from pandaeval_collector.store import Store, WriteSet
-from pandaeval_collector.telemetry import Telemetry
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 from support.doors import LOOPBACK, http_client, until
 from support.results import result
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from pandaeval_collector.base.runtime.logs import BoundedFormatter
 from pandaeval_collector.cli import app
-from pandaeval_collector.runtime.logs import BoundedFormatter
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from support import forked

@@ -18,18 +18,18 @@ import pytest
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from pandaeval_collector.app import Collector
+
+from pandaeval_collector.app.collector import Collector
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.bind import Tls
+from pandaeval_otel import wait_for_result
+from pandaeval_otel._proto.result_service_pb2 import GetSessionRequest, GetSessionResponse
 from support.agents import run_agent, scored
 from support.certificates import make_certificates
 from support.collector import BRISK, CollectorProcess
 from support.doors import until
 from support.otlp_sink import Answer, OtlpSink
 from support.processors import Recording, processor, provider
-
-from pandaeval_otel import wait_for_result
-from pandaeval_otel._proto.result_service_pb2 import GetSessionRequest, GetSessionResponse
 
 TOKEN = "s3cret"
 TOKEN_SETTINGS = {"PANDAEVAL_SERVER__TOKEN_ENV": "THE_TOKEN", "THE_TOKEN": TOKEN}

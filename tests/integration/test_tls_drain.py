@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from opentelemetry.trace import use_span
+
 from support.agents import run_agent, scored
 from support.certificates import make_certificates
 from support.collector import CollectorProcess

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
-from pandaeval_collector.filerun import FileRun
+from pandaeval_collector.judge.turns import turn_view
 from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.turns import turn_view
+from pandaeval_collector.runs.filerun import FileRun
 from support.asked import GOOD, RATED, TURN, of_turn, said
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, rubric_of, text_of
 from support.judged_files import environ, send
-from typer.testing import CliRunner
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "captures" / "langgraph_genai"
 OWN = [GOLDEN / f"{name}.otlp.jsonl" for name in ("good_session", "tool_loop", "wrong_tool", "gives_up")]

@@ -11,18 +11,18 @@ from typing import Any
 import grpc
 import orjson
 import pytest
+
 from pandaeval_collector.receivers import results_grpc
 from pandaeval_collector.receivers.bind import Address
 from pandaeval_collector.receivers.results_grpc import ResultsHandler, SessionState
+from pandaeval_otel import watch_results
+from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchResultsResponse
+from pandaeval_otel.processor.retry import retry_after_s
 from support.agents import run_agent
 from support.collector import CollectorProcess
 from support.doors import CountingTelemetry, RecordingIngest, grpc_door, until
 from support.processors import Recording, processor, provider
 from support.processors import until as patiently
-
-from pandaeval_otel import watch_results
-from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchResultsResponse
-from pandaeval_otel.retry import retry_after_s
 
 ROWS, BODY = 20_000, 2_000
 WINDOW = 8 << 20

@@ -40,9 +40,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench._table import table
 from pandaeval_collector.config import load
-from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.settings import evaluator
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.settings import evaluator
 from support.collector import CollectorProcess
 from support.kafka import Broker, fetch
 from support.kafka_share import Share

@@ -6,11 +6,11 @@ import random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.examples import examples
 
 from pandaeval_otel.assembly import CloseRules, Decided, TraceAssembler
-from pandaeval_otel.fragments import Item
 from pandaeval_otel.model import Trigger
+from pandaeval_otel.wire.fragments import Item
+from support.examples import examples
 
 RULES = CloseRules(reopen_delays=(5.0, 30.0, 180.0, 180.0, 180.0))
 

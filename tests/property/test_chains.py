@@ -11,23 +11,23 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.line.line import Line
-from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.store import Chunk, Store
-from support.chained import turn
-from support.embedder import WordEmbedder
-from support.examples import examples
-from support.line import Standing, as_file, ids_and_scores
-from support.made_traces import MadeTrace
 
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.receivers.files import Request
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_collector.store import Chunk, Store
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.history import is_history
 from pandaeval_otel.normal.trace import build_trace
-from pandaeval_otel.wire import read_chunk, split_traces
+from pandaeval_otel.wire.splitting import read_chunk, split_traces
+from support.chained import turn
+from support.embedder import WordEmbedder
+from support.examples import examples
+from support.line import Standing, as_file, ids_and_scores
+from support.made_traces import MadeTrace
 
 IDS = [*(f"resp_{number}" for number in range(4)), "f7d0-11"]
 CONVERSATIONS = [(11,), (11, 12), (11, 12, 13)]

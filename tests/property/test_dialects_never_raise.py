@@ -8,14 +8,14 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.examples import examples
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._salvage import salvage
 from pandaeval_otel.dialects._values import parsed
 from pandaeval_otel.model import Kind, Span
+from pandaeval_otel.model.raw import RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
 from pandaeval_otel.normal.spans import dialects, normalize
-from pandaeval_otel.raw import RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
+from support.examples import examples
 
 
 def _strings_of(module: Any) -> list[str]:

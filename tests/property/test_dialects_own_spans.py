@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects import Dialect
+from pandaeval_otel.model.raw import STATUS_OK, RawEvent, RawLink, RawLog, RawSpan, Scope
 from pandaeval_otel.normal.spans import dialects
-from pandaeval_otel.raw import STATUS_OK, RawEvent, RawLink, RawLog, RawSpan, Scope
 
 TRACE, SPAN = "a" * 32, "b" * 16
 ROUNDS = 400

@@ -19,14 +19,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
-from pandaeval_collector.delivery.emitter import Emitter
+
+from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.accounting import residual
 from pandaeval_collector.receivers import Malformed
+from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json, logs_from_json, traces_from_json
 from support.line import RunningLine
 from support.made_traces import START_NS, Composer, MadeTrace
 from support.wire_bytes import varint
-
-from pandaeval_otel.otlp_json import BadOtlp, decode_json, logs_from_json, traces_from_json
 
 U64 = st.sampled_from([0, 1, START_NS, 2**53, 2**63 - 1, 2**63, 2**64 - 1]) | st.integers(0, 2**64 - 1)
 U32 = st.sampled_from([0, 1, 2**31, 2**32 - 1])

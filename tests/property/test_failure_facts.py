@@ -7,17 +7,17 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from pandaeval_collector.analysis.rules._failures import Told, failed, tells
+from pandaeval_collector.analysis.rules.response import response
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.metrics.trace._limits import completion_limit
-from pandaeval_collector.metrics.trace._outcome import outcome
-from pandaeval_collector.rules._failures import Told, failed, tells
-from pandaeval_collector.rules.response import response
+from pandaeval_collector.scoring.metrics.trace._limits import completion_limit
+from pandaeval_collector.scoring.metrics.trace._outcome import outcome
+from pandaeval_otel.model import ToolCall, Trace
 from support.examples import examples
 from support.judged import call, trace
 from support.told_failures import FAILED, FINE, UNSURE
-
-from pandaeval_otel.model import ToolCall, Trace
 
 VALUES = st.one_of(
     st.sampled_from([*FAILED, *FINE, *UNSURE]),

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import Span, TracerProvider
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
-from support.examples import examples
-from support.processors import Recording, processor, provider, until
 
 from pandaeval_otel import session_end, using_session
+from support.examples import examples
+from support.processors import Recording, processor, provider, until
 
 NOWHERE = "127.0.0.1:1"
 REMOTE = SpanContext(0xFEED, 0xBEEF, is_remote=True, trace_flags=TraceFlags(1))

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pandaeval_collector.stats import (
+
+from pandaeval_collector.analysis.stats import (
     agent_consistency,
     agent_reliability,
     coherence,

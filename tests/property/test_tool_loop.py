@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pandaeval_collector.rules.tool_loop import tool_loop
 
+from pandaeval_collector.analysis.rules.tool_loop import tool_loop
 from pandaeval_otel.model import Kind, Message, OtherPart, Span, Text, ToolCall, ToolDefinition, Trace, Turn
 
 SECOND = 1_000_000_000

@@ -11,14 +11,15 @@ from typing import Any, cast
 
 import httpx
 import uvicorn
-from pandaeval_collector.api import Lookouts
-from pandaeval_collector.api.work import Work
-from pandaeval_collector.mcp.door import McpDoor
-from pandaeval_collector.metric.registry import registry
+from starlette.types import ASGIApp
+
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
+from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.show.api import Lookouts
+from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.show.mcp.door import McpDoor
 from pandaeval_collector.store import Store
-from starlette.types import ASGIApp
 
 
 @contextmanager

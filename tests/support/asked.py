@@ -7,12 +7,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pandaeval_collector.base.score import Finding, Unscored
 from pandaeval_collector.judge.call import Answer, Call
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
-from pandaeval_collector.metric import Texts, TraceContext, TraceMetric
-from pandaeval_collector.score import Finding, Unscored
-
+from pandaeval_collector.scoring.metric import Texts, TraceContext, TraceMetric
 from pandaeval_otel.model import Trace
 
 Fields = Mapping[str, Any]

@@ -13,19 +13,19 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from pandaeval_collector.base.score import Finding, Score, Unscored
 from pandaeval_collector.judge.call import Answer, Call
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.metric import Texts, TraceContext, TraceMetric
-from pandaeval_collector.metric.registry import registry
-from pandaeval_collector.score import Finding, Score, Unscored
-from support.asked import Memory
-
+from pandaeval_collector.scoring.metric import Texts, TraceContext, TraceMetric
+from pandaeval_collector.scoring.metric.registry import registry
 from pandaeval_otel.model import Trace, Turn
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import build_trace
-from pandaeval_otel.wire import split_traces
+from pandaeval_otel.wire.splitting import split_traces
+from support.asked import Memory
 
 HARMLESS = "The blue parcel."
 _START = 1_790_000_000 * 10**9

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
 from support.collector import CollectorProcess, free_ports
 from support.made_traces import Composer, MadeTrace
 from support.otelcol import ConfiguredOtelcol

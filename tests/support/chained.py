@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
 from support.made_traces import START_NS, MadeTrace
 
 _MS = 10**6

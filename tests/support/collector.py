@@ -22,6 +22,7 @@ from typing import IO, Any
 
 import orjson
 from prometheus_client.parser import text_string_to_metric_families
+
 from support import forked
 
 START_S, STOP_S, DONE_S = 120.0, 120.0, 120.0

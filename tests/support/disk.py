@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-import pandaeval_collector.store.access as access_module
 import pytest
+
+import pandaeval_collector.store.access as access_module
 from pandaeval_collector.store.connection import connect
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from pandaeval_collector.embedding import Bands
+
+from pandaeval_collector.analysis.embedding import Bands
 
 
 class WordEmbedder:

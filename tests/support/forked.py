@@ -25,12 +25,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from pandaeval_collector.runtime import child
+from pandaeval_collector.base.runtime import child
 
 COMMAND = "pandaeval"
 _HELPER_OF = {
     COMMAND: "collector",
-    "pandaeval_collector.workers.main": "collector",
+    "pandaeval_collector.pipeline.workers.main": "collector",
     "pandaeval_collector.runs.worker": "collector",
     "pandaeval_collector.judge.worker": "judge",
 }

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from opentelemetry.sdk.trace import TracerProvider
+
 from support.agents import run_agent
 from support.processors import Recording, processor, provider, witness
 

@@ -19,17 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import typer.main
+
+from pandaeval_collector.base.runtime import failpoints
+from pandaeval_collector.base.runtime.garbage import expect_imports
 from pandaeval_collector.judge.client import _OWN_ENVIRONMENT
-from pandaeval_collector.runtime import failpoints
-from pandaeval_collector.runtime.garbage import expect_imports
 from support import commands, forked
 
 _COLLECTOR = (
-    *("pandaeval_collector.app", "pandaeval_collector.cli._app", "pandaeval_collector.cli._release"),
-    *("pandaeval_collector.cli._start_checks", "pandaeval_collector.runtime.garbage", "uvicorn.lifespan.off"),
-    *("pandaeval_collector.runtime.logs", "typer._click.decorators", "encodings.idna", "uvloop"),
+    *("pandaeval_collector.app.collector", "pandaeval_collector.cli._app", "pandaeval_collector.cli._release"),
+    *("pandaeval_collector.cli._start_checks", "pandaeval_collector.base.runtime.garbage", "uvicorn.lifespan.off"),
+    *("pandaeval_collector.base.runtime.logs", "typer._click.decorators", "encodings.idna", "uvloop"),
 )
-_FOUND_IN = ("pandaeval_collector.metrics", "pandaeval_collector.embedding", "pandaeval_otel.dialects")
+_FOUND_IN = ("pandaeval_collector.scoring.metrics", "pandaeval_collector.analysis.embedding", "pandaeval_otel.dialects")
 _JUDGE = (
     *("pandaeval_collector.judge.provider", "litellm", "litellm.proxy._types"),
     *("fastapi", "openai.resources", "openai.lib.streaming.chat"),  # what litellm imports at its first call

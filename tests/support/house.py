@@ -22,6 +22,8 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import DEFAULT_ON
+
+from pandaeval_otel import PandaEvalSpanProcessor, using_session
 from support.agents import run_agent
 from support.asked import GOOD, said
 from support.collector import CollectorProcess
@@ -32,8 +34,6 @@ from support.otelcol import ConfiguredOtelcol, Otelcol, plain
 from support.processors import until
 from support.prometheus import Prometheus
 from support.senders import GrpcDoor
-
-from pandaeval_otel import PandaEvalSpanProcessor, using_session
 
 MODEL = "openai/gpt-4o-mini"
 _KNOWN = Path(__file__).parents[1] / "golden" / "captures" / "pydantic_ai" / "good.otlp.jsonl"

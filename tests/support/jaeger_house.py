@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
 from pandaeval_collector.cli._reading import requests
 from pandaeval_collector.receivers.files import Request
+from pandaeval_otel.wire.own_output import span_ids
 from support.asked import GOOD, said
 from support.collector import CollectorProcess
 from support.jaeger import Jaeger
@@ -19,8 +21,6 @@ from support.judged_files import send
 from support.processors import until
 from support.recent import recent
 from support.senders import GrpcDoor
-
-from pandaeval_otel.own_output import span_ids
 
 _CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 _FRAMEWORKS = ("pydantic_ai", "openai_agents_genai")

@@ -19,9 +19,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self, cast
 
-from pandaeval_collector.failures.question import RUBRIC as ERROR_DEDUPLICATION
 from pandaeval_collector.judge.parts import TOGETHER
-from pandaeval_collector.metric.registry import registry
+from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.store.failures.question import RUBRIC as ERROR_DEDUPLICATION
 
 GROUPING = (ERROR_DEDUPLICATION,)
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')

@@ -7,12 +7,11 @@ from typing import Any
 
 from pandaeval_collector.judge.call import Answer, Call
 from pandaeval_collector.store import Chunk, Store
-from support.asked import GOOD, said
-from support.made_traces import MadeTrace
-
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Kind, Span, ToolCall, ToolDefinition, Trace, Trigger, Turn
-from pandaeval_otel.wire import split_traces
+from pandaeval_otel.wire.splitting import split_traces
+from support.asked import GOOD, said
+from support.made_traces import MadeTrace
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 

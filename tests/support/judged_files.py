@@ -10,13 +10,14 @@ from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._reading import requests
 from pandaeval_collector.receivers.files import Request
 from support.asked import GOOD, said
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, rubric_of
-from typer.testing import CliRunner
 
 MODEL = "openai/gpt-4o-mini"
 NAMES = {

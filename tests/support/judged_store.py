@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from pandaeval_collector.store import JudgedRow, Store, WriteSet
 
-from pandaeval_otel.labels import Label
+from pandaeval_collector.store import JudgedRow, Store, WriteSet
+from pandaeval_otel.wire.labels import Label
 
 METRIC, JUDGE = "trace.task_completion", "openai/small"
 

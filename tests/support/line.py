@@ -12,19 +12,20 @@ from typing import Any
 
 import orjson
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from pandaeval_collector.embedding import Embedder
-from pandaeval_collector.embedding.load import load
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.failures.live import LiveGroups
-from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.line.line import Line, Ownership
+
+from pandaeval_collector.analysis.embedding import Embedder
+from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.pipeline.line.line import Line, Ownership
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from pandaeval_collector.receivers import Accepted
 from pandaeval_collector.receivers.files import Request
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import ResultRow, Store
-from pandaeval_collector.telemetry import Telemetry
-from pandaeval_collector.workers import Workers, WorkerSetup
+from pandaeval_collector.store.failures.live import LiveGroups
 from support.collector import standing
 from support.doors import until
 from support.embedder import WordEmbedder

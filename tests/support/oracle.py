@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
 from support.made_traces import Composer, MadeTrace
 from support.senders import Door, GrpcDoor, HttpDoor, SubmitDoor
 from support.stored import stored_spans

@@ -26,15 +26,15 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from pandaeval_collector.receivers.bind import Address, Tls
-from pandaeval_collector.receivers.otlp_grpc import _credentials
-from pandaeval_collector.receivers.server import HttpServer
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pandaeval_otel.skeleton import Request as Skeleton
+from pandaeval_collector.receivers.bind import Address, Tls
+from pandaeval_collector.receivers.otlp_grpc import _credentials
+from pandaeval_collector.receivers.server import HttpServer
+from pandaeval_otel.wire.skeleton import Request as Skeleton
 
 SIGNALS = {
     "logs": ExportLogsServiceRequest,

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pandaeval_collector import series, telemetry
+from pandaeval_collector.base import telemetry
+from pandaeval_collector.base.instrument import Instrument
 from pandaeval_collector.exporters._naming import metric_name
-from pandaeval_collector.instrument import Instrument
+from pandaeval_collector.store import series
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 _EVALUATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`, `service`, `deployment.environment.name`"

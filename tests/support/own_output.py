@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
+
+from pandaeval_collector.base.result import EvaluatorInfo
 from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
-from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.result import EvaluatorInfo
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from support.embedder import WordEmbedder
 from support.made_traces import MadeTrace
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+
 from support.collector import CollectorProcess, standing
 from support.made_traces import MadeTrace
 from support.senders import GrpcDoor

@@ -15,10 +15,11 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
 import typer
+from typer.models import ArgumentInfo
+
 from pandaeval_collector import cli
 from pandaeval_collector.cli import _app
 from pandaeval_collector.cli._terminal import harmless_arguments
-from typer.models import ArgumentInfo
 
 
 @dataclass(slots=True)

@@ -13,11 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.report import Report
-from pandaeval_collector.report.index import About
-from pandaeval_collector.result import EvaluatorInfo, Result, Unit
-from pandaeval_collector.score import Assumed, Finding, Score, Unscored
-
+from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
+from pandaeval_collector.show.report import Report
+from pandaeval_collector.show.report.index import About
 from pandaeval_otel.model import Trace
 
 

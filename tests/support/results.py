@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pandaeval_collector.result import EvaluatorInfo, Result, Unit
-from pandaeval_collector.score import Finding, Score
+from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit
+from pandaeval_collector.base.score import Finding, Score
 
 TRACE_ID, SPAN_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TIME = datetime(2026, 3, 1, 12, 0, 0, 250_000, UTC)

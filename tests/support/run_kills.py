@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, verdict
 from support.made_traces import Composer

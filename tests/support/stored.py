@@ -11,6 +11,7 @@ from pathlib import Path
 import zstandard
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
 from support.database import open_database
 
 Stored = dict[tuple[bytes, bytes], set[bytes]]

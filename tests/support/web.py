@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from opentelemetry.sdk.trace import TracerProvider
-from support.agents import run_agent
-from support.processors import Recording
 
 from pandaeval_otel import PandaEvalSpanProcessor, using_session
+from support.agents import run_agent
+from support.processors import Recording
 
 _WORK_S = 0.01
 

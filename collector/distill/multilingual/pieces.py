@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 from e5 import E5File
-from pandaeval_collector.embedding import _unigram
-from pandaeval_collector.embedding.multilingual import KNOWN_LETTER
+
+from pandaeval_collector.analysis.embedding import _unigram
+from pandaeval_collector.analysis.embedding.multilingual import KNOWN_LETTER
 
 PIECES = 100_000
 SPECIAL = 4  # the first of e5's pieces; the last is one, too

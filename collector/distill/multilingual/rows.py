@@ -20,9 +20,10 @@ import fit
 import numpy as np
 import scipy.sparse as sparse
 from fit import Matrix, cosine, lengths, solve
-from pandaeval_collector.embedding._unigram import Unigram
-from pandaeval_collector.embedding.embedded import EmbeddedEmbedder
 from pieces import FINENESS
+
+from pandaeval_collector.analysis.embedding._unigram import Unigram
+from pandaeval_collector.analysis.embedding.embedded import EmbeddedEmbedder
 
 DIMENSION = 128
 MOST = 5_000  # translations of a language

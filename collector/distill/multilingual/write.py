@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 from fit import Matrix, lengths
-from pandaeval_collector.embedding._unigram import Unigram
 from rows import counts, examples, pieces
+
+from pandaeval_collector.analysis.embedding._unigram import Unigram
 
 SAMPLES = 100
 JOINED = 12

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from pandaeval_collector.base.runtime.garbage import expect_imports
 from pandaeval_collector.cli._extras import hint
-from pandaeval_collector.runtime.garbage import expect_imports
 
 if TYPE_CHECKING:
     import typer

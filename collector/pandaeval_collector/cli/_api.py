@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 if TYPE_CHECKING:
-    from pandaeval_collector.api.asking import Asker
+    from pandaeval_collector.show.api.asking import Asker
 
 _ADDRESS = "Address of the collector's HTTP listener; else port 4328 of this machine."
 Url = Annotated[str, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", show_default=False, help=_ADDRESS)]
@@ -68,7 +68,7 @@ class Api(Asking):
     """That of a running collector."""
 
     def __init__(self, url: str, token_env: str) -> None:
-        from pandaeval_collector.api.asking import Asker
+        from pandaeval_collector.show.api.asking import Asker
 
         super().__init__(Asker.over_http(url, token_env))
 

@@ -10,8 +10,8 @@ import typer
 
 if TYPE_CHECKING:
     from pandaeval_collector.config.sections_gates import Baseline
-    from pandaeval_collector.passk.gate import Rules, Verdict
-    from pandaeval_collector.passk.trials import Trials
+    from pandaeval_collector.trials.passk.gate import Rules, Verdict
+    from pandaeval_collector.trials.passk.trials import Trials
 
 
 class Against:
@@ -19,10 +19,10 @@ class Against:
     is made, so that one that is of no use ends the command before anything is scored: raises ``UserError``."""
 
     def __init__(self, baseline: Path, settings: Baseline, max_missing: float) -> None:
-        from pandaeval_collector.errors import UserError
-        from pandaeval_collector.passk.gate import Rules
-        from pandaeval_collector.passk.trials import slim, trials
-        from pandaeval_collector.untrusted.result_lines import result_lines
+        from pandaeval_collector.base.errors import UserError
+        from pandaeval_collector.base.untrusted.result_lines import result_lines
+        from pandaeval_collector.trials.passk.gate import Rules
+        from pandaeval_collector.trials.passk.trials import slim, trials
 
         before = list(result_lines(baseline))
         if not before:
@@ -40,9 +40,9 @@ class Against:
 
     def verdict(self) -> Verdict:
         """What came of it."""
-        from pandaeval_collector.errors import UserError
-        from pandaeval_collector.passk.gate import compared
-        from pandaeval_collector.passk.trials import Trials, trials
+        from pandaeval_collector.base.errors import UserError
+        from pandaeval_collector.trials.passk.gate import compared
+        from pandaeval_collector.trials.passk.trials import Trials, trials
 
         try:
             now = trials(self._now, self._before.metric, "case")

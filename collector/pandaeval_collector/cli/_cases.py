@@ -11,10 +11,10 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pandaeval_collector.cases.matching import Trials
-    from pandaeval_collector.cases.model import Suite
     from pandaeval_collector.config import Config
-    from pandaeval_collector.report.layers import LayerReport
+    from pandaeval_collector.scoring.cases.matching import Trials
+    from pandaeval_collector.scoring.cases.model import Suite
+    from pandaeval_collector.show.report.layers import LayerReport
 
 HELP = "Case file (YAML or JSON): traces that are trials of its cases are graded."
 REPORT_HELP = "Write the three-layer report of the cases to this file: .json, or .xml for JUnit."
@@ -25,7 +25,7 @@ _EMPTY = "-: nothing was graded in this layer; reasoning and action are graded b
 
 def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | None:
     """The cases that are asked for: those of ``path``, else of ``cases.path``. Raises ``UserError``."""
-    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.base.errors import UserError
 
     if report is not None and report.suffix not in (".json", ".xml"):
         raise UserError(f"--cases-report {report}: write a name that ends with .json, or with .xml for JUnit")
@@ -34,14 +34,14 @@ def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | 
         if report is not None:
             raise UserError("--cases-report needs cases: name a file with --cases")
         return None
-    from pandaeval_collector.cases.reading import read_suite
+    from pandaeval_collector.scoring.cases.reading import read_suite
 
     return read_suite(chosen, config.metrics.modules)
 
 
 def new_report(suite: Suite, path: Path | None = None) -> LayerReport:
     """An empty report of a suite; ``path``: where it will be written, if it will."""
-    from pandaeval_collector.report.layers import LayerReport
+    from pandaeval_collector.show.report.layers import LayerReport
 
     descriptions = {case.id: case.description for case in suite.cases}
     return LayerReport(suite.name, descriptions, with_trials=path is not None)
@@ -49,9 +49,9 @@ def new_report(suite: Suite, path: Path | None = None) -> LayerReport:
 
 def write_layers(report: LayerReport, path: Path) -> None:
     """Writes the report as the name of the file says."""
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.report.layers_json import json_lines
-    from pandaeval_collector.report.layers_junit import junit_lines
+    from pandaeval_collector.base.errors import UserError
+    from pandaeval_collector.show.report.layers_json import json_lines
+    from pandaeval_collector.show.report.layers_junit import junit_lines
 
     try:
         with path.open("w", encoding="utf-8") as file:
@@ -63,7 +63,7 @@ def write_layers(report: LayerReport, path: Path) -> None:
 def print_layers(report: LayerReport, out: Console) -> None:
     """A row for each case, and one for all of each kind."""
     from pandaeval_collector.cli._output import table
-    from pandaeval_collector.report.layer_counts import LAYERS
+    from pandaeval_collector.show.report.layer_counts import LAYERS
 
     cases = len(report.cases())
     if not cases:
@@ -82,7 +82,7 @@ def print_layers(report: LayerReport, out: Console) -> None:
 
 def tell_matching(trials: Trials, suite: Suite) -> None:
     """Notices on what has no case, on cases without a trial, and on what is hardly meant."""
-    from pandaeval_collector.cases.doubts import doubts
+    from pandaeval_collector.scoring.cases.doubts import doubts
 
     for line in doubts(suite):
         _notice(line)

@@ -8,8 +8,8 @@ from typing import IO, NoReturn, TextIO, cast
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from pandaeval_collector.base.untrusted.printable import printable
 from pandaeval_collector.cli._terminal import unproxied
-from pandaeval_collector.untrusted.printable import printable
 
 
 class PlainConsole(Console):

@@ -10,9 +10,9 @@ import typer
 from pandaeval_collector.cli._config import check_asked, resolve_config
 from pandaeval_collector.cli._evaluate_options import EvaluateOptions
 from pandaeval_collector.config import Config, masked, secret
-from pandaeval_collector.judging import check_installed
-from pandaeval_collector.judging.reachable import unreachable
-from pandaeval_collector.metric.registry import registry
+from pandaeval_collector.jobs import check_installed
+from pandaeval_collector.jobs.reachable import unreachable
+from pandaeval_collector.scoring.metric.registry import registry
 
 
 def config_of(options: EvaluateOptions) -> Config:

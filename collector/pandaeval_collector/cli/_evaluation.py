@@ -27,10 +27,10 @@ from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.cli._tables import print_problems, print_summary
 from pandaeval_collector.cli._target import Target, write_json_line
 from pandaeval_collector.cli._where import Chooser
-from pandaeval_collector.evaluator import Evaluator
-from pandaeval_collector.evaluator.trials import TrialGrader
-from pandaeval_collector.filerun import FileRun
-from pandaeval_collector.settings import close_rules, evaluator, judge
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.settings import close_rules, evaluator, judge
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator.trials import TrialGrader
 
 
 class Evaluation:

@@ -1,11 +1,11 @@
-"""Which extra brings a package that is not installed."""
+"""Which installation of the collector brings a package that is not installed."""
 
 from __future__ import annotations
 
-from pandaeval_collector.errors import installation
+from pandaeval_collector.base.errors import installation
 
 _EXTRAS = {
-    "collector": (
+    "": (
         *(
             "annotated_doc",
             "click",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pandaeval_collector.errors import UserError
+from pandaeval_collector.base.errors import UserError
 
 if TYPE_CHECKING:
     from pandaeval_collector.cli._api import Api
@@ -41,8 +41,8 @@ def from_collector(api: Api, group_id: str) -> tuple[str, Runs]:
 def from_results(group_id: str, results: Path, files: Sequence[str]) -> tuple[str, Runs]:
     """The same of a group of ``pandaeval evaluate --format json`` over ``files``: its first failure."""
     from pandaeval_collector.cli._reading import requests
-    from pandaeval_collector.filerun import FileRun
-    from pandaeval_collector.report.inspection import describe
+    from pandaeval_collector.runs.filerun import FileRun
+    from pandaeval_collector.show.report.inspection import describe
 
     title, trace_id, session_id = _first(group_id, results)
     with FileRun(None) as run:

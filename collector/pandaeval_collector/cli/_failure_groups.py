@@ -11,15 +11,15 @@ from pandaeval_collector.cli._gates import Gate
 from pandaeval_collector.cli._summary import MOST_FAILURES
 
 if TYPE_CHECKING:
-    from pandaeval_collector.failures import Group
-    from pandaeval_collector.result import Result
+    from pandaeval_collector.base.result import Result
+    from pandaeval_collector.store.failures import Group
 
 KEY = "failures"
 
 
 def severity_gate(groups: Sequence[Group], least: str | None) -> Gate:
     """Fails where a group is as grave as ``least`` (``gates.fail_on_error_severity``; ``None``: none is)."""
-    from pandaeval_collector.failures.failure import at_least
+    from pandaeval_collector.store.failures.failure import at_least
 
     grave = [group for group in groups if least is not None and at_least(group.severity, least)]
     if not grave:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.cli._output import many
-from pandaeval_collector.result import TOLERANCE
 
 _NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
 _CURES = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from pandaeval_collector.base.result import cut
 from pandaeval_collector.cli._gates import Gate, gates
-from pandaeval_collector.result import cut
 
 if TYPE_CHECKING:
     from pandaeval_collector.cli._summary import Summary
@@ -19,7 +19,7 @@ _REASON = 200
 def checked(config: Config, summary: Summary) -> list[Gate]:
     """What became of every threshold in ``metrics.thresholds``, defaults being none, and of the groups of failures."""
     from pandaeval_collector.cli._failure_groups import severity_gate
-    from pandaeval_collector.settings import scoring
+    from pandaeval_collector.runs.settings import scoring
 
     thresholds = scoring(config).thresholds
     found = gates(
@@ -36,7 +36,7 @@ def checked(config: Config, summary: Summary) -> list[Gate]:
 def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:
     """A sentence for each metric that was ``asked`` for by name and gave no result at all: why there is none."""
     from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.metric.registry import registry
+    from pandaeval_collector.scoring.metric.registry import registry
 
     names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
     given = {key for key, _, _ in summary.outcomes}
@@ -48,8 +48,8 @@ def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterat
 
 def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
     """Whether a metric that gave no result at all passes, and why there is none."""
-    from pandaeval_collector.metric.registry import registry
-    from pandaeval_collector.settings import scoring
+    from pandaeval_collector.runs.settings import scoring
+    from pandaeval_collector.scoring.metric.registry import registry
 
     metric, settings = registry(config.metrics.modules)[key], scoring(config)
     if settings.enabled is not None and key not in settings.enabled:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pandaeval_collector.cli._gates import Gate
     from pandaeval_collector.cli._summary import Summary
-    from pandaeval_collector.failures import Group
+    from pandaeval_collector.store.failures import Group
 
 _MOST = 10
 """GitHub shows so many annotations of a kind for one step."""
@@ -39,7 +39,7 @@ def wanted(asked: Annotations, environ: Mapping[str, str]) -> bool:
 def commands(gates: Sequence[Gate], groups: Sequence[Group], least: str | None) -> Iterator[str]:
     """Workflow commands, one a line: an error for each gate that failed and each group of failures that fails the run,
     a warning for each other group, a notice for each threshold that could not be measured."""
-    from pandaeval_collector.failures.failure import at_least
+    from pandaeval_collector.store.failures.failure import at_least
 
     found: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
     for gate in gates:

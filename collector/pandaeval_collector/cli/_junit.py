@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 if TYPE_CHECKING:
     from pandaeval_collector.cli._gates import Gate
     from pandaeval_collector.cli._summary import Summary
-    from pandaeval_collector.failures import Group
+    from pandaeval_collector.store.failures import Group
 
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 has no way to write."""
@@ -51,7 +51,7 @@ def _threshold(gate: Gate) -> Element:
 
 
 def _group(group: Group, least: str) -> Element:
-    from pandaeval_collector.failures.failure import at_least
+    from pandaeval_collector.store.failures.failure import at_least
 
     case = _case("failures", f"[{group.severity}] {group.title}")
     places = "\n".join(f"{member.place}: {member.label}: {member.reason}" for member in group.examples)

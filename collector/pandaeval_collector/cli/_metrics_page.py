@@ -8,8 +8,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pandaeval_collector.embedding import Bands
-    from pandaeval_collector.metric import Metric
+    from pandaeval_collector.analysis.embedding import Bands
+    from pandaeval_collector.scoring.metric import Metric
 
 _LEVELS = {
     "trace": "Each run of an agent, as one trace holds it.",
@@ -160,7 +160,7 @@ def _whys() -> str:
 
 def _kept(name: str) -> str:
     """What a benchmark (`tests/bench/labelled.py --summary`, `tests/bench/repeated_calls.py`) printed last."""
-    return files("pandaeval_collector.metrics").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
+    return files("pandaeval_collector.scoring.metrics").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 def _anchor(key: str) -> str:

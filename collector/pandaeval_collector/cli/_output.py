@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from pandaeval_collector.untrusted.printable import one_printable_line
+from pandaeval_collector.base.untrusted.printable import one_printable_line
 
 if TYPE_CHECKING:
     from rich.console import Console

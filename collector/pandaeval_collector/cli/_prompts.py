@@ -14,7 +14,7 @@ from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.rubric import Rubric, Verdict
-from pandaeval_collector.metric import TraceMetric
+from pandaeval_collector.scoring.metric import TraceMetric
 from pandaeval_otel.model import Trace
 
 V = TypeVar("V", bound=Verdict)
@@ -39,7 +39,7 @@ def sent(metric: TraceMetric, trace: Trace | None, language: str) -> Iterator[tu
 
 def of_failures(language: str) -> Mapping[str, str]:
     """The questions by which failures are grouped, word for word under their headings, by name."""
-    from pandaeval_collector.failures import asking, question
+    from pandaeval_collector.store.failures import asking, question
 
     packed = Pack(_FAILURES, "CODE", "", 0, (), outset=len(_FAILURES))
     asked: tuple[tuple[Rubric[Any], str], ...] = (

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._terminal import guarded
-from pandaeval_collector.errors import UserError
 from pandaeval_collector.receivers.files import BadLine, Input, UnusableInputError
 
 if TYPE_CHECKING:
     from pandaeval_collector.receivers.files import Request
-    from pandaeval_collector.sources import Source
+    from pandaeval_collector.receivers.sources import Source
 
 _EXPECTED = (
     "Expected OTLP/JSON lines (one export request a line, as the OpenTelemetry Collector's file exporter writes), "
@@ -106,6 +106,6 @@ def _check(name: str) -> None:
 def _opened(name: str) -> Input | Source:
     if "://" not in name:
         return Input(name)
-    from pandaeval_collector.sources import Source
+    from pandaeval_collector.receivers.sources import Source
 
     return Source(name)

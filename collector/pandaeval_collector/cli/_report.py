@@ -11,8 +11,8 @@ from pandaeval_collector.cli._output import many
 if TYPE_CHECKING:
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.cli._where import Where
-    from pandaeval_collector.filerun import FileRun
-    from pandaeval_collector.line.decision import Decision
+    from pandaeval_collector.pipeline.line.decision import Decision
+    from pandaeval_collector.runs.filerun import FileRun
 
 
 def default_file(terminal: bool) -> Path | None:
@@ -35,11 +35,11 @@ def write_report(
     """Scores what ``run`` has read, writes the report, and says what came of it. ``made_of``: what to call the sources
     in place of the names of files; ``where``: what ``run`` was told to look at. ``on_scored`` hears how many of how
     many traces are scored."""
-    from pandaeval_collector.failures.group import shown
-    from pandaeval_collector.report import Report
-    from pandaeval_collector.report.index import About
-    from pandaeval_collector.result import now
-    from pandaeval_collector.runtime.version import installed_version
+    from pandaeval_collector.base.result import now
+    from pandaeval_collector.base.runtime.version import installed_version
+    from pandaeval_collector.show.report import Report
+    from pandaeval_collector.show.report.index import About
+    from pandaeval_collector.store.failures.group import shown
 
     scored = without_agents = 0
     total = run.waiting()

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pandaeval_collector.filters import FILTERS, OUTCOMES, Filter
+from pandaeval_collector.base.filters import FILTERS, OUTCOMES, Filter
 
 Metrics = Annotated[
     str, typer.Option(help="Names of metrics, with commas, such as tool_loop, response.", metavar="A,B")
@@ -107,8 +107,8 @@ def request(
 
 
 def _time(text: str, option: str) -> str:
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.section import parse_duration
+    from pandaeval_collector.base.errors import UserError
+    from pandaeval_collector.base.section import parse_duration
 
     try:
         return datetime.fromtimestamp(time.time() - parse_duration(text), UTC).isoformat()
@@ -122,7 +122,7 @@ def _time(text: str, option: str) -> str:
 
 
 def _weights(text: str | None) -> dict[str, float]:
-    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.base.errors import UserError
 
     found: dict[str, float] = {}
     for part in (text or "").split(","):

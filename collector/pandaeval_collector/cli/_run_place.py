@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._api import Api, Asking
-from pandaeval_collector.errors import UserError
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config
@@ -48,8 +48,8 @@ def looking(url: str, token_env: str, folder: Path | None) -> Iterator[Asking]:
         with Api(url, token_env) as api:
             yield api
         return
-    from pandaeval_collector.api.alone import alone
-    from pandaeval_collector.api.asking import Asker
+    from pandaeval_collector.show.api.alone import alone
+    from pandaeval_collector.show.api.asking import Asker
 
     with alone(folder) as app, Asking(Asker.within(app)) as stored:
         yield stored
@@ -75,13 +75,13 @@ class Here(Asking):
     """The API over a store that is open in this process, which does the runs itself, one that is asked for."""
 
     def __init__(self, store: Store, config: Config) -> None:
-        from pandaeval_collector.api.alone import work
-        from pandaeval_collector.api.app import api_app
-        from pandaeval_collector.api.asking import Asker
-        from pandaeval_collector.api.reading import Reads
+        from pandaeval_collector.base.telemetry import Telemetry
         from pandaeval_collector.runs import Runs
+        from pandaeval_collector.show.api.alone import work
+        from pandaeval_collector.show.api.app import api_app
+        from pandaeval_collector.show.api.asking import Asker
+        from pandaeval_collector.show.api.reading import Reads
         from pandaeval_collector.store.finding import Finder
-        from pandaeval_collector.telemetry import Telemetry
 
         self._reads = Reads(Finder(store.path))
         self._runs: Runs = Runs(store, config, os.environ, Telemetry())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from pandaeval_collector.errors import UserError
+from pandaeval_collector.base.errors import UserError
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config
@@ -29,8 +29,8 @@ def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._reading import requests
     from pandaeval_collector.cli._tables import print_problems
-    from pandaeval_collector.filerun import FileRun
-    from pandaeval_collector.settings import close_rules, evaluator
+    from pandaeval_collector.runs.filerun import FileRun
+    from pandaeval_collector.runs.settings import close_rules, evaluator
 
     _check(store)
     _tidy(store)
@@ -92,8 +92,8 @@ def _unscored(config: Config) -> Config:
 
 
 def _pair(sources: Sequence[str]) -> str:
+    from pandaeval_collector.base.untrusted.printable import one_printable_line
     from pandaeval_collector.config import masked
-    from pandaeval_collector.untrusted.printable import one_printable_line
 
     names = one_printable_line(", ".join(masked(each) if "://" in each else each for each in sources))[:_MOST_NAME]
     return f"{_KEY}={names} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pandaeval_collector.errors import UserError, installation
+from pandaeval_collector.base.errors import UserError, installation
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config, Problem
@@ -39,9 +39,9 @@ def start_problems(config: Config) -> Iterator[Problem]:
 
 
 def _cases(config: Config) -> Iterator[Problem]:
-    from pandaeval_collector.cases.reading import read_suite
+    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.config import Problem
-    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.scoring.cases.reading import read_suite
 
     if config.cases.path is None:
         return
@@ -91,8 +91,8 @@ def _canaries(config: Config) -> Iterator[Problem]:
 
     if config.judge.canaries is None or config.judge.model is None:
         return
-    from pandaeval_collector.judging import read_canaries
-    from pandaeval_collector.runtime.modules import ModuleLoadError
+    from pandaeval_collector.base.runtime.modules import ModuleLoadError
+    from pandaeval_collector.jobs import read_canaries
 
     try:
         read_canaries(Path(config.judge.canaries), tuple(config.metrics.modules))

@@ -25,7 +25,7 @@ def opened_store(config: Path | None) -> Iterator[sqlite3.Connection]:
 @contextmanager
 def opened_folder(folder: Path, durability: Durability = "full") -> Iterator[sqlite3.Connection]:
     """The same for a data directory."""
-    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.store.connection import FILE_NAME, connect
 
     file = folder / FILE_NAME

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from pandaeval_collector.errors import UserError
+from pandaeval_collector.base.errors import UserError
 
 if TYPE_CHECKING:
     from pandaeval_collector.cli._where import Where
     from pandaeval_collector.config import Config
-    from pandaeval_collector.report import Report
+    from pandaeval_collector.show.report import Report
     from pandaeval_collector.store.finding import Finder
     from pandaeval_collector.store.found import Listed
     from pandaeval_collector.store.wanted import Wanted
@@ -45,7 +45,7 @@ class StoredReport:
         """Writes the report of ``total`` traces to what ``out`` opens once there is something to write, and gives its
         size in bytes. ``on_read`` hears how many of how many traces are read. Raises ``UserError`` where no trace is
         like ``where``."""
-        from pandaeval_collector.report import Report
+        from pandaeval_collector.show.report import Report
 
         with Report(total) as report:
             named: dict[str, None] = {}
@@ -90,7 +90,7 @@ class StoredReport:
     def _trace(self, trace_id: str) -> Trace | None:
         from google.protobuf.message import DecodeError
 
-        from pandaeval_collector.line.reading import rebuilt
+        from pandaeval_collector.pipeline.line.reading import rebuilt
 
         parts = self.finder.contents(bytes.fromhex(trace_id))
         try:
@@ -100,9 +100,9 @@ class StoredReport:
             return None
 
     def _about(self) -> Any:
-        from pandaeval_collector.report.index import About
-        from pandaeval_collector.result import now
-        from pandaeval_collector.runtime.version import installed_version
+        from pandaeval_collector.base.result import now
+        from pandaeval_collector.base.runtime.version import installed_version
+        from pandaeval_collector.show.report.index import About
 
         return About(
             sources=[f"store {Path(self.settings.store.path).resolve().name}"],

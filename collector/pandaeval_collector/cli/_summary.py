@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pandaeval_collector.base.untrusted.plain_error import plain_error
 from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
-from pandaeval_collector.failures import Failure, Group, failure_of
-from pandaeval_collector.report.verdicts import is_inline
-from pandaeval_collector.untrusted.plain_error import plain_error
+from pandaeval_collector.show.report.verdicts import is_inline
+from pandaeval_collector.store.failures import Failure, Group, failure_of
 
 if TYPE_CHECKING:
+    from pandaeval_collector.base.result import Result as Concluded
     from pandaeval_collector.cli._baseline import Against
-    from pandaeval_collector.report.layers import LayerReport
-    from pandaeval_collector.result import Result as Concluded
+    from pandaeval_collector.show.report.layers import LayerReport
     from pandaeval_otel.model import Trace
 
 Result = Mapping[str, Any]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pandaeval_collector.report.ranking import NO_SCORE, rank
-from pandaeval_collector.report.verdicts import inline_signals, spelled_out, verdict
+from pandaeval_collector.show.report.ranking import NO_SCORE, rank
+from pandaeval_collector.show.report.verdicts import inline_signals, spelled_out, verdict
 
 
 @dataclass(frozen=True, slots=True)

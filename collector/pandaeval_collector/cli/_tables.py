@@ -13,8 +13,8 @@ from rich.text import Text
 from pandaeval_collector.cli._output import safe, table
 from pandaeval_collector.cli._summary import AskedTwice, Summary
 from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
-from pandaeval_collector.failures.group import as_text
-from pandaeval_collector.report.unasked import unasked
+from pandaeval_collector.show.report.unasked import unasked
+from pandaeval_collector.store.failures.group import as_text
 
 MAX_ROWS = 40
 _MAX_REASON = 100

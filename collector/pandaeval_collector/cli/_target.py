@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._terminal import write_json
-from pandaeval_collector.errors import UserError
 
 
 class Target:

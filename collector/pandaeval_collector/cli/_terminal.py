@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, TextIO, cast
 
-from pandaeval_collector.untrusted.printable import is_printable, printable, printable_json
+from pandaeval_collector.base.untrusted.printable import is_printable, printable, printable_json
 
 
 class _Guarded:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pandaeval_collector.errors import UserError
+from pandaeval_collector.base.errors import UserError
 
 if TYPE_CHECKING:
     from pandaeval_otel.model import Trace

@@ -16,8 +16,8 @@ def api(page: Annotated[bool, typer.Option("--page", help="The reference page in
     """Print the OpenAPI document of the collector's HTTP API, or its reference page."""
     import json
 
-    from pandaeval_collector.api import docs
     from pandaeval_collector.cli._terminal import write_json
+    from pandaeval_collector.show.api import docs
 
     if page:
         typer.echo(docs.reference_page(), nl=False)

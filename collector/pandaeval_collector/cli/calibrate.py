@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from pandaeval_collector.labels.calibration import Calibration, Calibrations
-    from pandaeval_collector.stats.judge_agreement import Estimate
+    from pandaeval_collector.analysis.stats.judge_agreement import Estimate
     from pandaeval_collector.store import JudgedRow
-    from pandaeval_otel.labels import Label
+    from pandaeval_collector.trials.labels.calibration import Calibration, Calibrations
+    from pandaeval_otel.wire.labels import Label
 
 
 def register(app: typer.Typer) -> None:
@@ -31,11 +31,11 @@ def calibrate(
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
 ) -> None:
     """Hold judges' scores against people's verdicts: kappa, AUROC, who is passed at which threshold."""
+    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import metric_names
     from pandaeval_collector.cli._terminal import write_json
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.labels import calibration
-    from pandaeval_collector.labels.reading import read_labels
+    from pandaeval_collector.trials.labels import calibration
+    from pandaeval_collector.trials.labels.reading import read_labels
 
     if (results is None) == (store is None):
         raise UserError("say where the scores are: --results FILE or --store DIR")
@@ -54,7 +54,7 @@ def calibrate(
 
 def _standing(results: Path | None, store: Path | None, labels: list[Label]) -> dict[tuple[str, str], JudgedRow]:
     from pandaeval_collector.cli._store import opened_folder
-    from pandaeval_collector.labels.standing import from_lines, from_store
+    from pandaeval_collector.trials.labels.standing import from_lines, from_store
 
     if results is not None:
         return from_lines(results)
@@ -66,8 +66,8 @@ def _standing(results: Path | None, store: Path | None, labels: list[Label]) -> 
 def _print(found: Calibrations) -> None:
     from rich.text import Text
 
+    from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS
     from pandaeval_collector.cli._output import console, table
-    from pandaeval_collector.stats.corrected_rate import LEAST_LABELS
 
     out = console()
     columns = ("metric", "judge", "version", "n", "passed", "kappa", "quadratic", "AUROC", "threshold", "suggested")

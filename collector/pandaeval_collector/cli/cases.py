@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 def schema() -> None:
     """Print the JSON schema of case files."""
-    from pandaeval_collector.cases.model import Suite
+    from pandaeval_collector.scoring.cases.model import Suite
 
     typer.echo(json.dumps(Suite.model_json_schema(), indent=2))
 
@@ -39,10 +39,10 @@ def check(
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
 ) -> None:
     """Say of case files whether they can be used, and what they hold. Leaves with 2 for the first that cannot."""
-    from pandaeval_collector.cases.doubts import doubts
-    from pandaeval_collector.cases.reading import read_suite
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import safe
+    from pandaeval_collector.scoring.cases.doubts import doubts
+    from pandaeval_collector.scoring.cases.reading import read_suite
 
     modules = resolve_config(config).config.metrics.modules
     for path in files:
@@ -67,9 +67,9 @@ def from_trace(
     token_env: TokenEnv = TOKEN_ENV,
 ) -> None:
     """Make a case of a recorded run, without secrets; what the agent should have done is left for you to fill in."""
-    from pandaeval_collector.cases.freezing import freeze, to_yaml
+    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._target import Target
-    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml
 
     traces = _from_files(id_, file) if file else _from_collector(id_, url, token_env)
     try:
@@ -93,10 +93,10 @@ def from_failure(
     token_env: TokenEnv = TOKEN_ENV,
 ) -> None:
     """Make a regression case of a group of failures: of the newest run of it that is kept, up to where it failed."""
-    from pandaeval_collector.cases.freezing import freeze, to_yaml
+    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._failed_runs import from_collector, from_results
     from pandaeval_collector.cli._target import Target
-    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml
 
     if (file is None) != (results is None):
         raise UserError("--file and --results go together: a group is known by the results of a file")
@@ -117,18 +117,18 @@ def from_failure(
 def _hide(config: Path | None) -> Any:
     """Secrets always, and what else the configuration takes out of texts (``redact``)."""
     from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.evaluator import JudgeSettings
-    from pandaeval_collector.judging.hiding import hider
+    from pandaeval_collector.jobs.hiding import hider
+    from pandaeval_collector.scoring.evaluator import JudgeSettings
 
     found = resolve_config(config).config.redact
     return hider(JudgeSettings("", secrets=True, pii=found.pii, custom=found.custom))
 
 
 def _from_files(id_: str, files: Sequence[str]) -> list[dict[str, Any]]:
+    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._reading import requests
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.filerun import FileRun
-    from pandaeval_collector.report.inspection import describe
+    from pandaeval_collector.runs.filerun import FileRun
+    from pandaeval_collector.show.report.inspection import describe
 
     with FileRun(None) as run:
         for request in requests(files):
@@ -142,7 +142,7 @@ def _from_files(id_: str, files: Sequence[str]) -> list[dict[str, Any]]:
 def _from_collector(id_: str, url: str, token_env: str) -> list[dict[str, Any]]:
     from urllib.parse import quote
 
-    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.base.errors import UserError
 
     with Api(url, token_env) as api:
         ids = [id_.lower()] if _is_trace(id_) else None

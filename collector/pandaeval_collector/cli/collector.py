@@ -31,10 +31,10 @@ def collector(
     # Read when gRPC is loaded, as it is with the configuration. The processes that we start are programs of their own
     # and need none of gRPC's care for forks.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+    from pandaeval_collector.base.errors import UserError
+    from pandaeval_collector.base.runtime.logs import set_up
     from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.errors import UserError
     from pandaeval_collector.receivers.bind import BindError
-    from pandaeval_collector.runtime.logs import set_up
     from pandaeval_collector.store import NewerStoreError, StoreBusyError
 
     settings = resolve_config(config, on_this_machine=True).config
@@ -69,10 +69,10 @@ def _page(config: Config, address: object) -> str:
 async def _serve(config: Config) -> None:
     import sqlite3
 
-    from pandaeval_collector.app import Collector
+    from pandaeval_collector.app.collector import Collector
+    from pandaeval_collector.base.errors import UserError
+    from pandaeval_collector.base.runtime.garbage import give_memory_back, spare_the_garbage_collector
     from pandaeval_collector.cli._release import release
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.runtime.garbage import give_memory_back, spare_the_garbage_collector
     from pandaeval_otel.dialects import dialects
 
     log = logging.getLogger("pandaeval_collector")

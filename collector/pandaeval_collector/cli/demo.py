@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from pandaeval_collector.app import Collector, Listening
+    from pandaeval_collector.app.collector import Collector, Listening
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.receivers.files import Request
 
@@ -72,7 +72,7 @@ def demo(
 
 def _check_writable(option: str, path: Path | None) -> None:
     """Says before the work, not after it, that its outcome cannot be written there. Changes no file."""
-    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.base.errors import UserError
 
     if path is None:
         return
@@ -84,7 +84,7 @@ def _check_writable(option: str, path: Path | None) -> None:
 
 def _note_failed_runs(summary: Summary) -> None:
     """From what was sent: results do not say how a run ended."""
-    from pandaeval_collector.filerun import FileRun
+    from pandaeval_collector.runs.filerun import FileRun
 
     with FileRun(None) as run:
         for request in _requests():
@@ -97,8 +97,8 @@ def _write_report(path: Path) -> str:
     from pandaeval_collector.cli._report import write_report
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.config import load
-    from pandaeval_collector.filerun import FileRun
-    from pandaeval_collector.settings import close_rules, evaluator
+    from pandaeval_collector.runs.filerun import FileRun
+    from pandaeval_collector.runs.settings import close_rules, evaluator
 
     config = load(None, {})
     with path.open("w", encoding="utf-8") as target, FileRun(evaluator(config), close_rules(config)) as run:
@@ -109,7 +109,7 @@ def _write_report(path: Path) -> str:
 
 async def _run(folder: Path, results: Path) -> int:
     """Runs a collector of its own on free ports until everything that was sent is scored."""
-    from pandaeval_collector.app import Collector
+    from pandaeval_collector.app.collector import Collector
     from pandaeval_collector.config import load
 
     config = load(
@@ -150,9 +150,9 @@ async def _send(listening: Listening) -> int:
 
 def _requests() -> Iterator[Request]:
     """What is sent."""
-    from pandaeval_collector.demo import recorded
+    from pandaeval_collector.cli._recordings import recorded
     from pandaeval_collector.receivers.files import Request
-    from pandaeval_otel.otlp_json import logs_from_json, traces_from_json
+    from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
 
     for document in recorded():
         logs = "resourceLogs" in document

@@ -93,7 +93,7 @@ def evaluate(
 
 def _names(metrics: str) -> list[str]:
     """An empty list is the variable of a script that was never set, and must not mean all, judged ones included."""
-    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.base.errors import UserError
 
     names = [name.strip() for name in metrics.split(",") if name.strip()]
     if not names:

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pandaeval_collector.stats.stream import StreamGate
+    from pandaeval_collector.analysis.stats.stream import StreamGate
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML), for gates.*.")]
 _Metric = Annotated[str | None, typer.Option(help="By which metric something passes, such as trace.task_completion.")]
@@ -36,9 +36,9 @@ def compare(
     config: _Config = None,
 ) -> None:
     """Hold repeated trials against a baseline's: fails when the drop is more than chance explains."""
+    from pandaeval_collector.base.untrusted.result_lines import result_lines
     from pandaeval_collector.cli._baseline import Against, tell
     from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.untrusted.result_lines import result_lines
 
     asked = {"gates.baseline.metric": metric, "gates.baseline.level": level, "gates.baseline.max_drop": max_drop}
     gates = resolve_config(config, asked).config.gates
@@ -63,8 +63,8 @@ def watch(
     However often it is looked at, the chance of a false alarm stays below the level: `tail -f results.jsonl | pandaeval
     gate watch - --metric trace.task_completion --rate 0.9`.
     """
+    from pandaeval_collector.analysis.stats.stream import StreamGate
     from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.stats.stream import StreamGate
 
     asked = {"gates.stream.rate": rate, "gates.stream.level": level}
     stream = resolve_config(config, asked).config.gates.stream
@@ -81,8 +81,8 @@ def watch(
 
 
 def _verdicts(file: Path, metric: str | None) -> Iterator[bool]:
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.untrusted.result_lines import result_lines
+    from pandaeval_collector.base.errors import UserError
+    from pandaeval_collector.base.untrusted.result_lines import result_lines
 
     seen: str | None = None
     for result in result_lines(file):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandaeval_collector.untrusted.printable import printable
+from pandaeval_collector.base.untrusted.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,8 +41,8 @@ def inspect(
     from pandaeval_collector.cli._reading import Inputs
     from pandaeval_collector.cli._tables import print_problems
     from pandaeval_collector.cli._terminal import write_json
-    from pandaeval_collector.filerun import FileRun
-    from pandaeval_collector.report.inspection import describe
+    from pandaeval_collector.runs.filerun import FileRun
+    from pandaeval_collector.show.report.inspection import describe
 
     out, inputs = console(), Inputs(files)
     shown = 0
@@ -66,9 +66,9 @@ def _print(out: Console, trace: Trace) -> None:
     from rich.text import Text
     from rich.tree import Tree
 
+    from pandaeval_collector.base.untrusted.plain_error import plain_error
     from pandaeval_collector.cli._output import safe
-    from pandaeval_collector.report.inspection import outline
-    from pandaeval_collector.untrusted.plain_error import plain_error
+    from pandaeval_collector.show.report.inspection import outline
 
     head = Text.assemble(
         (trace.trace_id, "bold"),

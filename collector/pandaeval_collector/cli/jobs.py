@@ -87,7 +87,7 @@ def retry(
     config: _Config = None,
 ) -> None:
     """Make dead jobs due again, with all their attempts. Their traces must still be in the store (late.window)."""
-    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.store import jobs
     from pandaeval_collector.store.clock import last_running
 
@@ -103,7 +103,7 @@ def retry(
 
 
 def _one_or_more(found: list[Job], start: str) -> list[Job]:
-    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.base.errors import UserError
 
     if not found:
         raise UserError(f"no job's id begins with {start!r}")

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pandaeval_collector.config import Config
+    from pandaeval_collector.jobs.check import CheckRun, Sheet
+    from pandaeval_collector.jobs.check.plan import Item
+    from pandaeval_collector.jobs.check.probes import Probe
     from pandaeval_collector.judge.known import Price
-    from pandaeval_collector.judging.check import CheckRun, Sheet
-    from pandaeval_collector.judging.check.plan import Item
-    from pandaeval_collector.judging.check.probes import Probe
 
 _INTERRUPTED = 130
 _COOLDOWN_S = 5.0
@@ -58,7 +58,7 @@ def check(
     Ctrl-C prints what there is.
     """
     from pandaeval_collector.cli._output import console
-    from pandaeval_collector.judging.check import CheckOptions, planned, sheet
+    from pandaeval_collector.jobs.check import CheckOptions, planned, sheet
 
     settings = _settings(config, model)
     name = settings.judge.model or ""
@@ -85,10 +85,10 @@ def check(
 
 
 def _settings(path: Path | None, model: str | None) -> Config:
+    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.config import secret
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.judging import check_installed
+    from pandaeval_collector.jobs import check_installed
 
     given = resolve_config(path, {"judge.model": model, "judge.models": None if model is None else {}}).config
     if given.judge.model is None:
@@ -100,10 +100,10 @@ def _settings(path: Path | None, model: str | None) -> Config:
 
 def _ask(settings: Config, items: Sequence[Item], asked: list[CheckRun], out: Console) -> None:
     """Asks everything; ``asked`` gets the run as soon as there is one."""
+    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._progress import progress
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.judging.check import JudgeAwayError
-    from pandaeval_collector.judging.complaints import cure_of
+    from pandaeval_collector.jobs.check import JudgeAwayError
+    from pandaeval_collector.jobs.complaints import cure_of
 
     try:
         with progress(out, "asking") as told, _away():
@@ -116,8 +116,8 @@ def _ask(settings: Config, items: Sequence[Item], asked: list[CheckRun], out: Co
 @contextmanager
 def _away() -> Iterator[None]:
     """What a worker that does not start says becomes what any other judge says that cannot be asked."""
+    from pandaeval_collector.jobs.check import JudgeAwayError
     from pandaeval_collector.judge.call import CallFailedError
-    from pandaeval_collector.judging.check import JudgeAwayError
 
     try:
         yield
@@ -128,9 +128,9 @@ def _away() -> Iterator[None]:
 async def _asked(
     settings: Config, items: Sequence[Item], asked: list[CheckRun], out: Console, told: Callable[[int], None]
 ) -> None:
-    from pandaeval_collector.judging import open_caller
-    from pandaeval_collector.judging.check import CheckRun
-    from pandaeval_collector.settings import judge
+    from pandaeval_collector.jobs import open_caller
+    from pandaeval_collector.jobs.check import CheckRun
+    from pandaeval_collector.runs.settings import judge
     from pandaeval_collector.store import Store
 
     configured, name = judge(settings), settings.judge.model
@@ -160,7 +160,7 @@ async def _ended() -> None:
 
 
 def _forecast(items: Sequence[Item], price: Price | None) -> str:
-    from pandaeval_collector.judging.check.asking import forecast
+    from pandaeval_collector.jobs.check.asking import forecast
 
     expected = forecast(items, price)
     cost = "at a price that is not known" if expected.usd is None else f"about US$ {expected.usd:.4f}"

@@ -12,7 +12,7 @@ import typer
 from pandaeval_collector.cli._store import opened_store
 
 if TYPE_CHECKING:
-    from pandaeval_collector.labels.queue import Queue
+    from pandaeval_collector.trials.labels.queue import Queue
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 
@@ -39,8 +39,8 @@ def import_(
 ) -> None:
     """Take people's verdicts from a file: all of it, or nothing where a line is wrong. Again is no harm."""
     from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.labels.reading import read_labels
     from pandaeval_collector.store import people
+    from pandaeval_collector.trials.labels.reading import read_labels
 
     found = read_labels(file, metric_names(config))
     with opened_store(config) as connection:
@@ -65,8 +65,8 @@ def next_(
     """Draw judged runs for people to label: half at random, half near the judge's threshold. The judge's verdict is
     not shown, so that nobody follows it."""
     from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.labels.queue import draw, metric_to_label
-    from pandaeval_collector.labels.writing import save, written
+    from pandaeval_collector.trials.labels.queue import draw, metric_to_label
+    from pandaeval_collector.trials.labels.writing import save, written
 
     with opened_store(config) as connection:
         key = metric_to_label(connection, metric, metric_names(config), "--metric")
@@ -90,8 +90,8 @@ def export(
 ) -> None:
     """Write all verdicts as import reads them."""
     from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.labels.writing import row_of, save, written
     from pandaeval_collector.store import people
+    from pandaeval_collector.trials.labels.writing import row_of, save, written
 
     known = metric_names(config).keys
     with opened_store(config) as connection:
@@ -115,7 +115,7 @@ def rates(config: _Config = None) -> None:
 
 def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> None:
     from pandaeval_collector.cli._output import console, table
-    from pandaeval_collector.labels.queue import has_spans
+    from pandaeval_collector.trials.labels.queue import has_spans
 
     if not queue.drawn:
         typer.echo(f"nothing to label: no judged runs of {metric} without a label")
@@ -132,9 +132,9 @@ def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> N
 
 
 def _print_rates(connection: sqlite3.Connection) -> None:
+    from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS
     from pandaeval_collector.cli._output import console, table
-    from pandaeval_collector.labels.rates import pass_rates
-    from pandaeval_collector.stats.corrected_rate import LEAST_LABELS
+    from pandaeval_collector.trials.labels.rates import pass_rates
 
     connection.execute("BEGIN")
     found = pass_rates(connection)

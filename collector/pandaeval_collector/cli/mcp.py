@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from pandaeval_collector.api.asking import Asker
+    from pandaeval_collector.show.api.asking import Asker
 
 _HERE = "http://127.0.0.1:4328"
 
@@ -32,7 +32,7 @@ def mcp(
     """
     import asyncio
 
-    from pandaeval_collector.mcp.server import server
+    from pandaeval_collector.show.mcp.server import server
 
     async def serve() -> None:
         async with _asker(url, data) as asker:
@@ -43,7 +43,7 @@ def mcp(
 
 @asynccontextmanager
 async def _asker(url: str, data: Path | None) -> AsyncIterator[Asker]:
-    from pandaeval_collector.api.asking import Asker
+    from pandaeval_collector.show.api.asking import Asker
 
     if data is None:
         asker = Asker.over_http(url)
@@ -52,7 +52,7 @@ async def _asker(url: str, data: Path | None) -> AsyncIterator[Asker]:
         finally:
             await asker.close()
         return
-    from pandaeval_collector.api.alone import alone
+    from pandaeval_collector.show.api.alone import alone
 
     with alone(data) as api:
         asker = Asker.within(api)

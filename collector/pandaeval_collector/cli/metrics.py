@@ -20,12 +20,12 @@ def metrics(
     page: Annotated[bool, typer.Option("--page", help="Print the reference page of all metrics (Markdown).")] = False,
 ) -> None:
     """List the metrics: name, level, kind, default threshold, what they need."""
+    from pandaeval_collector.analysis.embedding.load import load
+    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console, table
     from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.embedding.load import load
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.metric.registry import registry
+    from pandaeval_collector.scoring.metric.registry import registry
 
     known = registry(resolve_config(config).config.metrics.modules)
     bands = load("embedded").bands

@@ -54,23 +54,23 @@ def passk(
     output: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
 ) -> None:
     """Tell from repeated trials how likely one of k succeeds (pass@k), and all of k do (pass^k)."""
+    from pandaeval_collector.base.untrusted.result_lines import result_lines
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._passk_tables import print_figures
     from pandaeval_collector.cli._target import Target
-    from pandaeval_collector.passk.figures import figures
-    from pandaeval_collector.passk.trials import trials
-    from pandaeval_collector.untrusted.result_lines import result_lines
+    from pandaeval_collector.trials.passk.figures import figures
+    from pandaeval_collector.trials.passk.trials import trials
 
     ks = numbers(k)
     results = list(result_lines(file))
     found = figures(trials(results, metric, per.value if per else None), ks)
     with Target(output) as target:
         if format_ is Format.html:
-            from pandaeval_collector.report.passk import page
+            from pandaeval_collector.show.report.passk import page
 
             target.write(page(found, str(file)))
         elif format_ is Format.json:
-            from pandaeval_collector.passk.results import suite_objects, task_results
+            from pandaeval_collector.trials.passk.results import suite_objects, task_results
 
             write_lines([each.to_dict() for each in task_results(found)] + list(suite_objects(found)), target)
         else:
@@ -83,7 +83,7 @@ def passk(
 
 def numbers(text: str) -> Sequence[int]:
     """The numbers of trials that were asked for, each once, in order. Raises ``UserError``."""
-    from pandaeval_collector.errors import UserError
+    from pandaeval_collector.base.errors import UserError
 
     try:
         found = sorted({int(each) for each in text.split(",") if each.strip()})

@@ -31,13 +31,13 @@ def prompts(
     What an earlier extraction finds (task, plan) is given to a question as data; it is not known here, and a
     placeholder stands for it.
     """
+    from pandaeval_collector.base.errors import UserError
+    from pandaeval_collector.base.untrusted.printable import printable
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._prompts import of_failures, sent
     from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.metric.registry import registry
-    from pandaeval_collector.untrusted.printable import printable
+    from pandaeval_collector.scoring.metric.registry import registry
 
     settings = resolve_config(config).config
     known = registry(settings.metrics.modules)
@@ -68,9 +68,9 @@ def prompts(
 
 
 def _first_trace(name: str) -> Trace:
+    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._reading import requests
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.filerun import FileRun
+    from pandaeval_collector.runs.filerun import FileRun
     from pandaeval_otel.normal.trace import is_genai
 
     with FileRun(None) as run:

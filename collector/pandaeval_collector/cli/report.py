@@ -42,11 +42,11 @@ def report(
 
     Reads only, beside a running collector or with none. Leaves with 2 where there is nothing to report.
     """
+    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import many
     from pandaeval_collector.cli._report import default_file
     from pandaeval_collector.cli._stored_report import StoredReport
-    from pandaeval_collector.errors import UserError
     from pandaeval_collector.store.connection import FILE_NAME
     from pandaeval_collector.store.finding import Finder
     from pandaeval_collector.store.timed_reads import TooSlowError
@@ -91,8 +91,8 @@ def _write(made: StoredReport, output: Path | None) -> int:
 
 
 def _since_ms(text: str | None) -> int | None:
-    from pandaeval_collector.errors import UserError
-    from pandaeval_collector.section.units import parse_duration
+    from pandaeval_collector.base.errors import UserError
+    from pandaeval_collector.base.section.units import parse_duration
 
     if text is None:
         return None

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._api import TOKEN_ENV, URL, Asking, TokenEnv, Url, watched
 from pandaeval_collector.cli._run_place import Configured, Here, LookedAt, WorkedOn, looking, working
-from pandaeval_collector.errors import UserError
 
 _Id = Annotated[str, typer.Argument(help="Id of a run.")]
 _Format = Annotated[given.Format, typer.Option("--format", help="table, or json: one object a line.")]

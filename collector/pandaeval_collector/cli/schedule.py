@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from pandaeval_collector.base.filters import but_times
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._api import TOKEN_ENV, URL, Api, TokenEnv, Url
-from pandaeval_collector.filters import but_times
 
 _Id = Annotated[str, typer.Argument(help="Id of a schedule.")]
 _Format = Annotated[given.Format, typer.Option("--format", help="table, or json: one object a line.")]

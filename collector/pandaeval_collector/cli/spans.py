@@ -21,8 +21,8 @@ def spans(
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")] = None,
 ) -> None:
     """Write what is stored of a trace as length-delimited OTLP, for inspect and evaluate."""
+    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.errors import UserError
     from pandaeval_collector.store.kept import stored_spans
 
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pandaeval_collector.section import parse_duration, parse_size
+from pandaeval_collector.base.section import parse_duration, parse_size
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config
@@ -49,8 +49,8 @@ def topics(
     ] = "commands",
 ) -> None:
     """Print what makes the topics of a Kafka setup (docs/scale.md). Nothing is made."""
+    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.errors import UserError
 
     try:
         kept, most = parse_duration(retention), parse_size(largest)

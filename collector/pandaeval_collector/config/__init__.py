@@ -1,5 +1,6 @@
 """What can be set, read from file and environment, checked as a whole."""
 
+from pandaeval_collector.base.section import format_duration, format_size, parse_duration, parse_size
 from pandaeval_collector.config._load import Resolved, load, resolve
 from pandaeval_collector.config._machine import check_machine, secret
 from pandaeval_collector.config._messages import closest
@@ -22,7 +23,6 @@ from pandaeval_collector.config.sections_in import Close, Late, Line, Server, St
 from pandaeval_collector.config.sections_judge import Judge, Redact
 from pandaeval_collector.config.sections_out import Exporters
 from pandaeval_collector.config.sections_scoring import Embedding, Labels, Metrics, Session, Sessions
-from pandaeval_collector.section import format_duration, format_size, parse_duration, parse_size
 
 __all__ = [
     "Close",

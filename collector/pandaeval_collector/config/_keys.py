@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args
 
+from pandaeval_collector.base.section import Section, format_duration
 from pandaeval_collector.config._problem import dotted
 from pandaeval_collector.config._tree import Config
-from pandaeval_collector.section import Section, format_duration
 
 PREFIX = "PANDAEVAL_"
 

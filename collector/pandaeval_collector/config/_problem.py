@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pandaeval_collector.errors import UserError
-from pandaeval_collector.untrusted.printable import one_printable_line
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.printable import one_printable_line
 
 KeyPath = tuple[str | int, ...]
 _LONGEST = 2000

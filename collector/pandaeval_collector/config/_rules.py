@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from pandaeval_collector.base.section import format_duration, format_size
 from pandaeval_collector.config._tree import Config
 from pandaeval_collector.exporters._otlp.settings import SIGNALS
 from pandaeval_collector.receivers.bind import InsecureBind, Tls, check_bind, parse_address
-from pandaeval_collector.section import format_duration, format_size
 
 Keys = tuple[str, ...]
 

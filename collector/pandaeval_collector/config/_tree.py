@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pandaeval_collector.base.section import Section, group
 from pandaeval_collector.config.sections_gates import Gates, Trials
 from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store
 from pandaeval_collector.config.sections_judge import Judge, Redact
@@ -9,7 +10,6 @@ from pandaeval_collector.config.sections_kafka import Kafka
 from pandaeval_collector.config.sections_out import Exporters, Spans
 from pandaeval_collector.config.sections_scoring import Cases, Embedding, Labels, Metrics, Session, Sessions
 from pandaeval_collector.config.sections_ui import Ui
-from pandaeval_collector.section import Section, group
 
 
 class Config(Section):

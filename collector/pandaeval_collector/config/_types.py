@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from pandaeval_collector.base.section import Text
 from pandaeval_collector.receivers.bind import parse_address
-from pandaeval_collector.section import Text
 
 MAX_PROCESSES = 64
 

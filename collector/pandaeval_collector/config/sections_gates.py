@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pandaeval_collector.section import Count, PositiveDuration, Section, Share, Text, group
+from pandaeval_collector.base.section import Count, PositiveDuration, Section, Share, Text, group
 
 Level = Annotated[float, Field(gt=0, lt=1)]
 Rate = Annotated[float, Field(gt=0, lt=1)]

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pandaeval_collector.base.section import Count, Duration, Endpoint, EnvName, FilePath, Section, Size, Text
 from pandaeval_collector.config._types import Address, Processes
-from pandaeval_collector.section import Count, Duration, Endpoint, EnvName, FilePath, Section, Size, Text
 
 
 class Tls(Section):

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from pandaeval_collector.judge.parameters import ReplyFormat
-from pandaeval_collector.section import (
+from pandaeval_collector.base.section import (
     Amount,
     Count,
     Duration,
@@ -21,6 +20,7 @@ from pandaeval_collector.section import (
     Url,
     group,
 )
+from pandaeval_collector.judge.parameters import ReplyFormat
 
 _RESERVED = frozenset(
     {"model", "messages", "api_key", "api_base", "base_url", "timeout", "max_tokens", "max_completion_tokens"}
@@ -210,7 +210,7 @@ class Redact(Section):
     secrets: bool = Field(default=True, description="Replace keys, tokens and passwords.")
     pii: bool = Field(
         default=False,
-        description="Replace e-mail addresses, phone, card and account numbers (needs pandaeval-otel[pii]); not names.",
+        description="Replace e-mail addresses, phone, card and account numbers (needs the extra pii); not names.",
     )
     custom: tuple[Text, ...] = Field(
         default=(),

@@ -7,8 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pandaeval_collector.config._types import Names
-from pandaeval_collector.section import (
+from pandaeval_collector.base.section import (
     Amount,
     Duration,
     Endpoint,
@@ -17,6 +16,7 @@ from pandaeval_collector.section import (
     Section,
     Text,
 )
+from pandaeval_collector.config._types import Names
 
 
 class Session(Section):

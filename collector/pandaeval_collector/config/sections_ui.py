@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pandaeval_collector.section import PositiveDuration, Section, Text, Url
+from pandaeval_collector.base.section import PositiveDuration, Section, Text, Url
 
 
 class Ui(Section):

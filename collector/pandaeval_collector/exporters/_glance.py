@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
 
+from pandaeval_collector.base.result import Result, cut
+from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters._fields import before_number, double, pairs, sized, text_pair
-from pandaeval_collector.result import Result, cut
-from pandaeval_collector.score import Score
 
 MAX_TEXT = 2000
 """Longer explanations are cut: Tempo keeps 2,048 bytes of an attribute."""

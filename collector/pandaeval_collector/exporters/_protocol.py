@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store
-from pandaeval_collector.telemetry import Telemetry
 
 
 class RetryLaterError(Exception):

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from prometheus_client.utils import floatToGoString
 
+from pandaeval_collector.base.instrument import Instrument
 from pandaeval_collector.exporters._naming import label_name, metric_name
-from pandaeval_collector.instrument import Instrument
-from pandaeval_collector.series import Exemplar, Point
+from pandaeval_collector.store.series import Exemplar, Point
 
 _PLAIN = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _QUOTED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from pandaeval_collector.base.result import Result, cut
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
 from pandaeval_collector.exporters._fields import (
     before_number,
     before_text,
@@ -22,8 +24,6 @@ from pandaeval_collector.exporters._fields import (
     text_pair,
 )
 from pandaeval_collector.exporters._glance import MAX_TEXT, address
-from pandaeval_collector.result import Result, cut
-from pandaeval_collector.score import Assumed, Finding, Score, Unscored
 
 FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error"})
 """Whys that mean the evaluation itself failed: reported as ``error.type``."""

@@ -15,6 +15,7 @@ from functools import lru_cache
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from pandaeval_collector.base.result import nanoseconds, written
 from pandaeval_collector.exporters._fields import (
     fixed64,
     measured,
@@ -33,9 +34,8 @@ from pandaeval_collector.exporters.attributes import (
     SPAN_ATTRIBUTES,
     EncodedResult,
 )
-from pandaeval_collector.result import nanoseconds, written
-from pandaeval_otel.own_output import EVENT as EVENT_NAME
-from pandaeval_otel.own_output import span_ids
+from pandaeval_otel.wire.own_output import EVENT as EVENT_NAME
+from pandaeval_otel.wire.own_output import span_ids
 
 _SAMPLED, _HAS_IS_REMOTE, _IS_REMOTE = 0x1, 0x100, 0x200
 _SPAN_EVENTS = tag(11)

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from pandaeval_collector.errors import UserError
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.section import Section
 from pandaeval_collector.exporters._protocol import Exporter, Repeating, Surroundings
-from pandaeval_collector.section import Section
-from pandaeval_otel.discovery import find_by_module
-from pandaeval_otel.plugins import NotUsableError, Plugin, installed, told
+from pandaeval_otel.base.discovery import find_by_module
+from pandaeval_otel.base.plugins import NotUsableError, Plugin, installed, told
 
 _log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ def _is_taken(name: str, taken: Iterable[str]) -> bool:
 def _check_settings(settings: Any) -> None:
     """Raises for what would keep the whole configuration from being read."""
     if not (isinstance(settings, type) and issubclass(settings, Section)):
-        raise NotUsableError("its SETTINGS is not derived from pandaeval_collector.section.Section")
+        raise NotUsableError("its SETTINGS is not derived from pandaeval_collector.base.section.Section")
     settings()  # every key has a default, or the section could not be left out
     schema: Mapping[str, Any] = settings.model_json_schema(mode="serialization")
     odd = [name for name in schema.get("properties", {}) if not _NAME.fullmatch(name)]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from pydantic import Field
 
-from pandaeval_collector.errors import UserError
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.section import FilePath, Section
 from pandaeval_collector.exporters._protocol import Row, Sent, Surroundings
-from pandaeval_collector.section import FilePath, Section
 
 
 class Jsonl(Section):

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 from pydantic import Field
 
+from pandaeval_collector.base.runtime.kafka import library, producer
+from pandaeval_collector.base.section import Text
+from pandaeval_collector.base.section.kafka import KafkaCluster
 from pandaeval_collector.exporters._protocol import RetryLaterError, Row, Sent, Surroundings
-from pandaeval_collector.runtime.kafka import library, producer
-from pandaeval_collector.section import Text
-from pandaeval_collector.section.kafka import KafkaCluster
 
 _PATIENCE_S = 25.0
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pandaeval_collector.series import Point
-from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.store.series import Point
 
 
 def own_points(telemetry: Telemetry) -> list[Point]:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import orjson
 
-from pandaeval_collector.series import INSTRUMENTS, Exemplar, Point
 from pandaeval_collector.store import Store, StoredSeries
+from pandaeval_collector.store.series import INSTRUMENTS, Exemplar, Point
 
 PAGE = 250
 """So many series are read, rendered and sent at a time: all of them might be more than memory and readers can take."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.call import Answer, Call, Caller
 from pandaeval_collector.judge.first import FirstCalls
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.score import Why
 
 _CACHED_FROM = 600
 """Tokens of a record; with the message of the system before it, providers cache no shorter beginning."""

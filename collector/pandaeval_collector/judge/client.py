@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from pandaeval_collector.base.runtime.child import Child, start_child
+from pandaeval_collector.base.untrusted.foreign import secrets_in, told
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, Permit
 from pandaeval_collector.judge.known import FREE, MOST_RECORD, Price
 from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.usage import believed
-from pandaeval_collector.runtime.child import Child, start_child
-from pandaeval_collector.untrusted.foreign import secrets_in, told
 
 _log = logging.getLogger(__name__)
 

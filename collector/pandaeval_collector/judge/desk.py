@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
+from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.answers import Answers, NoVerdictError, Spent
 from pandaeval_collector.judge.call import Call, Caller, CallFailedError, Failure
 from pandaeval_collector.judge.pack import Pack
@@ -24,7 +25,6 @@ from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION, echo_code,
 from pandaeval_collector.judge.redact import redact_value
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import Rubric, Verdict
-from pandaeval_collector.score import Why
 
 __all__ = ["Desk", "Judge", "Memory", "NoVerdictError", "Spent"]
 

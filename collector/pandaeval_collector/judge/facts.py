@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pandaeval_collector.rules._failures import Told, tells
-from pandaeval_collector.rules.response_recovery import lost_at
+from pandaeval_collector.analysis.rules._failures import Told, tells
+from pandaeval_collector.analysis.rules.response_recovery import lost_at
 from pandaeval_otel.model import Trace
 
 _MOST = 20

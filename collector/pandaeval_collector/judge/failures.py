@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from pandaeval_collector.untrusted.foreign import explained
+from pandaeval_collector.base.untrusted.foreign import explained
 
 Reply = dict[str, Any]
 """The worker's report of a call, as a JSON object."""

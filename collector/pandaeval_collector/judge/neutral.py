@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pandaeval_collector.untrusted.printable import INVISIBLE
+from pandaeval_collector.base.untrusted.printable import INVISIBLE
 
 _INVISIBLE = re.compile(f"[{INVISIBLE}\u2800\ufe00-\ufe0f]")
 """Zero-width, bidirectional, variation-selector and tag characters: invisible to people, readable to models."""

@@ -13,11 +13,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pandaeval_collector.base.untrusted.value_text import as_text
 from pandaeval_collector.judge.before import Before, before, joined
 from pandaeval_collector.judge.facts import facts
 from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
 from pandaeval_collector.judge.sections import EARLIER, FAILED, OURS, PromptSection, sections
-from pandaeval_collector.untrusted.value_text import as_text
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, Trace
 
 _VALUE_LIMITS = (6000, 2000, 700, 250, 100)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from pandaeval_collector.errors import UserError, installation
+from pandaeval_collector.base.errors import UserError, installation
 
 _SAID = {
     "EMAIL_ADDRESS": "e-mail address",

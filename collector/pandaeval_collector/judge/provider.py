@@ -15,10 +15,10 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from pandaeval_collector.base.untrusted.foreign import secrets_in
 from pandaeval_collector.judge.answered import answered
 from pandaeval_collector.judge.failures import Reply, failed, failure_of, is_too_long, was_not_asked
 from pandaeval_collector.judge.route import Route
-from pandaeval_collector.untrusted.foreign import secrets_in
 
 _RETRIES = 2
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pandaeval_collector.base.untrusted.named_secrets import is_secret_field
+from pandaeval_collector.base.untrusted.secrets import redact
 from pandaeval_collector.judge.before import opening, with_hidden
-from pandaeval_collector.untrusted.named_secrets import is_secret_field
-from pandaeval_collector.untrusted.secrets import redact
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, Text, ToolCall, ToolRequest, Trace
 
 __all__ = ["Hide", "redact", "redact_value", "redacted"]

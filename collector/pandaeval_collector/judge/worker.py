@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pandaeval_collector.base.runtime.garbage import expect_imports
+from pandaeval_collector.base.untrusted.foreign import explained, secrets_in
 from pandaeval_collector.judge.provider import ProviderCaller
-from pandaeval_collector.runtime.garbage import expect_imports
-from pandaeval_collector.untrusted.foreign import explained, secrets_in
 
 _NICE = 10
 """Whoever waits seconds for a model can let ingest go first."""

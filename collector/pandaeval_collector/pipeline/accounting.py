@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Protocol
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store
-from pandaeval_collector.telemetry import Telemetry
 
 _STATM = Path("/proc/self/statm")
 _INSTRUMENTS = ("pandaeval.spans", "pandaeval.logs")

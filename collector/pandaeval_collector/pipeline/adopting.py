@@ -6,14 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from pandaeval_collector.line.decision import Decision
-from pandaeval_collector.line.handed import Ended, Handed, unpacked
-from pandaeval_collector.line.line import Line
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.commits import Committer
+from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.handed import Ended, Handed, unpacked
+from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.retries import Retries
 from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.store import Consumed, Store
-from pandaeval_collector.telemetry import Telemetry
 
 _log = logging.getLogger(__name__)
 

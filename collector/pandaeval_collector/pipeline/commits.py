@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
-from pandaeval_collector.line.decision import Decision
-from pandaeval_collector.runtime import failpoints
+from pandaeval_collector.base.runtime import failpoints
+from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.store import ResultRow, Store
 
 T = TypeVar("T")

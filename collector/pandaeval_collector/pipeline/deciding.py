@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from pandaeval_collector.line.line import Line
-from pandaeval_collector.line.understanding import NotUnderstoodError
+from pandaeval_collector.base.runtime import failpoints
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.commits import Committer
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError
 from pandaeval_collector.pipeline.lookahead import Ahead, Batch
 from pandaeval_collector.pipeline.retries import Retries
 from pandaeval_collector.pipeline.trial import Trial
 from pandaeval_collector.pipeline.underway import HOPELESS, TOGETHER, UnderWay
-from pandaeval_collector.runtime import failpoints
-from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import DueTrace
 
 _log = logging.getLogger(__name__)

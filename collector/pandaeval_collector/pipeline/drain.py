@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import grpc.aio
 
-from pandaeval_collector.delivery import peer
+from pandaeval_collector.exporters.delivery import peer
 from pandaeval_collector.store import Chunk, Store
 
 _log = logging.getLogger(__name__)

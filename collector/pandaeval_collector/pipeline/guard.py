@@ -8,8 +8,8 @@ import logging
 import sqlite3
 from collections.abc import Callable
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store
-from pandaeval_collector.telemetry import Telemetry
 
 _log = logging.getLogger(__name__)
 

@@ -10,6 +10,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
+from pandaeval_collector.base.runtime import failpoints
+from pandaeval_collector.base.runtime.aside import aside
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.item_counts import ItemCounts
 from pandaeval_collector.pipeline.keeping import Group, Keeper
 from pandaeval_collector.pipeline.submitted import (
@@ -21,13 +24,10 @@ from pandaeval_collector.pipeline.submitted import (
     words_of,
 )
 from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Submitted
-from pandaeval_collector.runtime import failpoints
-from pandaeval_collector.runtime.aside import aside
 from pandaeval_collector.store import Chunk, Consumed, Store
-from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import DueTrace, TraceAssembler
-from pandaeval_otel.fragments import DenseError, Item, MalformedOtlpError, Split
-from pandaeval_otel.wire import read_chunk, split_logs, split_traces
+from pandaeval_otel.wire.fragments import DenseError, Item, MalformedOtlpError, Split
+from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
 
 _log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.submitted import TakenApart
-from pandaeval_collector.telemetry import Telemetry
-from pandaeval_otel.fragments import Split
+from pandaeval_otel.wire.fragments import Split
 
 
 class ItemCounts:

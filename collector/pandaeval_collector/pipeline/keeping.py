@@ -15,14 +15,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.item_counts import ItemCounts
 from pandaeval_collector.pipeline.submitted import NO_WORDS
 from pandaeval_collector.receivers import Draining, Overloaded, Submitted
 from pandaeval_collector.store import Chunk, Consumed, Store, StoreFullError, StoreGoneError
-from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import Decided, TraceAssembler
-from pandaeval_otel.fragments import Fragment
-from pandaeval_otel.labels import Label
+from pandaeval_otel.wire.fragments import Fragment
+from pandaeval_otel.wire.labels import Label
 
 _log = logging.getLogger(__name__)
 

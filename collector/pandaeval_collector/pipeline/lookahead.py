@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.line.understanding import Ready, Understanding, Understands
+from pandaeval_collector.pipeline.line.understanding import Ready, Understanding, Understands
 from pandaeval_collector.pipeline.underway import UnderWay
 from pandaeval_otel.assembly import DueTrace
 

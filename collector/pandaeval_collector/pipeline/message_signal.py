@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pandaeval_otel.wire_fields import fields
+from pandaeval_otel.wire.fields import fields
 
 _BLOCK, _INNER, _TRACE_ID = 0x0A, 0x12, 0x0A
 """Tags: of resource blocks in a request, of scopes in those and items in these, and of a span's trace id."""

@@ -14,14 +14,15 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from pandaeval_collector.line.decision import Decision
-from pandaeval_collector.line.handed import Ended, Handed
-from pandaeval_collector.line.line import Line
-from pandaeval_collector.line.understanding import NotUnderstoodError, Run, Understands
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.adopting import Adopting
 from pandaeval_collector.pipeline.commits import Committer
 from pandaeval_collector.pipeline.deciding import TraceDecider
 from pandaeval_collector.pipeline.intake import Intake
+from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.handed import Ended, Handed
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Run, Understands
 from pandaeval_collector.pipeline.lookahead import Here
 from pandaeval_collector.pipeline.retries import Retries
 from pandaeval_collector.pipeline.session_closing import SessionCloser
@@ -29,13 +30,12 @@ from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.pipeline.trial import Trial
 from pandaeval_collector.pipeline.underway import UnderWay
 from pandaeval_collector.pipeline.upkeep import Upkeep
+from pandaeval_collector.pipeline.workers import Workers
 from pandaeval_collector.receivers import Accepted, Submitted
 from pandaeval_collector.store import Consumed, ResultRow, Store
-from pandaeval_collector.telemetry import Telemetry
-from pandaeval_collector.workers import Workers
 from pandaeval_otel.assembly import TraceAssembler
-from pandaeval_otel.fragments import Split
 from pandaeval_otel.model import Trigger
+from pandaeval_otel.wire.fragments import Split
 
 _log = logging.getLogger(__name__)
 

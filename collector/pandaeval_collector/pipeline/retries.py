@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.base.telemetry import Telemetry
 
 _log = logging.getLogger(__name__)
 

@@ -7,16 +7,16 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
-from pandaeval_collector.line.decision import Decision
-from pandaeval_collector.line.line import Line
-from pandaeval_collector.line.sessions import Grown
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.commits import Committer
 from pandaeval_collector.pipeline.interims import Interims
 from pandaeval_collector.pipeline.judge_wait import Awaited
+from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.sessions import Grown
 from pandaeval_collector.pipeline.retries import Retries
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.store import Store, WriteSet
-from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import SessionAssembler
 from pandaeval_otel.model import Trigger
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.receivers import Submitted
-from pandaeval_otel.fragments import MalformedOtlpError, Split
-from pandaeval_otel.wire import split_logs, split_traces
+from pandaeval_otel.wire.fragments import MalformedOtlpError, Split
+from pandaeval_otel.wire.splitting import split_logs, split_traces
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.line.handed import Ended, Handed, unpacked
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.pipeline.line.handed import Ended, Handed, unpacked
 from pandaeval_collector.pipeline.message_signal import holds_logs
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.store import Consumed
-from pandaeval_collector.telemetry import Telemetry
-from pandaeval_otel.fragments import MalformedOtlpError, Split
-from pandaeval_otel.wire import split_logs, split_traces
+from pandaeval_otel.wire.fragments import MalformedOtlpError, Split
+from pandaeval_otel.wire.splitting import split_logs, split_traces
 
 
 @dataclass(frozen=True, slots=True)

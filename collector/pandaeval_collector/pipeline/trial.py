@@ -6,8 +6,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-from pandaeval_collector.line.understanding import Ready, Understands
-from pandaeval_collector.workers import Workers, WorkerStartError
+from pandaeval_collector.pipeline.line.understanding import Ready, Understands
+from pandaeval_collector.pipeline.workers import Workers, WorkerStartError
 from pandaeval_otel.assembly import DueTrace
 
 _log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store
-from pandaeval_collector.telemetry import Telemetry
 
 _log = logging.getLogger(__name__)
 

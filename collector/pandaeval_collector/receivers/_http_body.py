@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect, Request
 
+from pandaeval_collector.base.runtime.aside import aside
 from pandaeval_collector.receivers._answers import TooSlow, UnsupportedMedia
 from pandaeval_collector.receivers._inflate import inflater_for
 from pandaeval_collector.receivers._protocol import Malformed, TooLarge
 from pandaeval_collector.receivers._signals import Signal
 from pandaeval_collector.receivers.admission import Reservation
-from pandaeval_collector.runtime.aside import aside
-from pandaeval_otel.otlp_json import BadOtlp, decode_json
+from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 _THREAD_FROM_BYTES = 256 * 1024  # JSON of this size takes some 10 ms to convert: too long to hold up the event loop

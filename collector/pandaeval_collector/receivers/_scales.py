@@ -6,11 +6,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from pandaeval_collector.base.runtime.aside import aside
 from pandaeval_collector.receivers._protocol import Accepted, Dense, Ingest, Malformed, TooMany
 from pandaeval_collector.receivers._signals import Signal
 from pandaeval_collector.receivers.admission import Reservation
-from pandaeval_collector.runtime.aside import aside
-from pandaeval_otel.weight import SUBMISSION, BrokenBytesError, RequestKind, estimate, resources_and_items, upper_items
+from pandaeval_otel.wire.weight import (
+    SUBMISSION,
+    BrokenBytesError,
+    RequestKind,
+    estimate,
+    resources_and_items,
+    upper_items,
+)
 
 DEFAULT_MAX_ITEMS = 200_000
 _ITEM_BYTES = 400
@@ -26,7 +33,7 @@ _LARGE_SUBMISSION = 8 * 1024
 
 
 class Scales:
-    """Weighs requests against ``max_items``, see :mod:`pandaeval_otel.weight`."""
+    """Weighs requests against ``max_items``, see :mod:`pandaeval_otel.wire.weight`."""
 
     def __init__(self, max_items: int = DEFAULT_MAX_ITEMS) -> None:
         self._max_items = max_items

@@ -14,9 +14,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from pandaeval_collector.receivers._protocol import Accepted, Ingest
-from pandaeval_otel import weight
-from pandaeval_otel.otlp_json import logs_from_json, traces_from_json
-from pandaeval_otel.weight import RequestKind
+from pandaeval_otel.wire import weight
+from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
+from pandaeval_otel.wire.weight import RequestKind
 
 
 @dataclass(frozen=True, slots=True)

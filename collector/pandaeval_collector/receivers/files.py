@@ -20,9 +20,9 @@ import zstandard
 
 from pandaeval_collector.receivers.enveloped_json import from_envelope
 from pandaeval_collector.receivers.jaeger_json import from_jaeger
-from pandaeval_otel.fragments import MalformedOtlpError
-from pandaeval_otel.otlp_json import BadOtlp, decode_json, logs_from_json, traces_from_json
-from pandaeval_otel.wire import split_logs, split_traces
+from pandaeval_otel.wire.fragments import MalformedOtlpError
+from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json, logs_from_json, traces_from_json
+from pandaeval_otel.wire.splitting import split_logs, split_traces
 
 MAX_REQUEST_BYTES = 256 << 20
 _REQUEST_TAG = b"\x0a"

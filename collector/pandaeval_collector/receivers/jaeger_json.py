@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pandaeval_otel.otlp_json import BadOtlp
+from pandaeval_otel.wire.otlp_json import BadOtlp
 
 _KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
 _CODES = {"OK": 1, "ERROR": 2}

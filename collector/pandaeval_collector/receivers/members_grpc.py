@@ -16,7 +16,7 @@ from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_grpc import refuse
 from pandaeval_collector.receivers.telemetry import ReceiverTelemetry
 from pandaeval_otel._proto.session_service_pb2 import TakeMembersResponse
-from pandaeval_otel.wire_fields import fields
+from pandaeval_otel.wire.fields import fields
 
 if TYPE_CHECKING:
     _Context = grpc.aio.ServicerContext[bytes, bytes]

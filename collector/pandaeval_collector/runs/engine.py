@@ -10,23 +10,23 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
-from pandaeval_collector.delivery.emitter import Emitter
-from pandaeval_collector.errors import UserError
+from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.line.decision import Commit, Decision
-from pandaeval_collector.result import Result
+from pandaeval_collector.pipeline.line.decision import Commit, Decision
 from pandaeval_collector.runs.configure import config_of
 from pandaeval_collector.runs.judges import Judges
 from pandaeval_collector.runs.planning import choose, sampled
 from pandaeval_collector.runs.process import RunProcess, RunProcessEndedError, StoredVerdicts
+from pandaeval_collector.runs.settings import judge as judge_of
+from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.runs.wire import Batch, RunSetup, Scored
-from pandaeval_collector.settings import judge as judge_of
-from pandaeval_collector.settings import scoring
 from pandaeval_collector.store import Store, WriteSet
 from pandaeval_collector.store.run_rows import RunBatch, RunRow
-from pandaeval_collector.telemetry import Telemetry
 
 _log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pandaeval_collector.jobs import JudgeConfig, open_caller
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.client import WorkerProcess
-from pandaeval_collector.judging import JudgeConfig, open_caller
 from pandaeval_collector.store import Store
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Judges:
     @asynccontextmanager
     async def of(self, judge: JudgeConfig | None) -> AsyncIterator[RunJudge | None]:
         """The judge of a run while it lasts; ``None`` where nobody is asked. Raises
-        :class:`pandaeval_collector.judging.NoJudgeError`."""
+        :class:`pandaeval_collector.jobs.NoJudgeError`."""
         if judge is None:
             yield None
         elif self._live is not None and self._live.models >= set(judge.setup.models):

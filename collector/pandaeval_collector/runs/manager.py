@@ -8,21 +8,21 @@ import shutil
 import time
 from collections.abc import Mapping
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
-from pandaeval_collector.delivery.emitter import Emitter
-from pandaeval_collector.line.decision import Commit
+from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.pipeline.line.decision import Commit
 from pandaeval_collector.runs.configure import check, config_of
 from pandaeval_collector.runs.engine import Engine, run_setup
 from pandaeval_collector.runs.estimate import Estimate, all_chosen, extrapolated, some
 from pandaeval_collector.runs.judges import Judges, LiveJudge
 from pandaeval_collector.runs.process import RunProcess, StoredVerdicts
 from pandaeval_collector.runs.scheduling import Scheduler, check_cron
+from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.runs.wire import Batch, Counted
-from pandaeval_collector.settings import judge as judge_of
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import RunRow, ScheduleRow
-from pandaeval_collector.telemetry import Telemetry
 
 
 class Runs:

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from pandaeval_collector.errors import UserError
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime.child import Child, start_child
 from pandaeval_collector.judge.call import Call, Caller, CallFailedError, OverBudgetError
+from pandaeval_collector.pipeline.workers.wire import LENGTH
 from pandaeval_collector.runs import wire
-from pandaeval_collector.runtime.child import Child, start_child
 from pandaeval_collector.store import Store
-from pandaeval_collector.workers.wire import LENGTH
 
 _log = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from pandaeval_collector.errors import UserError
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import RunRow, ScheduleRow
-from pandaeval_collector.telemetry import Telemetry
 
 _log = logging.getLogger(__name__)
 

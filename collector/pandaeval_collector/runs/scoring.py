@@ -10,21 +10,21 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
-from pandaeval_collector.evaluator import PASSING, Evaluator
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.jobs import Attempts, Patience, Runner
 from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.judging import Attempts, Patience, Runner
-from pandaeval_collector.line.decision import Decision
-from pandaeval_collector.line.implied_sessions import Places
-from pandaeval_collector.line.line import Line
-from pandaeval_collector.line.understanding import Run, Understood, unasked
-from pandaeval_collector.result import Result
+from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.implied_sessions import Places
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.understanding import Run, Understood, unasked
 from pandaeval_collector.runs.reading import LiveTraces, Placed
 from pandaeval_collector.runs.wire import Batch, RunSetup, Scored
+from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.store import Chunk, Store
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.run_rows import RunResult
 from pandaeval_collector.store.verdicts import Verdicts
-from pandaeval_collector.telemetry import Telemetry
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 
@@ -52,7 +52,8 @@ class SharedVerdicts(Verdicts):
 
 
 class _Known:
-    """Implements :class:`pandaeval_collector.line.implied_sessions.Chains`: the collector knows the sessions."""
+    """Implements :class:`pandaeval_collector.pipeline.line.implied_sessions.Chains`: the collector knows the
+    sessions."""
 
     def __init__(self, sessions: Mapping[str, str]) -> None:
         self._sessions = sessions

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.evaluator import EvaluatorSettings
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.jobs import JudgeConfig
 from pandaeval_collector.judge.call import Answer, CallFailedError, OverBudgetError
-from pandaeval_collector.judging import JudgeConfig
-from pandaeval_collector.result import Result
+from pandaeval_collector.pipeline.workers.wire import LENGTH
+from pandaeval_collector.scoring.evaluator import EvaluatorSettings
 from pandaeval_collector.store.run_rows import RunResult
-from pandaeval_collector.workers.wire import LENGTH
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,15 +16,15 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from pandaeval_collector.embedding.load import load
-from pandaeval_collector.evaluator import Evaluator
+from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.base.runtime.logs import set_up
 from pandaeval_collector.judge.call import Answer, Call
+from pandaeval_collector.pipeline.workers.main import Frames
 from pandaeval_collector.runs import wire
 from pandaeval_collector.runs.counting import CountedVerdicts, CountingCaller, usual_answers
 from pandaeval_collector.runs.reading import LiveTraces
 from pandaeval_collector.runs.scoring import Scoring, SharedVerdicts
-from pandaeval_collector.runtime.logs import set_up
-from pandaeval_collector.workers.main import Frames
+from pandaeval_collector.scoring.evaluator import Evaluator
 
 _NICE = 10
 """Whoever scores what is long past can let all others go first."""

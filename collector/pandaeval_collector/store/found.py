@@ -24,8 +24,9 @@ MOST_STATES = 48
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A row of a list. ``facts``: as :func:`pandaeval_collector.line.listing.shown_facts` makes them; ``session``: its
-    id, if it belongs to one; ``results``: the newest of each metric, JSON objects of results by metric key."""
+    """A row of a list. ``facts``: as :func:`pandaeval_collector.pipeline.line.listing.shown_facts` makes them;
+    ``session``: its id, if it belongs to one; ``results``: the newest of each metric, JSON objects of results by metric
+    key."""
 
     no: int
     session: str | None

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.rows import DrawnRow, JudgedRow
 from pandaeval_collector.store.writer import Writer
-from pandaeval_otel.labels import Label
+from pandaeval_otel.wire.labels import Label
 
 T = TypeVar("T")
 

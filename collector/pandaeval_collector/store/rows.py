@@ -116,8 +116,8 @@ class OutboxRow:
 
 @dataclass(frozen=True, slots=True)
 class SeriesRow:
-    """What is added to one series; see :class:`pandaeval_collector.series.Increment`. ``buckets`` and ``exemplars``
-    by bucket index, exemplars as (value, trace id, span id, time in ns)."""
+    """What is added to one series; see :class:`pandaeval_collector.store.series.Increment`. ``buckets`` and
+    ``exemplars`` by bucket index, exemplars as (value, trace id, span id, time in ns)."""
 
     name: str
     attributes: str

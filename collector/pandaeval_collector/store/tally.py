@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from pandaeval_collector.instrument import Attributes
+from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.rows import SeriesRow, StoredSeries, stored_series

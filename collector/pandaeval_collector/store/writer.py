@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from pandaeval_collector.runtime import failpoints
+from pandaeval_collector.base.runtime import failpoints
 
 _log = logging.getLogger(__name__)
 

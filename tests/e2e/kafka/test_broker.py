@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from support import kafka
 
 pytestmark = pytest.mark.e2e

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
 from pandaeval_collector.receivers.files import Input, Request
 from support.collector import CollectorProcess, standing
 from support.kafka import Broker

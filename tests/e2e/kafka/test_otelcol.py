@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
 from support.kafka import Broker
 from support.kafka_workers import scores, worker
 from support.made_traces import Composer

@@ -6,6 +6,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
+
 from support.collector import CollectorProcess
 from support.kafka import Broker
 from support.kafka_workers import QUICK, by_id, messages, scores, worker

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.collector import CollectorProcess
 from support.kafka import Broker
 from support.kafka_workers import QUICK, messages, newest, scores, sharing_sessions, worker

@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+
 from support.kafka import Broker
 from support.kafka_workers import messages, sharing_sessions, worker
 from support.made_traces import Composer

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pandaeval_otel.dialects import Reading
-from pandaeval_otel.dialects.readers import (
-    give_outcome,
-    identifier,
-    messages_of,
-    prefixed_sessions,
-    tool_arguments,
-    tool_outcome,
-)
-from pandaeval_otel.model import Kind
-from pandaeval_otel.raw import RawLog, RawSpan
+from pandaeval_otel import Kind, RawLog, RawSpan, Reading, readers
 
 _KINDS = {"run": Kind.AGENT, "model": Kind.LLM, "tool": Kind.TOOL}
 
@@ -30,19 +20,19 @@ class Skylark:
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         said = span.attributes
-        kind = _KINDS.get(identifier(said.get("skylark.step")))
+        kind = _KINDS.get(readers.identifier(said.get("skylark.step")))
         if kind is None:
             return None
-        reading = Reading(kind=kind, session_ids=prefixed_sessions(said, "skylark."))
+        reading = Reading(kind=kind, session_ids=readers.prefixed_sessions(said, "skylark."))
         name, given, made = (said.get(f"skylark.{key}") for key in ("name", "input", "output"))
         if kind is Kind.TOOL:
-            reading.tool_name = identifier(name)
-            reading.arguments = tool_arguments(given)
-            give_outcome(reading, tool_outcome(made))
+            reading.tool_name = readers.identifier(name)
+            reading.arguments = readers.tool_arguments(given)
+            readers.give_outcome(reading, readers.tool_outcome(made))
         else:
-            reading.agent_name = identifier(name) if kind is Kind.AGENT else ""
-            reading.input = messages_of(given, "user")
-            reading.output = messages_of(made, "assistant")
+            reading.agent_name = readers.identifier(name) if kind is Kind.AGENT else ""
+            reading.input = readers.messages_of(given, "user")
+            reading.output = readers.messages_of(made, "assistant")
         return reading
 
 

@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pandaeval_collector.exporters import Row, Sent, Surroundings
-from pandaeval_collector.section import FilePath, Section, Share
 from pydantic import Field
+
+from pandaeval_collector import FilePath, Row, Section, Sent, Share, Surroundings
 
 
 class Alarm(Section):

@@ -8,10 +8,8 @@ Source: a house rule.
 
 from __future__ import annotations
 
-from pandaeval_collector.metric import Metric, TraceContext
-from pandaeval_collector.score import Finding, Score, Unscored, Why
-
-from pandaeval_otel.model import Trace
+from pandaeval_collector import Finding, Metric, Score, TraceContext, Unscored, Why
+from pandaeval_otel import Trace
 
 MOST = 150
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable
 
 import grpc
+
 from support.half_sent import HalfSender
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from google.protobuf.descriptor import FieldDescriptor
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from support.made_traces import Composer
-from support.senders import to_json
 
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest
+from support.made_traces import Composer
+from support.senders import to_json
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 _MEDIA = (PROTOBUF, JSON, "text/plain", "application/json; charset=utf-16", "")

@@ -8,6 +8,7 @@ import zlib
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
 from support.wire_bytes import field
 
 NOW_NS = 1_790_000_000 * 10**9

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import zstandard
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from support.hostile import doors, requests
-from support.hostile.doors import Channel, half_sent, post, stalled, told
 
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest
+from support.hostile import doors, requests
+from support.hostile.doors import Channel, half_sent, post, stalled, told
 
 MILLION = 1_000_000
 UNCLEAR = frozenset({doors.NO_ANSWER, "HTTP 500", "HTTP 502", "gRPC INTERNAL", "gRPC UNKNOWN"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pandaeval_otel.assembly import CloseRules, Decided, TraceAssembler
-from pandaeval_otel.fragments import Item
 from pandaeval_otel.model import Trigger
+from pandaeval_otel.wire.fragments import Item
 
 T = bytes(15) + b"\x01"
 RULES = CloseRules(quiet=10, idle=180, max_age=1800, fragment_quiet=30, max_spans=5, max_bytes=1000)

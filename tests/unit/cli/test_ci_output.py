@@ -10,16 +10,17 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import Result
-from pandaeval_collector.cases.reading import read_suite
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._failure_groups import severity_gate
 from pandaeval_collector.cli._gates import Gate
 from pandaeval_collector.cli._github import Annotations, add_summary, commands, wanted
 from pandaeval_collector.cli._junit import write_junit
 from pandaeval_collector.cli._summary import Summary
-from pandaeval_collector.failures import Failure, Group
+from pandaeval_collector.scoring.cases.reading import read_suite
+from pandaeval_collector.store.failures import Failure, Group
 from support.reports import parsed
-from typer.testing import CliRunner
 
 HOSTILE = "a::error::b\n::set-env name=X::y%0A, | <b>`x`</b> [l](http://e) \x1b[31m \x00"
 GATES = [

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._gates import gates
 from pandaeval_collector.cli._summary import Summary
-from typer.testing import CliRunner
 
 KEY = "trace.coherence"
 Counts = dict[tuple[str, str], int]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pandaeval_collector.cli import _app
 from typer.main import get_command
 from typer.testing import CliRunner
+
+from pandaeval_collector.cli import _app
 
 
 def _paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import SYSTEM, messages, repair, response_format
-from pandaeval_collector.metric.registry import registry
-from typer.testing import CliRunner
+from pandaeval_collector.scoring.metric.registry import registry
 
 CAPTURE = Path(__file__).parents[2] / "golden" / "captures" / "langgraph_genai" / "good.otlp.jsonl"
 

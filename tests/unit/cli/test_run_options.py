@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pandaeval_collector.api.run_shapes import RunBody
+from typer.testing import CliRunner
+
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._run_options import request
-from pandaeval_collector.errors import UserError
+from pandaeval_collector.show.api.run_shapes import RunBody
 from pandaeval_collector.store.wanted import Wanted
-from typer.testing import CliRunner
 
 PLAIN: dict[str, Any] = {
     "metrics": "tool_loop, coherence",

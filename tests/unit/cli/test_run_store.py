@@ -8,14 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
+
 from pandaeval_collector.cli import app, runs
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.receivers.files import Input, Request
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Chunk, Store
 from support.embedder import WordEmbedder
 from support.made_traces import Composer
-from typer.testing import CliRunner, Result
 
 METRIC = "trace.tool_loop"
 TRACES = 6

@@ -7,11 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._summary import KEEP, Summary
 from pandaeval_collector.cli._tables import print_summary
-from typer.testing import CliRunner
 
 
 def result(trace: int, score: float | None, **facts: Any) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from pandaeval_collector.cli import app
 from typer.testing import CliRunner
+
+from pandaeval_collector.cli import app
 
 
 def _printed(*arguments: str) -> str:

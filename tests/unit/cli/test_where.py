@@ -6,17 +6,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli._where import Chooser, Where, parse_where
-from pandaeval_collector.errors import UserError
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.result import Result
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_otel.model import Trace
 from support.embedder import WordEmbedder
 from support.judged import trace
 from support.made_traces import Composer
-
-from pandaeval_otel.model import Trace
 
 
 def _started(at: str) -> Trace:

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pandaeval_collector.config import Config, ConfigError, Problem, load
 from support.examples import examples
 

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from rich.console import Console
+
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._extras import hint
 from pandaeval_collector.cli._output import console, safe, table
 from pandaeval_collector.config import effective, load
-from rich.console import Console
 
 Run = Callable[..., tuple[str, str]]
 
@@ -93,9 +94,7 @@ def test_modules_that_cannot_be_used_are_told_with_their_places(run: Run, tmp_pa
     _, err = run("config", "check", str(path), code=2)
     first, second = err.splitlines()
     assert first.startswith(f"{path}:2:13 metrics.modules[0]: there is no module no_such_thing; write the path")
-    assert (
-        second == f"{path}:2:28 metrics.modules[1]: {broken}: it holds no METRIC = pandaeval_collector.metric.Metric(…)"
-    )
+    assert second == f"{path}:2:28 metrics.modules[1]: {broken}: it holds no METRIC = pandaeval_collector.Metric(…)"
 
 
 def test_what_is_missing_on_this_machine_is_a_note_unless_strict(run: Run, tmp_path: Path) -> None:
@@ -210,8 +209,8 @@ def test_a_missing_extra_is_named(package: str, arguments: list[str]) -> None:
     result = _process(*arguments, before=_BLOCKED.format(package=package))
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == (
-        f'{package} is not installed; install it with: pip install "pandaeval-otel[collector]" '
-        '(in a clone of the repository: pip install ".[collector]")\n'
+        f"{package} is not installed; install it with: pip install pandaeval-collector "
+        "(in a clone of the repository: pip install . ./collector)\n"
     )
 
 
@@ -219,8 +218,8 @@ def test_only_packages_of_ours_are_put_down_to_an_extra() -> None:
     wrapped = ImportError("a file could not be imported")
     wrapped.__cause__ = ModuleNotFoundError("No module named 'litellm.router'", name="litellm.router")
     assert (hint(wrapped) or "").startswith("litellm is not installed; install it with: pip install")
-    assert '"pandaeval-otel[judge]"' in (hint(wrapped) or "")
-    assert '".[judge]"' in (hint(wrapped) or "")
+    assert '"pandaeval-collector[judge]"' in (hint(wrapped) or "")
+    assert '"./collector[judge]"' in (hint(wrapped) or "")
     assert hint(ModuleNotFoundError("No module named 'my_metrics'", name="my_metrics")) is None
     assert hint(ImportError("cannot import name")) is None
 

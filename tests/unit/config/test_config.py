@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from pandaeval_collector.config import (
     Config,
     ConfigError,
@@ -18,7 +19,7 @@ from pandaeval_collector.config import (
     resolve,
 )
 from pandaeval_collector.config._keys import keys
-from pandaeval_collector.settings import extra_signals
+from pandaeval_collector.runs.settings import extra_signals
 
 _BAD = Path(__file__).parent / "bad_configs"
 _METRICS = [

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from pandaeval_collector.config import Config, docs, load
 from pandaeval_collector.config._keys import keys
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from pandaeval_collector.config import ConfigError, load
 from pandaeval_collector.judge.parameters import CallParameters
-from pandaeval_collector.settings import judge, scoring
+from pandaeval_collector.runs.settings import judge, scoring
 
 CONFIG = """
 judge:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from pandaeval_collector.config import Config, ConfigError, check_machine, effective, load, resolve, secret, to_yaml
 
 

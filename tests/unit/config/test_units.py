@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pandaeval_collector.config import format_duration, format_size, parse_duration, parse_size
 
 _CENTURY = 100 * 365 * 86400

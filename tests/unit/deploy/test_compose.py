@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from pandaeval_collector.config import load
 from support.deploy import COMPOSE, DEPLOY, ROOT, check, mounts, program, read, run, services
 

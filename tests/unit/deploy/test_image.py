@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
 from pandaeval_collector.config import Config
 from support.deploy import DEPLOY, ROOT, module, program, run
 
 _DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
-_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+_APPLICATION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+_COLLECTOR = tomllib.loads((ROOT / "collector/pyproject.toml").read_text())["project"]
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "compose/agent/Dockerfile"])
@@ -56,20 +58,20 @@ def test_ports_are_the_collectors() -> None:
 
 @pytest.mark.parametrize("extra", ["collector", "judge"])
 def test_locks_are_what_the_project_asks_for(extra: str) -> None:
-    """Otherwise: ``uv pip compile pyproject.toml --extra collector --extra kafka --python-version 3.11
-    --generate-hashes --no-header --no-annotate -o deploy/locks/collector.txt``; the other one with ``--extra judge``
-    as well."""
+    """Otherwise: ``uv pip compile collector/pyproject.toml --extra kafka --python-version 3.11 --generate-hashes
+    --no-header --no-annotate --no-emit-package pandaeval-otel -o deploy/locks/collector.txt``; the other one with
+    ``--extra judge`` as well."""
     text = (DEPLOY / "locks" / f"{extra}.txt").read_text()
     locked = {
         canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE)
     }
     assert text.count("==") <= text.count("--hash=sha256:")
-    extras = _PROJECT["optional-dependencies"]
-    asked = _PROJECT["dependencies"] + extras["collector"] + extras["kafka"]
+    extras = _COLLECTOR["optional-dependencies"]
+    asked = _APPLICATION["dependencies"] + _COLLECTOR["dependencies"] + extras["kafka"]
     if extra == "judge":
         asked += extras["judge"]
     for requirement in map(Requirement, asked):
-        if canonicalize_name(requirement.name) != canonicalize_name(_PROJECT["name"]):
+        if requirement.name != _APPLICATION["name"]:
             version = locked[canonicalize_name(requirement.name)]
             assert version in requirement.specifier, f"{requirement}: {version} is locked"
 
@@ -81,5 +83,5 @@ def test_the_inventory_names_what_is_installed(tmp_path: Path) -> None:
     run(*module("cyclonedx_py"), *command, "-o", made, sys.executable)
     inventory = json.loads(made.read_text())
     names = {canonicalize_name(component["name"]) for component in inventory["components"]}
-    asked = [Requirement(text) for text in _PROJECT["dependencies"] + _PROJECT["optional-dependencies"]["collector"]]
+    asked = [Requirement(text) for text in _APPLICATION["dependencies"] + _COLLECTOR["dependencies"]]
     assert {canonicalize_name(requirement.name) for requirement in asked} <= names

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
+
+from pandaeval_collector.base.telemetry import INSTRUMENTS
 from pandaeval_collector.config import Config, load
-from pandaeval_collector.telemetry import INSTRUMENTS
 from support.chart import CHART, GATEWAY, README, gateway, readme, template
 from support.deploy import DEPLOY, check, program, read, run
 

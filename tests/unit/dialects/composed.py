@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pandaeval_otel.model import Message, Span, Text, ToolRequest, ToolResponse
+from pandaeval_otel.model.raw import RawEvent, RawLink, RawLog, RawSpan, Scope
 from pandaeval_otel.normal.spans import normalize
-from pandaeval_otel.raw import RawEvent, RawLink, RawLog, RawSpan, Scope
 
 TRACE, SPAN = "a" * 32, "b" * 16
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from support.made_traces import MadeTrace
 
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import build_trace
-from pandaeval_otel.wire import split_traces
+from pandaeval_otel.wire.splitting import split_traces
+from support.made_traces import MadeTrace
 
 ASKED, SAID = "Book seat 14C.", "Seat 14C is booked."
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pandaeval_otel.model import Captured, Kind, Usage
-from pandaeval_otel.raw import STATUS_ERROR
+from pandaeval_otel.model.raw import STATUS_ERROR
 from tests.unit.dialects.composed import ASK, SAID, event, log, seen, texts
 
 SCOPE = "com.anthropic.claude_code.tracing"

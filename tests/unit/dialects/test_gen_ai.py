@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_otel import semconv
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects import Reading
 from pandaeval_otel.dialects.gen_ai import DIALECT
 from pandaeval_otel.model import (
@@ -23,8 +23,8 @@ from pandaeval_otel.model import (
     ToolResponse,
     Usage,
 )
+from pandaeval_otel.model.raw import STATUS_ERROR, RawEvent, RawLog, RawSpan, Resource, Scope
 from pandaeval_otel.normal.spans import _complete
-from pandaeval_otel.raw import STATUS_ERROR, RawEvent, RawLog, RawSpan, Resource, Scope
 
 ASK = Message("user", (Text("Weather in Oslo?"),))
 BRIEF = Message("system", (Text("Be brief."),))

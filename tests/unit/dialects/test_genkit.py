@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pandaeval_otel.model import Captured, Kind, Media, Message, Reasoning, Text, Usage
-from pandaeval_otel.raw import STATUS_ERROR
+from pandaeval_otel.model.raw import STATUS_ERROR
 from tests.unit.dialects.composed import ANSWER, ASK, BRIEF, CALL, FOUND, SAID, SCHEMA, seen, texts
 
 SCOPE = "genkit-tracer"

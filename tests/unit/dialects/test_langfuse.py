@@ -10,8 +10,8 @@ import pytest
 from pandaeval_otel.dialects import Reading
 from pandaeval_otel.dialects.langfuse import DIALECT
 from pandaeval_otel.model import Captured, Kind, Message, Text, ToolDefinition, Usage
+from pandaeval_otel.model.raw import RawSpan, Scope
 from pandaeval_otel.normal.spans import normalize
-from pandaeval_otel.raw import RawSpan, Scope
 
 PREFIX = "langfuse.observation."
 TYPE, INPUT, OUTPUT = f"{PREFIX}type", f"{PREFIX}input", f"{PREFIX}output"

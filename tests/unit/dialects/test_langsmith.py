@@ -10,8 +10,8 @@ import pytest
 from pandaeval_otel.dialects import Reading
 from pandaeval_otel.dialects.langsmith import DIALECT
 from pandaeval_otel.model import Captured, Kind, Message, Text, ToolRequest
+from pandaeval_otel.model.raw import STATUS_OK, RawEvent, RawSpan, Scope
 from pandaeval_otel.normal.spans import normalize
-from pandaeval_otel.raw import STATUS_OK, RawEvent, RawSpan, Scope
 
 RUN = "langsmith.span.kind"
 ASK = Message("user", (Text("Weather in Oslo?"),))

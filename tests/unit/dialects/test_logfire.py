@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning, ToolDefinition
-from pandaeval_otel.raw import STATUS_ERROR
+from pandaeval_otel.model.raw import STATUS_ERROR
 from tests.unit.dialects.composed import ASK, CALL, SAID, seen, texts
 
 SCOPE = "logfire.openai_agents"

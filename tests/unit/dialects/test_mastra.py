@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Reasoning, Text, ToolDefinition
-from pandaeval_otel.raw import STATUS_ERROR
+from pandaeval_otel.model.raw import STATUS_ERROR
 from tests.unit.dialects.composed import ASK, BRIEF, CALL, SAID, SCHEMA, seen, texts
 
 SYSTEM = {"role": "system", "content": "Be brief."}

@@ -10,7 +10,7 @@ import pytest
 from pandaeval_otel.dialects import Reading
 from pandaeval_otel.dialects.mlflow import DIALECT
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text, ToolDefinition, ToolRequest, Usage
-from pandaeval_otel.raw import RawSpan
+from pandaeval_otel.model.raw import RawSpan
 
 ASK = Message("user", (Text("Weather in Oslo?"),))
 ANSWER = Message("assistant", (Text("4 degrees."),))

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from pandaeval_otel.model import Kind, Message, Reasoning, Text
-from pandaeval_otel.raw import STATUS_ERROR, STATUS_OK
+from pandaeval_otel.model.raw import STATUS_ERROR, STATUS_OK
 from tests.unit.dialects.composed import ASK, CALL, SAID, seen
 
 SCOPE = "opentelemetry.instrumentation.openai_agents"

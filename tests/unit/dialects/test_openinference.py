@@ -22,8 +22,8 @@ from pandaeval_otel.model import (
     ToolResponse,
     Usage,
 )
+from pandaeval_otel.model.raw import RawSpan, Scope
 from pandaeval_otel.normal.spans import normalize
-from pandaeval_otel.raw import RawSpan, Scope
 
 KIND = "openinference.span.kind"
 ASK = Message("user", (Text("Weather in Oslo?"),))

@@ -6,8 +6,8 @@ from typing import Any
 
 from pandaeval_otel.dialects.openlit import DIALECT
 from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, ToolRequest
+from pandaeval_otel.model.raw import RawSpan, Scope
 from pandaeval_otel.normal.spans import normalize
-from pandaeval_otel.raw import RawSpan, Scope
 
 CHAT = {
     "gen_ai.operation.name": "chat",

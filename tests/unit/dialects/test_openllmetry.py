@@ -10,8 +10,8 @@ import pytest
 from pandaeval_otel.dialects import Reading
 from pandaeval_otel.dialects.openllmetry import DIALECT
 from pandaeval_otel.model import Captured, Kind, Message, Text, ToolDefinition, ToolRequest, ToolResponse
+from pandaeval_otel.model.raw import RawSpan, Scope
 from pandaeval_otel.normal.spans import normalize
-from pandaeval_otel.raw import RawSpan, Scope
 
 SPAN_KIND = "traceloop.span.kind"
 LANGCHAIN = "opentelemetry.instrumentation.langchain"

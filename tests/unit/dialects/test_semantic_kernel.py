@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pandaeval_otel.model import Kind, Message
-from pandaeval_otel.raw import RawLog
+from pandaeval_otel.model.raw import RawLog
 from tests.unit.dialects.composed import ASK, BRIEF, CALL, SAID, log, seen, texts
 
 SCOPE = "semantic_kernel.utils.telemetry.model_diagnostics.decorators"

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import Field
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.section import Section
 from pandaeval_collector.config import Config
-from pandaeval_collector.errors import UserError
 from pandaeval_collector.exporters import Surroundings, found
 from pandaeval_collector.exporters.found import Way, ways
 from pandaeval_collector.exporters.jsonl import Jsonl, JsonlExporter
-from pandaeval_collector.section import Section
-from pydantic import Field
-
-from pandaeval_otel.plugins import NotUsableError
+from pandaeval_otel.base.plugins import NotUsableError
 
 AROUND: Any = Surroundings(None, None, {})  # type: ignore[arg-type]
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
-from pandaeval_collector.result import Result
-from pandaeval_collector.score import Assumed, Score, Unscored, Why
+from pandaeval_otel.wire.own_output import is_own_span
 from support.otlp_sink import attributes
 from support.results import CODE, JUDGE, SPAN_ID, TRACE_ID, result
-
-from pandaeval_otel.own_output import is_own_span
 
 PAGE = "https://scores.example"
 LOOP = result("tool_loop", Score(0.1666, "search was called 6 times", failed=True), evaluator=CODE)

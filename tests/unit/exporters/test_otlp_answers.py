@@ -12,6 +12,8 @@ from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
+
+from pandaeval_collector.base.runtime.backoff import Backoff
 from pandaeval_collector.exporters import RetryLaterError
 from pandaeval_collector.exporters._otlp.answers import (
     NotServedError,
@@ -22,7 +24,6 @@ from pandaeval_collector.exporters._otlp.answers import (
     rejected,
 )
 from pandaeval_collector.exporters._otlp.target import target
-from pandaeval_collector.runtime.backoff import Backoff
 
 CODES = grpc.StatusCode
 RETRIED = [

@@ -9,11 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pandaeval_collector.exporters._naming import label_name, metric_name
-from pandaeval_collector.exporters._text import Text, content_type
-from pandaeval_collector.instrument import Instrument
-from pandaeval_collector.series import EVALUATIONS, SCORE, Exemplar, Point
-from pandaeval_collector.telemetry import INSTRUMENTS
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest as classic_text
@@ -23,6 +18,12 @@ from prometheus_client.parser import text_string_to_metric_families as classic
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar as Shown
 from prometheus_client.samples import Sample
+
+from pandaeval_collector.base.instrument import Instrument
+from pandaeval_collector.base.telemetry import INSTRUMENTS
+from pandaeval_collector.exporters._naming import label_name, metric_name
+from pandaeval_collector.exporters._text import Text, content_type
+from pandaeval_collector.store.series import EVALUATIONS, SCORE, Exemplar, Point
 from support.results import SPAN_ID, TRACE_ID
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; q=0.9, text/plain; q=0.5"

@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import cast
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
-from pandaeval_collector.series import Point
-from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.store.series import Point
 
 
 class Gone:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import orjson
 import pytest
-from pandaeval_collector.delivery.emitter import Emitter
-from pandaeval_collector.result import EvaluatorInfo, Result
-from pandaeval_collector.score import Assumed, Score, Unscored, Why
-from pandaeval_collector.series import CAPS, INSTRUMENTS, MAX_SERIES, OTHER, Increment, Labels, increments
-from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet
-from support.results import JUDGE, SPAN_ID, TRACE_ID, result
 
-from pandaeval_otel.names import MAX_NAME_CHARS
+from pandaeval_collector.base.result import EvaluatorInfo, Result
+from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
+from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet
+from pandaeval_collector.store.series import CAPS, INSTRUMENTS, MAX_SERIES, OTHER, Increment, Labels, increments
+from pandaeval_otel.base.names import MAX_NAME_CHARS
+from support.results import JUDGE, SPAN_ID, TRACE_ID, result
 
 BASE = {
     "gen_ai.evaluation.name": "coherence",

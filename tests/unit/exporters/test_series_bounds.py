@@ -6,12 +6,12 @@ from pathlib import Path
 
 import orjson
 import pytest
+
 from pandaeval_collector.exporters._text import Text
 from pandaeval_collector.exporters.zero_first import visible
-from pandaeval_collector.series import INSTRUMENTS, OTHER, Labels
 from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet
-
-from pandaeval_otel.names import MAX_NAME_CHARS, bounded
+from pandaeval_collector.store.series import INSTRUMENTS, OTHER, Labels
+from pandaeval_otel.base.names import MAX_NAME_CHARS, bounded
 
 MEGABYTE = "x" * (1 << 20)
 EVALUATIONS, SCORE = "pandaeval.evaluations", "pandaeval.evaluation.score"

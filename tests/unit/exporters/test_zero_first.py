@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pandaeval_collector.delivery.emitter import Emitter
+
 from pandaeval_collector.exporters import zero_first
+from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones
 from pandaeval_collector.store import Store, WriteSet
 from support.examples import examples

@@ -6,14 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from pandaeval_collector.judge.before import NOTHING, before
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.signature import signature
-from pandaeval_collector.metric.registry import registry
-from support.asked import ScriptedJudge
-from support.judged import TRACE_ID, call, trace
-
+from pandaeval_collector.scoring.metric.registry import registry
 from pandaeval_otel.model import (
     Kind,
     Media,
@@ -26,6 +24,8 @@ from pandaeval_otel.model import (
     ToolResponse,
     Trace,
 )
+from support.asked import ScriptedJudge
+from support.judged import TRACE_ID, call, trace
 
 SECRET = b"s" * 32
 

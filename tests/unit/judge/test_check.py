@@ -9,13 +9,14 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+
+from pandaeval_collector.jobs.check import CheckOptions, CheckRun, JudgeAwayError, Sheet, planned, sheet
+from pandaeval_collector.jobs.check.asking import forecast
+from pandaeval_collector.jobs.check.cases import known_runs
+from pandaeval_collector.jobs.check.plan import Item, attacks
+from pandaeval_collector.jobs.check.variants import parallel_swapped
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judge.known import Price
-from pandaeval_collector.judging.check import CheckOptions, CheckRun, JudgeAwayError, Sheet, planned, sheet
-from pandaeval_collector.judging.check.asking import forecast
-from pandaeval_collector.judging.check.cases import known_runs
-from pandaeval_collector.judging.check.plan import Item, attacks
-from pandaeval_collector.judging.check.variants import parallel_swapped
 from support import check_judges
 from support.attacks import corpus
 from support.check_judges import Opinion, OpinionCaller
@@ -123,7 +124,7 @@ async def test_what_could_not_be_asked_is_no_verdict_on_the_model(error: Excepti
 
 def test_the_runs_are_recordings_of_ours_and_the_attacks_are_of_the_corpus() -> None:
     for name, recording in RECORDED.items():
-        packed = files("pandaeval_collector.judging.check").joinpath("runs", f"{name}.otlp.jsonl.xz").read_bytes()
+        packed = files("pandaeval_collector.jobs.check").joinpath("runs", f"{name}.otlp.jsonl.xz").read_bytes()
         assert lzma.decompress(packed) == (GOLDEN / f"{recording}.otlp.jsonl").read_bytes()
     assert {run.name for run in known_runs()} == {*RECORDED, "hallucinates"}
     assert set(attacks()) <= {(attack.family, attack.text) for attack in corpus()}

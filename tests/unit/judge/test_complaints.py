@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
+from pandaeval_collector.jobs.complaints import Complaints, cure_of
 from pandaeval_collector.judge.call import CallFailedError, Failure
-from pandaeval_collector.judging.complaints import Complaints, cure_of
 
 
 @pytest.mark.parametrize(

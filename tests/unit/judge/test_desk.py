@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.first import FirstCalls
 from pandaeval_collector.judge.pack import Pack, pack
-from pandaeval_collector.metrics.trace.confidence import RUBRIC
+from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
 from support.asked import GOOD, Memory, said
 from support.judged import call, trace
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 
 import pytest
+
+from pandaeval_collector.jobs.kinship import Kinship, warn_of_second
 from pandaeval_collector.judge.family import family, kin
-from pandaeval_collector.judging.kinship import Kinship, warn_of_second
 
 _NAMES = {
     "gpt": """

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pandaeval_collector.errors import UserError
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.judging.hiding import hider
-from pandaeval_collector.judging.job_traces import JobTraceLoader
-from pandaeval_collector.line.line import Line
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.jobs.hiding import hider
+from pandaeval_collector.jobs.job_traces import JobTraceLoader
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
 from support.embedder import WordEmbedder
 from support.judged import stored, trace

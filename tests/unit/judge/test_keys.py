@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import pytest
+
 from pandaeval_collector.judge.keys import missing_key
 from pandaeval_collector.judge.provider import ProviderCaller
 

@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from pandaeval_collector.jobs.setup import Limits, StoredPurse
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError, Permit
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.judge.limits import Bill, Gate, LimitedCaller, Spend
-from pandaeval_collector.judging.setup import Limits, StoredPurse
 from pandaeval_collector.store import Store
 
 CALL = Call("m", [{"role": "user", "content": "x" * 396}], 40)  # 100 tokens in, 10 set aside for the answer

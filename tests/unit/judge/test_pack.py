@@ -10,16 +10,16 @@ from enum import StrEnum
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
 from pandaeval_collector.judge.neutral import neutral
 from pandaeval_collector.judge.pack import nonce, pack
 from pandaeval_collector.judge.prompt import echo_code, messages, shape, system
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.metrics.trace.confidence import RUBRIC
-from pydantic import BaseModel, Field
+from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
+from pandaeval_otel.model import Kind, Media, Message, Span, Text, ToolDefinition, Trace, Turn
 from support.examples import examples
 from support.judged import TRACE_ID, call, trace
-
-from pandaeval_otel.model import Kind, Media, Message, Span, Text, ToolDefinition, Trace, Turn
 
 SECRET = b"s" * 32
 FENCE = nonce(SECRET, TRACE_ID, "d1")

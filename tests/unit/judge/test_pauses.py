@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pandaeval_collector.jobs.budgets import RecordBudgets
+from pandaeval_collector.jobs.pauses import Pauses
 from pandaeval_collector.judge.call import CallFailedError, Failure
 from pandaeval_collector.judge.known import LEAST_RECORD, SMALLER_RECORD
-from pandaeval_collector.judging.budgets import RecordBudgets
-from pandaeval_collector.judging.pauses import Pauses
 
 
 def test_all_jobs_wait_and_then_one_finds_out() -> None:

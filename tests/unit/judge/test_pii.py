@@ -6,12 +6,12 @@ import random
 import uuid
 
 import pytest
+
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.pii import PersonalData
 from pandaeval_collector.judge.redact import redacted
-from support.judged import call, trace
-
 from pandaeval_otel.model import Kind, Span
+from support.judged import call, trace
 
 _CHANCE = random.Random(20_260_102)
 _NAMES = ("ann.lee", "o.brien+news", "maria_lopez", "j-müller2", "x")

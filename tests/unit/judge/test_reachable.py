@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 
 import pytest
-from pandaeval_collector.judging.reachable import unreachable
+
+from pandaeval_collector.jobs.reachable import unreachable
 
 
 @pytest.fixture(autouse=True)

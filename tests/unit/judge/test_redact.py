@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import messages
 from pandaeval_collector.judge.redact import redact, redact_value, redacted
-from pandaeval_collector.metrics.trace.confidence import RUBRIC
-from support.judged import call, trace
-
+from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
 from pandaeval_otel.model import Kind, Span
+from support.judged import call, trace
 
 _CHANCE = random.Random(20_260_101)
 _ALNUM = string.ascii_letters + string.digits

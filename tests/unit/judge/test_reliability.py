@@ -11,20 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.score import Score
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._summary import AskedTwice, Summary
-from pandaeval_collector.errors import UserError
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
+from pandaeval_collector.jobs.agreement import Agreement
+from pandaeval_collector.jobs.canaries import Canaries
+from pandaeval_collector.jobs.canary_file import read_canaries
+from pandaeval_collector.jobs.desks import Desks
+from pandaeval_collector.jobs.retest import Retest
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack
-from pandaeval_collector.judging.agreement import Agreement
-from pandaeval_collector.judging.canaries import Canaries
-from pandaeval_collector.judging.canary_file import read_canaries
-from pandaeval_collector.judging.desks import Desks
-from pandaeval_collector.judging.retest import Retest
-from pandaeval_collector.score import Score
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
 from pandaeval_collector.store import Store
-from pandaeval_collector.telemetry import Telemetry
 from support.asked import Memory, ScriptedCaller
 from support.embedder import WordEmbedder
 from support.judged import call, trace

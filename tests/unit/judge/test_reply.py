@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
-from pandaeval_collector.metrics.trace.argument_correctness import RUBRIC as ARGUMENTS
-from pandaeval_collector.metrics.trace.confidence import RUBRIC
+from pandaeval_collector.scoring.metrics.trace.argument_correctness import RUBRIC as ARGUMENTS
+from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
 
 ECHO = "0123abcd"
 GOOD: dict[str, Any] = {"instructed": False, "echo": ECHO, "reason": "It wavers once.", "confidence": 0.6}

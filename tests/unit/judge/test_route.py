@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from pandaeval_collector.judge.known import FREE, KnownModel, record_budget
 from pandaeval_collector.judge.parameters import CallParameters, room
 from pandaeval_collector.judge.route import Route

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.jobs import Attempts, Patience, Runner
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
-from pandaeval_collector.judging import Attempts, Patience, Runner
-from pandaeval_collector.line.decision import Decision, Judgement
-from pandaeval_collector.line.line import Line
+from pandaeval_collector.pipeline.line.decision import Decision, Judgement
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
-from pandaeval_collector.telemetry import Telemetry
 from support.asked import GOOD, said
 from support.database import open_database
 from support.doors import until

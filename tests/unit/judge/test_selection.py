@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+
+from pandaeval_collector.base.score import Score, Why
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.line.line import Line
-from pandaeval_collector.score import Score, Why
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
+from pandaeval_otel.model import Turn
 from support.database import open_database
 from support.embedder import WordEmbedder
 from support.judged import call, stored, trace
 from support.made_traces import Composer
-
-from pandaeval_otel.model import Turn
 
 DOCS = Path(__file__).parents[3] / "docs" / "sampling.md"
 CONFIDENCE = "trace.confidence"

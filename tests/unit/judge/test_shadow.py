@@ -8,15 +8,16 @@ from pathlib import Path
 
 import orjson
 import pytest
-from pandaeval_collector.delivery.emitter import Emitter
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+
+from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.jobs import Attempts, Desks, Runner, StoredMemory, open_shadow
+from pandaeval_collector.jobs.shadow import as_judge
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure
-from pandaeval_collector.judging import Attempts, Desks, Runner, StoredMemory, open_shadow
-from pandaeval_collector.judging.shadow import as_judge
-from pandaeval_collector.line.line import Line
-from pandaeval_collector.metric.registry import registry
+from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.runs import RunSpec
 from pandaeval_collector.runs.compare import compared
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.scoring.metric.registry import registry
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.wanted import Wanted
 from support.asked import ScriptedCaller

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pandaeval_collector.judge.call import Call
 from pandaeval_collector.judge.known import FREE, Price
 from pandaeval_collector.judge.usage import AnswerUsage, believed, estimated

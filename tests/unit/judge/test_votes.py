@@ -10,20 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from pandaeval_collector.base.score import Finding, Score, Why
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.cli._tables import print_summary
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
+from pandaeval_collector.jobs.agreement import Agreement
+from pandaeval_collector.jobs.desks import Desks
+from pandaeval_collector.jobs.second import SecondJudge
+from pandaeval_collector.jobs.votes import Votes
 from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
-from pandaeval_collector.judging.agreement import Agreement
-from pandaeval_collector.judging.desks import Desks
-from pandaeval_collector.judging.second import SecondJudge
-from pandaeval_collector.judging.votes import Votes
-from pandaeval_collector.score import Finding, Score, Why
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
 from pandaeval_collector.store import Store
-from pandaeval_collector.telemetry import Telemetry
 from support.asked import Memory, ScriptedCaller
 from support.embedder import WordEmbedder
 from support.judged import call, trace

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from pandaeval_otel.base.discovery import find
 from pandaeval_otel.dialects import Reading
 from pandaeval_otel.dialects.plain import DIALECT as PLAIN
-from pandaeval_otel.discovery import find
 from pandaeval_otel.model import Captured, Kind, Message, Text, Usage
+from pandaeval_otel.model.raw import STATUS_ERROR, STATUS_OK, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
 from pandaeval_otel.normal import spans
 from pandaeval_otel.normal.spans import normalize
-from pandaeval_otel.raw import STATUS_ERROR, STATUS_OK, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
 
 
 def raw(attributes: dict[str, Any] | None = None, **fields: Any) -> RawSpan:

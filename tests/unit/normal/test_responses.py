@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from support.chained import turn
 
 from pandaeval_otel.model import Kind, Trace
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.responses import MAX_GIVEN, may_continue
 from pandaeval_otel.normal.trace import Closing, build_trace, trace_of
-from pandaeval_otel.wire import split_traces
+from pandaeval_otel.wire.splitting import split_traces
+from support.chained import turn
 from tests.support.builders import Spans
 
 

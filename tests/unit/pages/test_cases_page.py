@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from support.trials import Call, run, write
-from typer.testing import CliRunner
 
 PAGE = Path(__file__).parents[3] / "docs" / "cases.md"
 EXAMPLES = re.findall(r"^## Example \d.*?^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)

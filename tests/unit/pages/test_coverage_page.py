@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
-from pandaeval_collector.metric.registry import registry
+
+from pandaeval_collector.scoring.metric.registry import registry
 
 _ROOT = Path(__file__).parents[3]
 _TEXT = (_ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")

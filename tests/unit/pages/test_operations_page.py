@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from pandaeval_collector.config._keys import keys
 from support.deploy import DEPLOY, ROOT, read
 from support.own_metrics import ATTRIBUTES, PAGE, instruments, prometheus_name, written

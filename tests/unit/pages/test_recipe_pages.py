@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.main import get_command
+
 from pandaeval_collector.cli import app
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Input, Request
 from support.deploy import DEPLOY, ROOT, check, read
-from typer.main import get_command
 
 DOCS = ROOT / "docs"
 PAGES = [

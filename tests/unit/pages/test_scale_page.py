@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from bench import scale_model
 
 ROOT = Path(__file__).parents[3]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.trust_example import example
-from pandaeval_collector.stats.corrected_rate import _LEAST_RARE, LEAST_LABELS
-from pandaeval_collector.stats.quantiles import t_quantile, wilson
+from pandaeval_collector.analysis.stats.corrected_rate import _LEAST_RARE, LEAST_LABELS
+from pandaeval_collector.analysis.stats.quantiles import t_quantile, wilson
 from pandaeval_collector.store.people import MOST_LABELS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "trust.md").read_text()

@@ -6,6 +6,7 @@ import mmap
 import sys
 
 import pytest
+
 from pandaeval_collector.pipeline.accounting import resident_bytes
 
 

@@ -6,22 +6,21 @@ import asyncio
 from collections.abc import Collection
 from pathlib import Path
 
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.judging import Attempts, Patience, Runner
-from pandaeval_collector.line.line import Line
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.jobs import Attempts, Patience, Runner
 from pandaeval_collector.pipeline.judge_wait import Awaited
+from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
-from pandaeval_collector.telemetry import Telemetry
+from pandaeval_otel.assembly import DueSession
+from pandaeval_otel.model import Trigger
 from support.doors import until
 from support.embedder import WordEmbedder
 from support.judged import ScriptedConfidence
 from support.line import in_session
 from support.made_traces import Composer
-
-from pandaeval_otel.assembly import DueSession
-from pandaeval_otel.model import Trigger
 
 A, B = DueSession("a", Trigger.IDLE), DueSession("b", Trigger.EXPLICIT)
 

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-import pandaeval_collector.pipeline.deciding as deciding_module
 import pytest
-from pandaeval_collector.line.decision import Decision
-from pandaeval_collector.line.line import Line
+
+import pandaeval_collector.pipeline.deciding as deciding_module
+from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.store import ResultRow, WriteSet
 from support.doors import until
 from support.line import RunningLine, as_file, in_session

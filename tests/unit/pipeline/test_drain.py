@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+
 from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.store import Chunk, Store
 from support.made_traces import Composer

@@ -8,11 +8,12 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
-import pandaeval_collector.pipeline.guard as guard_module
 import pytest
+
+import pandaeval_collector.pipeline.guard as guard_module
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.guard import Guard
 from pandaeval_collector.store import Store, StoreGoneError
-from pandaeval_collector.telemetry import Telemetry
 from support.disk import failing_disk
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pandaeval_collector.delivery.emitter import Emitter
+
+from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.interims import Interims
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.series import EVALUATIONS, REVISIONS, SCORE
 from pandaeval_collector.store import WriteSet
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.series import EVALUATIONS, REVISIONS, SCORE
 from support.line import RunningLine, as_file, in_session
 from support.made_traces import Composer, MadeTrace
 from support.results import result

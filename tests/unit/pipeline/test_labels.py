@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from pandaeval_collector.pipeline.accounting import residual
 from pandaeval_collector.receivers import Overloaded, Submitted
 from pandaeval_collector.store import people
+from pandaeval_otel.wire.labels import Label
 from support.disk import failing_disk
 from support.labels import event, request
 from support.line import RunningLine
 from support.made_traces import Composer
-
-from pandaeval_otel.labels import Label
 
 
 def bytes_of(*records: Any) -> bytes:

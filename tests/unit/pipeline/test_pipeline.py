@@ -11,14 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandaeval_collector.evaluator.evaluator as evaluator_module
-import pandaeval_collector.pipeline.retries as retries_module
 import pytest
-from pandaeval_collector.metric.registry import registry
+
+import pandaeval_collector.pipeline.retries as retries_module
+import pandaeval_collector.scoring.evaluator.evaluator as evaluator_module
 from pandaeval_collector.pipeline.accounting import residual
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Overloaded
+from pandaeval_collector.scoring.metric.registry import registry
 from pandaeval_collector.store import Chunk, StoreFullError
+from pandaeval_otel.assembly import CloseRules
 from support.database import open_database
 from support.disk import failing_disk
 from support.doors import until
@@ -27,8 +29,6 @@ from support.line import RunningLine, as_file, cut, in_session
 from support.made_traces import Composer, MadeTrace
 from support.own_output import output_about
 from support.wire_bytes import tiny_spans
-
-from pandaeval_otel.assembly import CloseRules
 
 QUIET = 11.0
 REOPENED = 6.0

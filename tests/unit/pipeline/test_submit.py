@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
 from pandaeval_collector.pipeline.submitted import SessionEndings
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Draining, Overloaded, Submitted
+from pandaeval_otel.assembly import CloseRules
 from support.disk import failing_disk
 from support.doors import until
 from support.line import RunningLine, as_file, in_session
 from support.made_traces import Composer, MadeTrace
 from support.own_output import output_about
-
-from pandaeval_otel.assembly import CloseRules
 
 
 def made(number: int, seed: int = 1) -> list[MadeTrace]:

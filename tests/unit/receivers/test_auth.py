@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 
 import pytest
-from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
+
+from pandaeval_collector.receivers.admission import Admission
+from pandaeval_collector.receivers.otlp_http import otlp_http_app
 
 TOKEN = "s3cret:with a colon"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pandaeval_collector.receivers.kafka.ledger import Ledger, SessionLedger
 from pandaeval_collector.receivers.kafka.partitions import Claim
 from pandaeval_collector.store import Consumed

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers.kafka.partitions import Claim, Partitions
 from pandaeval_collector.store import Consumed, Extent, Store
-from pandaeval_collector.telemetry import Telemetry
 
 ID = bytes(16)
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pandaeval_collector.filerun import FileRun
+
 from pandaeval_collector.receivers.files import BadLine, Input, Request, UnusableInputError
-from pandaeval_collector.report.inspection import describe
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.show.report.inspection import describe
 from support.jaeger_json import jaeger
 
 CAPTURES = Path(__file__).parents[2] / "golden" / "captures"

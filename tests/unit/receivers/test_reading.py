@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 import pytest
+
 from pandaeval_collector.receivers import Malformed, Overloaded, _reading
 from pandaeval_collector.receivers._answers import TooSlow
 from pandaeval_collector.receivers._reading import Reading

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import Config
-from pandaeval_collector.errors import UserError
 from pandaeval_collector.runs.configure import check, metric_keys
 from pandaeval_collector.runs.spec import RunSpec
 

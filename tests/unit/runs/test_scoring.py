@@ -8,11 +8,12 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import orjson
-from pandaeval_collector.evaluator import Evaluator
+
 from pandaeval_collector.runs.estimate import extrapolated, some
 from pandaeval_collector.runs.reading import LiveTraces
 from pandaeval_collector.runs.scoring import Scoring, SharedVerdicts
 from pandaeval_collector.runs.wire import Batch, Counted, RunSetup, Scored
+from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.wanted import Wanted
 from support.asked import ScriptedCaller

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+
 from pandaeval_collector.runs.compare import compared
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.store import Store, WriteSet

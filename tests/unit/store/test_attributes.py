@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pandaeval_collector.line.listing import pairs_of
+
+from pandaeval_collector.pipeline.line.listing import pairs_of
 from pandaeval_collector.store import ListedRow, Store, TraceRow, WriteSet, attributes
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.wanted import Wanted
+from pandaeval_otel.model.raw import RawSpan, Resource
 from support.database import open_database
-
-from pandaeval_otel.raw import RawSpan, Resource
 
 KEYS = ("model", "tier", "flag", "list")
 

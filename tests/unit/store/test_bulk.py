@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+
 from pandaeval_collector.store.bulk import insert
 
 

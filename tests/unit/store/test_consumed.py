@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from pandaeval_collector.store import Chunk, Consumed, Extent, JobRow, Store, TraceRow, WriteSet
 
 T1, T2 = (bytes(15) + bytes([number]) for number in (1, 2))

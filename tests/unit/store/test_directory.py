@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from pandaeval_collector.store import directory as directory_module
 from pandaeval_collector.store.directory import Directory
 

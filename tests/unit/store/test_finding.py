@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+
 from pandaeval_collector.store import ListedRow, ResultRow, SessionTraceRow, Store, TraceRow, WriteSet, list_pages
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.wanted import Wanted

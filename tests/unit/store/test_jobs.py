@@ -12,11 +12,12 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from typer.testing import CliRunner
+
 from pandaeval_collector.cli import app
 from pandaeval_collector.store import Chunk, JobEnd, JobRow, ResultRow, Store, TraceRow, WriteSet, jobs
 from pandaeval_collector.store.schema import MIGRATIONS
 from support.examples import examples
-from typer.testing import CliRunner
 
 NOW = 1_800_000_000.0
 

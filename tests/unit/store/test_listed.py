@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from pandaeval_collector.store import (
     Chunk,
     ListedRow,

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pandaeval_collector.delivery.outbox import Outbox
+
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters._otlp.items import ItemExporter
+from pandaeval_collector.exporters.delivery.outbox import Outbox
 from pandaeval_collector.store import DamagedError, ResultRow, Store, WriteSet, outbox_batches
 from pandaeval_collector.store.outbox_batches import batch_items
-from pandaeval_collector.telemetry import Telemetry
+from pandaeval_otel.wire.skeleton import Request
 from support.database import open_database
 from support.doors import until
-
-from pandaeval_otel.skeleton import Request
 
 NUMBERED = [b"%d" % number for number in range(700)]
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from pandaeval_collector.store import DrawnRow, Store, WriteSet, people
 from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_otel.wire.labels import Label
 from support.judged_store import METRIC, judged_row, unit
-
-from pandaeval_otel.labels import Label
 
 GOOD = Label(unit(1), METRIC, None, True, "ada", 100.0)
 

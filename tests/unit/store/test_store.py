@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-import pandaeval_collector.store.damage as damage_module
 import pytest
+
+import pandaeval_collector.store.damage as damage_module
 from pandaeval_collector.store import (
     Chunk,
     ChunkReader,

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import orjson
 import pytest
+
+from pandaeval_collector.app.outlets import Outlets
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import load
-from pandaeval_collector.delivery import outlets as module
-from pandaeval_collector.delivery.outlets import Outlets
 from pandaeval_collector.exporters import Surroundings
+from pandaeval_collector.exporters.delivery import outlets as module
 from pandaeval_collector.store import Chunk, JobRow, ResultRow, Store, TraceRow, WriteSet, outbox_batches
 from pandaeval_collector.store.clock import StoreClock, last_running
-from pandaeval_collector.telemetry import Telemetry
 from support.database import open_database
 from support.doors import until
 

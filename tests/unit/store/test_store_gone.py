@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pandaeval_collector.store.rescue as rescue_module
 import pytest
+
+import pandaeval_collector.store.rescue as rescue_module
 from pandaeval_collector.store import Chunk, Store, StoreBusyError, StoreGoneError
 from support.stored import chunk_ids
 

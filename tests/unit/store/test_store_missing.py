@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
 from pandaeval_collector.store import Chunk, Store
 from pandaeval_collector.store.connection import PAGE_BYTES
 from pandaeval_collector.store.mark import Noted, ahead

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
-from pandaeval_collector.line.members import Answer, from_row
+
+from pandaeval_collector.pipeline.line.members import Answer, from_row
 from pandaeval_collector.store import ResultRow, Store, TraceRow, WriteSet
 from pandaeval_collector.store.rows import pack_ids
 from pandaeval_collector.store.schema import MIGRATIONS

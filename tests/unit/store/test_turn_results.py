@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pandaeval_collector.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.filerun import FileRun
 from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import ListedRow, ResultRow, Store, TraceRow, WriteSet
 from pandaeval_collector.store.finding import Finder
 from support.embedder import WordEmbedder

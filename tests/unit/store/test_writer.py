@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from pandaeval_collector.store.writer import Ledger, Writer
 from support.database import open_database
 from support.disk import FailingDisk

@@ -11,8 +11,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from pandaeval_otel.bounds import SPAN, cut
-from pandaeval_otel.caps import (
+from pandaeval_otel.base.caps import (
     MAX_ATTRIBUTES,
     MAX_EVENT_ATTRIBUTES,
     MAX_EVENTS,
@@ -26,12 +25,13 @@ from pandaeval_otel.caps import (
     Room,
     TooMuchError,
 )
-from pandaeval_otel.decode import decode_spans
-from pandaeval_otel.fragments import MalformedOtlpError
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import build_trace
-from pandaeval_otel.wire import read_chunk
-from pandaeval_otel.wire_fields import fields
+from pandaeval_otel.wire.bounds import SPAN, cut
+from pandaeval_otel.wire.decode import decode_spans
+from pandaeval_otel.wire.fields import fields
+from pandaeval_otel.wire.fragments import MalformedOtlpError
+from pandaeval_otel.wire.splitting import read_chunk
 
 TRACE, ID = bytes(range(16)), b"spanspan"
 EMPTY_EVENT, EMPTY_LINK = b"\x5a\x00", b"\x6a\x00"

@@ -11,8 +11,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from pandaeval_otel.decode import MAX_SPAN_NAME_CHARS, MAX_VALUE_CHARS, decode_spans
-from pandaeval_otel.raw import RawEvent, RawLink, RawSpan
+from pandaeval_otel.model.raw import RawEvent, RawLink, RawSpan
+from pandaeval_otel.wire.decode import MAX_SPAN_NAME_CHARS, MAX_VALUE_CHARS, decode_spans
 
 Value = str | int | float | bool | bytes | list[Any] | dict[str, Any] | None
 

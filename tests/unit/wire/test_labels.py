@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from support.labels import TRACE, event, request
 
-from pandaeval_otel.fragments import Split
-from pandaeval_otel.labels import Label
-from pandaeval_otel.wire import OWN_SCOPE, split_logs
+from pandaeval_otel.wire.fragments import Split
+from pandaeval_otel.wire.labels import Label
+from pandaeval_otel.wire.splitting import OWN_SCOPE, split_logs
+from support.labels import TRACE, event, request
 
 
 def split(*records: Any, scope: str = "reviews") -> Split:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from pandaeval_otel import otlp_json
-from pandaeval_otel.otlp_json import MAX_DEPTH, BadOtlp, decode_json, logs_from_json, traces_from_json
+from pandaeval_otel.wire import otlp_json
+from pandaeval_otel.wire.otlp_json import MAX_DEPTH, BadOtlp, decode_json, logs_from_json, traces_from_json
 
 SHARED = Path(__file__).parents[3].parent / "shared"
 TRACE_ID, SPAN_ID = "0123456789abcdef0123456789ABCDEF", "0123456789abcdef"

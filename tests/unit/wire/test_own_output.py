@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
 from pandaeval_collector.pipeline.accounting import residual
+from pandaeval_otel.normal.spans import dialects
+from pandaeval_otel.wire.own_output import PLACES
+from pandaeval_otel.wire.splitting import OWN_SCOPE, split_logs, split_traces
 from support.line import RunningLine
 from support.made_traces import START_NS, Composer, MadeTrace
 from support.own_output import Output, output_about
-
-from pandaeval_otel.normal.spans import dialects
-from pandaeval_otel.own_output import PLACES
-from pandaeval_otel.wire import OWN_SCOPE, split_logs, split_traces
 
 QUIET = 11.0
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_otel import _json
+from pandaeval_otel.base import _json
 from pandaeval_otel.dialects._messages import read_messages
 from pandaeval_otel.dialects._recent import KEPT, MAX_CHARS, Grown, Recent
 

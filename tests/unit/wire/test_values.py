@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pandaeval_otel import _json
+from pandaeval_otel.base import _json
 from pandaeval_otel.dialects import _values
 from pandaeval_otel.dialects._salvage import salvage
 from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed, too_deep

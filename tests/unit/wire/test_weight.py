@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from support.doors import logs_request, trace_request
-from support.wire_bytes import field, in_item, in_scope, in_value, nested_value, tiny_spans
 
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest
-from pandaeval_otel.otlp_json import decode_json, traces_from_json
-from pandaeval_otel.weight import (
+from pandaeval_otel.wire.otlp_json import decode_json, traces_from_json
+from pandaeval_otel.wire.weight import (
     LOGS,
     SUBMISSION,
     TRACES,
@@ -24,6 +22,8 @@ from pandaeval_otel.weight import (
     resources_and_items,
     upper_items,
 )
+from support.doors import logs_request, trace_request
+from support.wire_bytes import field, in_item, in_scope, in_value, nested_value, tiny_spans
 
 MANY, LIMIT = 60_000, 4_000
 CAPTURES = sorted((Path(__file__).parents[2] / "golden" / "captures").rglob("good.otlp.jsonl"))

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
-from pandaeval_collector.runtime.version import installed_version
-from pandaeval_otel.skeleton import Request
-from pandaeval_otel.wire import OWN_SCOPE
+from pandaeval_collector.base.runtime.version import installed_version
+from pandaeval_otel.wire.skeleton import Request
+from pandaeval_otel.wire.splitting import OWN_SCOPE
 
 VERSION = installed_version() or "0"
 SERVICE_NAME = "pandaeval-collector"

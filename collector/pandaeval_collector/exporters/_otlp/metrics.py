@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters._otlp.answers import RefusedError, TooLargeError
 from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters._otlp.points import metrics
@@ -13,8 +14,7 @@ from pandaeval_collector.exporters._otlp.sink import Sink
 from pandaeval_collector.exporters._otlp.transport import Transport
 from pandaeval_collector.exporters.own import own_points
 from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones
-from pandaeval_collector.series import Point
-from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.store.series import Point
 
 _MAX_POINTS = 500
 """In one request: no more than 2 MiB, whatever their names."""

@@ -14,7 +14,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
 )
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Exemplar as OtlpExemplar
 
-from pandaeval_collector.series import Exemplar, Point
+from pandaeval_collector.store.series import Exemplar, Point
 
 _CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pandaeval_collector.section import Endpoint, EnvName, FilePath, PositiveDuration, Section, group
+from pandaeval_collector.base.section import Endpoint, EnvName, FilePath, PositiveDuration, Section, group
 
 Signal = Literal["logs", "traces", "metrics"]
 SIGNALS: tuple[Signal, ...] = ("logs", "traces", "metrics")

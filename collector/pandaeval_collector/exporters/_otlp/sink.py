@@ -6,8 +6,8 @@ import logging
 import time
 from collections.abc import Callable
 
+from pandaeval_collector.base.untrusted.foreign import told
 from pandaeval_collector.exporters._otlp.answers import NotServedError, RefusedError, rejected
-from pandaeval_collector.untrusted.foreign import told
 
 _log = logging.getLogger(__name__)
 _ASK_AGAIN_S = 300.0

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.receivers.kafka.letters import DeadLetters
 from pandaeval_collector.receivers.kafka.partitions import Partitions
 from pandaeval_collector.receivers.kafka.protocols import Sink, StoppedError
-from pandaeval_collector.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pandaeval_collector.telemetry import Telemetry
+from pandaeval_collector.base.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

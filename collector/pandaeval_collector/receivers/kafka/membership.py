@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Collection, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers.kafka.partitions import Claim, Partitions
 from pandaeval_collector.receivers.kafka.protocols import Sink
-from pandaeval_collector.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, TopicPartition

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers.kafka.ledger import Ledger, Mark
 from pandaeval_collector.store import Consumed
 from pandaeval_collector.store.consumed import ConsumedTables
-from pandaeval_collector.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from pandaeval_collector.receivers.kafka.protocols import Deliveries

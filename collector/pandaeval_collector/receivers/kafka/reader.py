@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers.kafka.intake import MessageIntake
 from pandaeval_collector.receivers.kafka.ledger import Ledger
 from pandaeval_collector.receivers.kafka.letters import DeadLetters
@@ -25,7 +26,6 @@ from pandaeval_collector.receivers.kafka.partitions import Partitions
 from pandaeval_collector.receivers.kafka.protocols import Deliveries, ReaderSettings, Sink, StoppedError
 from pandaeval_collector.store import Consumed
 from pandaeval_collector.store.consumed import ConsumedTables
-from pandaeval_collector.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer

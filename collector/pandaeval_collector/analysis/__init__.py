@@ -1,0 +1,1 @@
+"""Pure functions: rules over one trace, formulas over numbers, text to vectors. Imports base."""

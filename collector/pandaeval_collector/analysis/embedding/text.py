@@ -1,0 +1,69 @@
+"""Texts of any length to one vector each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pandaeval_collector.analysis.embedding._protocol import Embedder
+from pandaeval_collector.analysis.embedding._unit import unit_rows
+
+LIMIT = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class TextVectors:
+    """``rows[text]``: shape ``(dim,)``, length 1 or all zeros; ``chunked``: the texts that were embedded in parts."""
+
+    rows: dict[str, NDArray[np.float32]]
+    chunked: frozenset[str]
+
+
+def chunks(text: str, limit: int = LIMIT) -> list[str]:
+    """The text in parts of at most ``limit`` characters and about equal length, cut at white space where there is any.
+
+    A text within the limit comes back whole; white space around a cut is dropped. Raises :class:`ValueError` for a
+    limit below 1.
+    """
+    if limit < 1:
+        raise ValueError(f"limit must be at least 1, got {limit}")
+    parts = []
+    while len(text) > limit:
+        cut = _cut(text, ceil(len(text) / ceil(len(text) / limit)), limit)
+        part, text = text[:cut].rstrip(), text[cut:].lstrip()
+        if part:
+            parts.append(part)
+    return [*parts, text] if text or not parts else parts
+
+
+def _cut(text: str, wanted: int, limit: int) -> int:
+    """The place of the first white space from ``wanted`` to ``limit``, else the last one before, else ``limit``."""
+    after = next((i for i in range(wanted, limit + 1) if text[i].isspace()), None)
+    if after is not None:
+        return after
+    return next((i for i in range(wanted - 1, 0, -1) if text[i].isspace()), limit)
+
+
+def embed_texts(embedder: Embedder, texts: Iterable[str], limit: int = LIMIT) -> TextVectors:
+    """One vector per different text, in one call of the embedder.
+
+    A text longer than ``limit`` gets the mean of its chunks' vectors, brought back to length 1.
+    """
+    parts = {text: chunks(text, limit) for text in dict.fromkeys(texts)}
+    unique = list(dict.fromkeys(part for each in parts.values() for part in each))
+    vectors = embedder.embed(unique)
+    place = {part: index for index, part in enumerate(unique)}
+    rows = {
+        text: vectors[place[each[0]]] if len(each) == 1 else _mean(vectors[[place[part] for part in each]])
+        for text, each in parts.items()
+    }
+    return TextVectors(rows, frozenset(text for text, each in parts.items() if len(each) > 1))
+
+
+def _mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    row: NDArray[np.float32] = unit_rows(np.add.reduce(vectors, axis=0, dtype=np.float64, keepdims=True))[0]
+    return row

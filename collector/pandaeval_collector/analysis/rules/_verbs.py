@@ -1,0 +1,118 @@
+"""What a tool does, as far as its name and its definition tell."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+from functools import lru_cache
+from itertools import pairwise
+
+from pandaeval_collector.analysis.rules._words import (
+    AMBIGUOUS,
+    ASKING,
+    ENDING,
+    FACTS,
+    READ,
+    RUNNING,
+    SPEAKING,
+    STEPWISE,
+    THINK,
+    WAIT,
+    WAIT_ALONE,
+    WRITE,
+)
+
+
+class Nature(Enum):
+    """``READING`` looks and changes nothing (also when nothing is known); ``CHANGING`` may change the state of things;
+    ``WAITING`` lets time pass; ``THINKING`` is the agent's own note; ``HAND_OVER`` gives the run to another agent."""
+
+    READING = auto()
+    CHANGING = auto()
+    WAITING = auto()
+    THINKING = auto()
+    HAND_OVER = auto()
+
+
+_PREFIX = re.compile(r"__|[./:]")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def nature(name: str, read_only: bool | None = None) -> Nature:
+    """What a tool of this name does. ``read_only`` is what the hints of its definition say, which outweighs the name.
+
+    A tool changes something only on evidence: a write verb anywhere among the words of its name, also after a
+    namespace (``crm.create_user``, ``mcp__crm__userUpdate``). After a read verb it takes more (``get_order`` reads,
+    ``get_or_create`` and ``check_in`` do not), and a noun that asks for facts reads too (``order_status``).
+    """
+    by_name = _by_name(name)
+    if read_only is None or by_name not in (Nature.READING, Nature.CHANGING):
+        return by_name
+    return Nature.READING if read_only else Nature.CHANGING
+
+
+@lru_cache(maxsize=4096)
+def is_stepwise(name: str) -> bool:
+    """Whether the same call again does something again (scroll, next, press, add …), so that repeating it can be
+    progress even if every answer is a mere "ok"."""
+    return not STEPWISE.isdisjoint(_words(name))
+
+
+@lru_cache(maxsize=4096)
+def ends_run(name: str) -> bool:
+    """Whether an agent that calls this tool says by it that it is done: it hands the user over, speaks to the user,
+    or declares the end (``transfer_to_human``, ``send_reply``, ``ask_user``, ``end_call``, ``finish``)."""
+    words = _words(name)
+    if not words:
+        return False
+    if _hands_over(words) or words[0] in ENDING:
+        return True
+    if words[0] in SPEAKING and (len(words) == 1 or not {"user", "customer", "message", "reply"}.isdisjoint(words)):
+        return True
+    return words[0] in ASKING and not {"user", "human", "customer", "approval", "confirmation"}.isdisjoint(words)
+
+
+@lru_cache(maxsize=4096)
+def _by_name(name: str) -> Nature:
+    words = _words(name)
+    if not words:
+        return Nature.READING
+    if words[0] in WAIT or (words[0] in WAIT_ALONE and len(words) == 1):
+        return Nature.WAITING
+    if words[0] in THINK:
+        return Nature.THINKING
+    if _hands_over(words):
+        return Nature.HAND_OVER
+    return Nature.CHANGING if _writes(words) else Nature.READING
+
+
+def _writes(words: tuple[str, ...]) -> bool:
+    if words[:2] in (("check", "in"), ("check", "out")) or _goes_on_to_write(words):
+        return True
+    for word in words:
+        if word in READ:
+            return False
+        if word in WRITE or word in STEPWISE:
+            return True
+        if word in AMBIGUOUS or word in RUNNING:
+            return words[-1] not in FACTS
+    return False
+
+
+def _words(name: str) -> tuple[str, ...]:
+    parts = (tuple(word.lower() for word in _WORD.findall(part)) for part in reversed(_PREFIX.split(name)))
+    return next((words for words in parts if any(word.isalpha() for word in words)), ())
+
+
+def _hands_over(words: tuple[str, ...]) -> bool:
+    if "handoff" in words or "handover" in words or words[0] == "escalate":
+        return True
+    if not {("hand", "off"), ("hand", "over")}.isdisjoint(pairwise(words)):
+        return True
+    return words[:2] == ("transfer", "to") or words[:3] == ("transfer", "back", "to")
+
+
+def _goes_on_to_write(words: tuple[str, ...]) -> bool:
+    return any(
+        joint in ("and", "or", "then") and (word in WRITE or word in AMBIGUOUS) for joint, word in pairwise(words)
+    )

@@ -1,0 +1,143 @@
+"""What an agent states: the specific values of its answers and of the arguments of calls that change something."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pandaeval_collector.analysis.rules._failures import failed
+from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_collector.analysis.rules._volatile import ARGUMENT_KEYS
+from pandaeval_collector.analysis.rules.grounding._fold import fold, squeezed
+from pandaeval_collector.analysis.rules.grounding._scan import addresses, names, scan, without, without_code
+from pandaeval_collector.analysis.rules.grounding._sources import leaves, moment
+from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, IDENTIFIER, NUMBER, Value
+from pandaeval_otel.model import ToolCall, Trace
+
+MOST_CLAIMS = 300
+"""Of one trace; later ones are not checked, and noted."""
+MOST_ANSWER = 20_000
+"""Characters of an answer that are looked at."""
+_LONGEST_ARGUMENT = 200
+"""A longer argument, or one of several lines, is something written (a text, code), not a fact."""
+_SETTINGS = re.compile(
+    r"limit|page|offset|top_?k|timeout|size|width|height|retries|temperature|seed|max_|min_|depth|code$|script|command"
+    r"|query|sql|regex|pattern|expression|content|body|^count$",
+    re.IGNORECASE,
+)
+_MONEY = re.compile(r"amount|price|total|cost|fee|payment|refund|balance|charge|salary|budget", re.IGNORECASE)
+_IDENTITY = re.compile(r"(?:^|_)(?:id|ids|no|ref|reference|code|number|sku|iban|account)$|Id$|Ids$", re.IGNORECASE)
+
+
+_PLACEHOLDER = re.compile(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}")
+"""How identifiers are made up to show what one looks like."""
+
+
+@dataclass(slots=True)
+class Claim:
+    """A value that an answer (``key`` is ``""``) or the argument ``key`` of a call states, and by when it had to be
+    known (:func:`~._sources.moment`). ``around``: the text about it. ``accepted``: a tool took the identifier and names
+    it in its result: it exists, so that somebody told the agent."""
+
+    value: Value
+    at: int
+    span_id: str
+    around: str
+    key: str = ""
+    accepted: bool = False
+
+
+def answers(trace: Trace) -> list[tuple[str, int, str]]:
+    """(text, time of its span's end, span id) of each answer."""
+    ends = {span.span_id: span.end_ns for span in trace.spans}
+    said = [(turn.assistant, turn.span_id) for turn in trace.turns if turn.assistant]
+    if not said and trace.output:
+        said = [(trace.output, trace.root_span_id)]
+    return [(fold(text[:MOST_ANSWER]), ends.get(span_id, trace.end_ns), span_id) for text, span_id in said]
+
+
+def in_answers(trace: Trace) -> Iterator[Claim]:
+    """Every specific value of the answers."""
+    for text, end, span_id in answers(trace):
+        prose = without_code(text)
+        there = addresses(prose)
+        for value in (*there, *scan(without(prose, there)), *names(prose)):
+            if specific(value):
+                yield Claim(value, moment(end) + 1, span_id, _around(text, value))
+
+
+def in_calls(trace: Trace) -> Iterator[Claim]:
+    """Every specific value of the arguments of calls that change something."""
+    for call in changing(trace):
+        for key, item in _arguments(call.arguments):
+            for value in _of_argument(key, item):
+                if specific(value):
+                    around, accepted = f"{call.name}({key}={item})", _accepted(value, call)
+                    yield Claim(value, moment(call.start_ns), call.span_id, around, key, accepted)
+
+
+def _accepted(value: Value, call: ToolCall) -> bool:
+    if value.kind != IDENTIFIER or not call.has_result or failed(call):
+        return False
+    return any(value.key in squeezed(fold(text)) for text in leaves(call.result, []))
+
+
+def changing(trace: Trace) -> list[ToolCall]:
+    """The calls with captured arguments that may change the state of things."""
+    hints = {tool.name: tool.read_only for tool in trace.tools}
+    return [
+        call
+        for call in trace.tool_calls
+        if call.has_arguments and nature(call.name, hints.get(call.name)) is Nature.CHANGING
+    ]
+
+
+def specific(value: Value) -> bool:
+    """Whether a value says something that could be made up: not a single digit, nor nothing at all."""
+    if value.kind == IDENTIFIER:
+        return _PLACEHOLDER.search(value.key) is None
+    if value.kind == AMOUNT:
+        return bool(value.readings) and value.readings[0] != 0.0
+    if value.kind == NUMBER:
+        digits = sum(sign.isdigit() for sign in value.text)
+        return digits >= 2 and bool(value.readings) and value.readings[0] not in (0.0, 100.0)
+    if value.kind == "percentage":
+        return len(value.key) >= 2 and value.readings[0] not in (0.0, 100.0)
+    if value.kind == "duration":
+        return sum(sign.isdigit() for sign in value.text) >= 2
+    return True
+
+
+def _arguments(value: Any, key: str = "", depth: int = 12) -> Iterator[tuple[str, Any]]:
+    if depth == 0:
+        return
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _arguments(item, str(name), depth - 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _arguments(item, key, depth - 1)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield key, value
+
+
+def _of_argument(key: str, item: Any) -> list[Value]:
+    if squeezed(key) in ARGUMENT_KEYS or _SETTINGS.search(key):
+        return []
+    text = fold(str(item)).strip()
+    if not text or len(text) > _LONGEST_ARGUMENT or "\n" in text:
+        return []
+    there = addresses(text)
+    found = there + scan(without(text, there))
+    if len(found) == 1 and found[0].text == text and found[0].kind == NUMBER:
+        if _MONEY.search(key):
+            found[0].kind = AMOUNT
+        elif _IDENTITY.search(key) and text.isdigit() and len(text) >= 3:
+            found[0].kind = IDENTIFIER
+    return found
+
+
+def _around(text: str, value: Value, room: int = 40) -> str:
+    return " ".join(text[max(0, value.start - room) : value.start + len(value.text) + room].split())

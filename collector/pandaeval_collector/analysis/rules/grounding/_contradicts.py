@@ -1,0 +1,107 @@
+"""Whether an answer says otherwise than what the agent did.
+
+Only what a call changed is looked at, and only where the answer names something else instead of what was used: an
+answer that names both may well explain why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pandaeval_collector.analysis.rules._failures import failed
+from pandaeval_collector.analysis.rules.grounding._claims import Claim, changing
+from pandaeval_collector.analysis.rules.grounding._fold import fold
+from pandaeval_collector.analysis.rules.grounding._known import Known
+from pandaeval_collector.analysis.rules.grounding._scan import scan
+from pandaeval_collector.analysis.rules.grounding._sources import RESULT, USER
+from pandaeval_collector.analysis.rules.grounding._value import DATE, IDENTIFIER, NUMBER, Value
+from pandaeval_collector.analysis.rules.grounding._words import by_word
+from pandaeval_otel.model import Trace
+
+_COUNTED = re.compile(r"(?<![\w.,:\-/])(\d{1,4})\s+([^\W\d_]{3,})")
+_SHAPE = (re.compile(r"[a-z]+"), re.compile(r"\d+"))
+
+
+@dataclass(slots=True)
+class Used:
+    """A value that a call was made with. ``key``: its argument, ``text``: as written, ``value``: if it is one."""
+
+    tool: str
+    key: str
+    text: str
+    value: Value | None
+
+
+def used(trace: Trace) -> list[Used]:
+    """The arguments of the calls that changed something; of those that failed nothing is known."""
+    found: list[Used] = []
+    for call in changing(trace):
+        if failed(call) or not isinstance(call.arguments, dict):
+            continue
+        for key, item in _flat(call.arguments):
+            text = fold(item).strip()
+            values = scan(text)
+            found.append(Used(call.name, key, text, values[0] if len(values) == 1 and values[0].text == text else None))
+    return found
+
+
+def instead(claim: Claim, done: Sequence[Used], answer: Sequence[Claim], known: Known) -> Used | None:
+    """What was used in the place of an identifier or a date that the answer names; ``None``: no contradiction."""
+    kind, value = claim.value.kind, claim.value
+    if kind not in (IDENTIFIER, DATE) or claim.key:
+        return None
+    alike = [each for each in done if each.value is not None and each.value.kind == kind and _alike(each.value, value)]
+    if not alike or any(_equal(each.value, value) for each in done if each.value is not None):
+        return None
+    named = [each.value for each in answer]
+    if any(_equal(each.value, other) for each in alike if each.value is not None for other in named):
+        return None
+    return alike[0] if known.says(USER, value) and not known.says(RESULT, value) else None
+
+
+def miscounted(answer: str, done: Sequence[Used]) -> Iterator[tuple[Value, Used]]:
+    """Counts ("3 passengers") other than the one that every call of this key was made with."""
+    by_key: dict[str, list[tuple[int, Used]]] = {}
+    for each in done:
+        number = int(each.text) if each.text.isdecimal() else by_word().get(each.text.casefold())
+        if number is not None:
+            by_key.setdefault(_stem(each.key.rpartition("_")[2]), []).append((number, each))
+    if not by_key:
+        return
+    for match in _COUNTED.finditer(answer):
+        counted = by_key.get(_stem(match[2]))
+        if counted and int(match[1]) not in {number for number, _ in counted} | {sum(number for number, _ in counted)}:
+            yield Value(NUMBER, match[0], match.start(), "", (float(match[1]),)), counted[0][1]
+
+
+def _flat(arguments: dict[str, object]) -> Iterator[tuple[str, str]]:
+    for key, item in arguments.items():
+        if isinstance(item, dict):
+            yield from _flat(item)
+        elif isinstance(item, str | int | float) and not isinstance(item, bool):
+            yield str(key), str(item)
+
+
+def _alike(one: Value, other: Value) -> bool:
+    """Identifiers of one shape (LH-0742 and LH-1315)."""
+    return one.kind == DATE or _shape(one.key) == _shape(other.key)
+
+
+def _shape(key: str) -> str:
+    letters, digits = _SHAPE
+    return digits.sub(lambda run: "9" * len(run[0]), letters.sub(lambda run: run[0], key))
+
+
+def _equal(one: Value, other: Value) -> bool:
+    if one.kind != other.kind:
+        return False
+    if one.kind == DATE:
+        return any(a % 10000 == b % 10000 for a in one.readings for b in other.readings)
+    return one.key == other.key
+
+
+def _stem(word: str) -> str:
+    word = word.casefold()
+    return word[:-1] if word.endswith("s") and len(word) > 3 else word

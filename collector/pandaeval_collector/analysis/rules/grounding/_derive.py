@@ -1,0 +1,147 @@
+"""Whether a value follows from known ones: another unit, rounding, one step of arithmetic, a calculation with dates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from pandaeval_collector.analysis.rules.grounding._dates import ordinal
+from pandaeval_collector.analysis.rules.grounding._known import Known
+from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, PERCENTAGE, Value
+
+MOST_OPERANDS = 80
+"""Among more numbers than this any sum can be found by chance: then one operand has to be a count or the user's own."""
+_MOST_SETTLED = 30
+_MOST_LENGTHS = 20
+_UNITS = (100.0, 1000.0, 1024.0, 60.0, 1440.0, 24.0, 12.0, 7.0)
+_SMALL = 31.0
+_DAY_MINUTES = 1440.0
+_CLOSE = 1e-6
+
+
+def from_numbers(value: Value, known: Known, at: int) -> bool:
+    """A number by unit or rounding; amounts and percentages also by one sum, difference, product, quotient, share."""
+    for number in value.readings:
+        if _rounded(number, value.step, known, at):
+            return True
+        units = _UNITS[:1] if value.kind == AMOUNT else _UNITS
+        if any(known.near(x, abs(x) * _CLOSE, at) for unit in units for x in (number * unit, number / unit)):
+            return True
+        if _calculated(number, value, known, at):
+            return True
+    return False
+
+
+def _rounded(number: float, step: float, known: Known, at: int) -> bool:
+    """A known number that rounds, or is cut, to this one. Whole tens and hundreds are not taken for rounded."""
+    return known.near(number, step * 0.5 + _CLOSE, at) or known.near(number + step * 0.5, step * 0.5 - _CLOSE, at)
+
+
+def _calculated(number: float, value: Value, known: Known, at: int) -> bool:
+    there = {each for each, since in known.index.plain.items() if since <= at}
+    there.update(each for each, since in known.index.durations.items() if since <= at)
+    few = {each for each in there if each == int(each) and 2 <= each <= _SMALL}
+    said = {each for each, since in known.index.said.items() if since <= at}
+    tolerance = max(0.005 if value.kind == AMOUNT else 0.0, value.step / 2) + _CLOSE
+    operands: Iterable[float] = there if len(there) <= MOST_OPERANDS else few | said
+    cents = {round(each * 100) for each in there}
+    return any(_by_one_step(number, each, cents, tolerance, value.kind == PERCENTAGE) for each in operands if each)
+
+
+def _by_one_step(number: float, operand: float, cents: set[int], tolerance: float, share: bool) -> bool:
+    """Whether ``number`` is ``operand`` and a known number, added, subtracted, multiplied, divided, or a percentage."""
+    wanted = [number - operand, operand - number, number + operand, number / operand, number * operand]
+    wanted.append(number * 100 / operand)
+    if operand < 100:
+        wanted += [number / (1 - operand / 100), number / (1 + operand / 100)]
+    if share:
+        wanted += [number / 100 * operand, operand * 100 / number if number else 0.0]
+        wanted += [operand / (1 - number / 100) if number != 100 else 0.0, operand / (1 + number / 100)]
+    loose = share or tolerance > 0.01
+    return any(_among(each, cents, tolerance if loose else 0.0) for each in wanted if 0.0 < each < 1e13)
+
+
+def _among(number: float, cents: set[int], tolerance: float) -> bool:
+    exact = number * 100
+    if abs(exact - round(exact)) < 0.01 and round(exact) in cents:
+        return True
+    return tolerance > 0.0 and tolerance < 0.5 and round(exact) in cents
+
+
+def from_own(value: Value, settled: Sequence[float], known: Known, at: int) -> bool:
+    """An amount that follows from grounded ones of the same answer: a sum of some in a row, or one step from two of
+    them or from one and a small count."""
+    own = settled[:_MOST_SETTLED]
+    few = {
+        each for each, since in known.index.plain.items() if since <= at and 2 <= each <= _SMALL and each == int(each)
+    }
+    cents = {round(each * 100) for each in (*own, *few)}
+    tolerance = max(0.005, value.step / 2) + _CLOSE
+    for number in value.readings:
+        if any(_by_one_step(number, each, cents, tolerance, False) for each in own if each):
+            return True
+        for first in range(len(own)):
+            total = own[first]
+            for each in own[first + 1 :]:
+                total += each
+                if abs(total - number) <= tolerance:
+                    return True
+    return False
+
+
+def from_dates(value: Value, known: Known, at: int, start_ns: int) -> bool:
+    """The day itself with or without its year, one that lies a known number of days from a known one, or within a span
+    of days that a source names, or at most two weeks after the day of the run."""
+    there = [day for day, since in known.index.dates.items() if since <= at]
+    for day in value.readings:
+        if any(_same_day(day, each) for each in there):
+            return True
+        today = datetime.fromtimestamp(start_ns / 1e9, UTC).date()
+        wanted = ordinal(day if day >= 10000 else today.year * 10000 + day)
+        if wanted is None:
+            continue
+        if -1 <= wanted - today.toordinal() <= 14:
+            return True
+        anchors = [each for each in map(ordinal, there) if each is not None] + [today.toordinal()]
+        steps = {each for each, since in known.index.said.items() if since <= at and each < 400} | {1.0}
+        if any(float(abs(wanted - anchor)) in steps for anchor in anchors):
+            return True
+        if _within_a_span(wanted, known, at):
+            return True
+    return False
+
+
+def _same_day(one: float, other: float) -> bool:
+    return one == other or (one % 10000 == other % 10000 and (one < 10000 or other < 10000))
+
+
+def _within_a_span(wanted: int, known: Known, at: int) -> bool:
+    days = [each for day, since in known.index.dates.items() if since <= at and (each := ordinal(day)) is not None]
+    return len(days) == 2 and min(days) <= wanted <= max(days)
+
+
+def from_times(value: Value, known: Known, at: int) -> bool:
+    """The time itself, or one that lies a known duration away."""
+    there = [minute for minute, since in known.index.times.items() if since <= at]
+    lengths = [length for length, since in known.index.durations.items() if since <= at][:_MOST_LENGTHS]
+    lengths += [each for each, since in known.index.said.items() if since <= at and 0 < each <= 120][:_MOST_LENGTHS]
+    for minute in value.readings:
+        if minute in there:
+            return True
+        for each in there:
+            apart = abs(minute - each) % _DAY_MINUTES
+            if any(apart in (length, _DAY_MINUTES - length) for length in lengths):
+                return True
+    return False
+
+
+def from_durations(value: Value, known: Known, at: int) -> bool:
+    """The duration itself in minutes, hours or days, or the time between two known times."""
+    [length] = value.readings
+    if known.index.durations.get(length, at + 1) <= at:
+        return True
+    if any(known.near(each, _CLOSE, at) for each in (length, length / 60, length / _DAY_MINUTES, length * 60)):
+        return True
+    there = [minute for minute, since in known.index.times.items() if since <= at][:200]
+    some = set(there)
+    return any((each + length) % _DAY_MINUTES in some for each in there)

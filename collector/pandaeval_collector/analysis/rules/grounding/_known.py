@@ -1,0 +1,88 @@
+"""The values that stand in the sources, each with the time from which the agent had it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from pandaeval_collector.analysis.rules.grounding._fold import squeezed
+from pandaeval_collector.analysis.rules.grounding._index import Index
+from pandaeval_collector.analysis.rules.grounding._sources import Source
+from pandaeval_collector.analysis.rules.grounding._value import DATE, Value
+
+
+class Known:
+    """The sources, and what stands in them: read once, when it is first asked for. Every question names the time by
+    which something had to be known.
+
+    ``numbers``: of all kinds, of identifiers too; ``plain``: those to calculate with; ``said``: the user's. ``keys``:
+    identifiers without case and separators."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.sources = sources
+        self._index: Index | None = None
+        self._squeezed: list[str] | None = None
+        self._lower: list[str] | None = None
+        self._sorted: list[float] | None = None
+
+    @property
+    def index(self) -> Index:
+        if self._index is None:
+            self._index = Index(self.sources)
+        return self._index
+
+    def has_key(self, key: str, at: int) -> bool:
+        """Whether an identifier, an address or a name stands there by then, in any spelling."""
+        since = self.index.keys.get(key)
+        if since is not None and since <= at:
+            return True
+        if key.isdigit() and len(key) < 9:
+            return False
+        return any(source.at <= at and key in text for source, text in zip(self.sources, self._texts(), strict=True))
+
+    def says(self, who: str, value: Value) -> bool:
+        """Whether such a source holds an identifier or a day, whenever it came."""
+        if value.kind == DATE:
+            return not self.index.dates_of.get(who, set()).isdisjoint([each % 10000 for each in value.readings])
+        texts = zip(self.sources, self._texts(), strict=True)
+        return any(source.who == who and value.key in text for source, text in texts)
+
+    def ends_with(self, digits: str, at: int) -> bool:
+        """Whether an identifier ends with (or begins with) these digits: "the card ending in 4421"."""
+        return any(
+            since <= at and (key.endswith(digits) or key.startswith(digits)) for key, since in self.index.keys.items()
+        )
+
+    def near(self, number: float, tolerance: float, at: int) -> bool:
+        """Whether a number stands there by then that is this one, give or take ``tolerance``."""
+        if self._sorted is None:
+            self._sorted = sorted(self.index.numbers)
+        place = bisect_left(self._sorted, number - tolerance)
+        while place < len(self._sorted) and self._sorted[place] <= number + tolerance:
+            if self.index.numbers[self._sorted[place]] <= at:
+                return True
+            place += 1
+        return False
+
+    def spelled(self, words: tuple[str, ...], at: int) -> bool:
+        """Whether one of these words stands there by then."""
+        if self._lower is None:
+            self._lower = [source.text.casefold() for source in self.sources]
+        there = [text for source, text in zip(self.sources, self._lower, strict=True) if source.at <= at]
+        return any(_word_in(word, text) for word in words for text in there)
+
+    def _texts(self) -> list[str]:
+        if self._squeezed is None:
+            self._squeezed = [squeezed(source.text) for source in self.sources]
+        return self._squeezed
+
+
+def _word_in(word: str, text: str) -> bool:
+    found = text.find(word)
+    while found >= 0:
+        after = found + len(word)
+        before_free = found == 0 or not text[found - 1].isalpha() or not word.isascii()
+        if before_free and (after >= len(text) or not text[after].isalpha() or not word.isascii()):
+            return True
+        found = text.find(word, after)
+    return False

@@ -1,0 +1,155 @@
+"""What an agent had, and since when: the user's words, instructions, history, results, documents, tool definitions.
+
+What it wrote itself in this trace is none of it, except the arguments of calls: that it made them is a fact.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from pandaeval_collector.analysis.rules.grounding._fold import fold
+from pandaeval_otel.model import Kind, Message, OtherPart, Reasoning, Span, Text, ToolResponse, Trace
+
+MOST_CHARS = 400_000
+"""Of all sources together; what is beyond is not read, and noted."""
+_LONGEST_JSON = 200_000
+_DEPTH = 40
+USER, TOLD, RESULT, CALL = "user", "told", "result", "call"
+"""Who a source is: the user; instructions, history, definitions; results and documents; arguments of a call."""
+
+
+@dataclass(slots=True)
+class Source:
+    """A text, folded, that the agent had from ``at`` on (:func:`moment`); ``counts``: lengths of the lists in it."""
+
+    who: str
+    at: int
+    text: str
+    counts: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Sources:
+    """``cut``: not all was read. ``results``: how many results and documents there are."""
+
+    found: list[Source] = field(default_factory=list)
+    cut: bool = False
+    results: int = 0
+    _seen: set[tuple[str, str]] = field(default_factory=set)
+    _raw: set[tuple[str, str]] = field(default_factory=set)
+    _chars: int = 0
+
+    def add(self, who: str, at: int, value: Any) -> None:
+        """Takes a text or a value of JSON in; the same one again adds nothing. Sources come in order of time."""
+        if value is None or value == "":
+            return
+        if isinstance(value, str):
+            if (who, value) in self._raw:
+                return
+            self._raw.add((who, value))
+        counts: list[int] = []
+        text = "\n".join(leaves(value, counts))
+        key = who, text
+        if not text or key in self._seen:
+            return
+        if self._chars + len(text) > MOST_CHARS:
+            self.cut = True
+            return
+        self._seen.add(key)
+        self._chars += len(text)
+        self.results += who == RESULT
+        self.found.append(Source(who, at, fold(text), tuple(counts)))
+
+
+def sources(trace: Trace) -> Sources:
+    """Everything that the spans of the trace show."""
+    dated: list[tuple[int, str, Any]] = [(0, USER, trace.input)]
+    starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
+    dated.extend((starts.get(turn.span_id, 0), USER, turn.user) for turn in trace.turns)
+    dated.extend((0, TOLD, [tool.name, tool.description, tool.parameters]) for tool in trace.tools)
+    seen: set[int] = set()
+    for span in trace.spans:
+        dated.extend(_of_span(span, seen))
+    for call in trace.tool_calls:
+        dated.append((call.start_ns, CALL, call.arguments))
+        if call.has_result:
+            dated.append((call.end_ns, RESULT, call.result))
+    dated.sort(key=lambda each: moment(each[0], each[1]))
+    found = Sources()
+    for at, who, value in dated:
+        found.add(who, moment(at, who), value)
+    return found
+
+
+def moment(at_ns: int, who: str = RESULT) -> int:
+    """A time in half nanoseconds: the arguments of a call are there just after it began, everything else just then."""
+    return 2 * at_ns + (who == CALL)
+
+
+def leaves(value: Any, counts: list[int], depth: int = _DEPTH) -> Iterator[str]:
+    """The keys and values of JSON, also of JSON in texts, as texts; ``counts`` gets the lengths of lists."""
+    if depth == 0:
+        return
+    if isinstance(value, str):
+        parsed = _parsed(value)
+        if parsed is not None:
+            yield from leaves(parsed, counts, depth - 1)
+        else:
+            yield value.replace("\\n", "\n") if "\\n" in value else value
+    elif isinstance(value, dict):
+        counts.append(len(value))
+        for key, item in value.items():
+            yield str(key)
+            yield from leaves(item, counts, depth - 1)
+    elif isinstance(value, list | tuple):
+        counts.append(len(value))
+        for item in value:
+            yield from leaves(item, counts, depth - 1)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
+
+
+def _parsed(text: str) -> Any:
+    """What a text that is JSON says, if it is an object or a list."""
+    stripped = text.strip()
+    if not stripped.startswith(("{", "[", '"{', '"[')) or len(stripped) > _LONGEST_JSON:
+        return None
+    try:
+        parsed = json.loads(stripped)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict | list | str) and parsed != text else None
+
+
+def _of_span(span: Span, seen: set[int]) -> Iterator[tuple[int, str, Any]]:
+    if span.system:
+        yield 0, TOLD, span.system
+    if span.documents:
+        yield span.end_ns, RESULT, list(span.documents)
+    if span.kind is Kind.RETRIEVAL and span.result is not None:
+        yield span.end_ns, RESULT, span.result.value
+    for value in span.attributes.values():
+        yield 0, TOLD, value
+    if span.kind is Kind.TOOL or not span.input:
+        return
+    last = max((index for index, message in enumerate(span.input) if message.role == "user"), default=-1)
+    for index, message in enumerate(span.input):
+        if id(message) not in seen and (message.role != "assistant" or index < last):
+            seen.add(id(message))
+            yield from _of_message(message, span.start_ns)
+
+
+def _of_message(message: Message, at: int) -> Iterator[tuple[int, str, Any]]:
+    who = {"user": USER, "tool": RESULT}.get(message.role, TOLD)
+    for part in message.parts:
+        if isinstance(part, Text):
+            yield at, who, part.text
+        elif isinstance(part, ToolResponse):
+            yield at, RESULT, part.result
+        elif isinstance(part, OtherPart):
+            yield at, who, part.value
+        elif not isinstance(part, Reasoning) and message.role == "assistant":
+            yield at, TOLD, getattr(part, "arguments", None)

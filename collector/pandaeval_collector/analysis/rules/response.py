@@ -1,0 +1,178 @@
+"""Did a run end with an answer, or by declaring its end? Found by code alone, from one trace.
+
+An answer is a text that says something, or media. The end is declared by a call that hands over, speaks to the user or
+finishes (``transfer_to_human``, ``ask_user``, ``finish``). A run did not end well if its outermost agent failed, if it
+stayed silent to the user, if the last thing it did was a call that nothing answered, or if what it was to change failed
+for good. What was not captured is held neither against a run nor for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pandaeval_collector.analysis.rules._failures import error_of, failed
+from pandaeval_collector.analysis.rules._verbs import ends_run
+from pandaeval_collector.analysis.rules.response_owning_up import owns_up
+from pandaeval_collector.analysis.rules.response_recovery import lost_calls
+from pandaeval_collector.base.untrusted.plain_error import plain_error
+from pandaeval_collector.base.untrusted.silence import is_control, says_something
+from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
+
+HONEST = 0.4
+"""The score of a run that did not do what it was to do, and says so."""
+_RUN = frozenset({Kind.AGENT, Kind.WORKFLOW})
+_SAID_AT_LEAST = 12
+"""Characters of an answer below which two texts may be equal by chance."""
+
+
+class Ending(StrEnum):
+    """How a run ended badly; the labels of the metric."""
+
+    ERROR = "error"
+    EMPTY_ANSWER = "empty_answer"
+    CONTROL_TOKEN = "control_token"  # noqa: S105 - a label
+    DANGLING_TOOL_CALL = "dangling_tool_call"
+    UNRECOVERED_TOOL_ERROR = "unrecovered_tool_error"
+
+
+class Unknown(StrEnum):
+    """Why a run's end cannot be scored: its root was not seen to end, its answer was not captured, or the facts can
+    be read both ways."""
+
+    INCOMPLETE = "incomplete"
+    NOT_CAPTURED = "not_captured"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """``score``: 1.0, 0.4 (not done, and said so) or 0.0, ``None`` where nothing is known (``unknown`` tells why then).
+    ``ending`` names what was wrong. ``span_ids``: where it shows; ``tool``: the call that it is about."""
+
+    score: float | None
+    reason: str
+    ending: Ending | None = None
+    unknown: Unknown | None = None
+    tool: str = ""
+    span_ids: tuple[str, ...] = ()
+
+
+def response(trace: Trace) -> Response | None:
+    """How the run ended; ``None`` where the question does not arise: nobody asked anything, or the trace is a single
+    step of a run that goes on elsewhere. Never raises. Linear in spans and calls; safe on any thread."""
+    if trace.forced or not (trace.complete or trace.fragment):
+        return Response(None, "the root span was not seen to end", unknown=Unknown.INCOMPLETE)
+    turn = trace.turns[-1] if trace.turns else None
+    answer = trace.output if turn is None else turn.assistant
+    if trace.error is not None:
+        return _crashed(trace, trace.error)
+    if answer is None and turn is None and not trace.tool_calls:
+        return None  # nobody was asked: what a framework does around its runs
+    if answer is not None and (failure := _passed_off_error(trace, answer)) is not None:
+        return _crashed(trace, failure.error or "", failure)
+    if trace.ends_in_tool_call or answer is None:
+        return _without_answer(trace, turn)
+    if not says_something(answer):
+        return _silent(trace, turn, answer)
+    return _lost(trace, answer) or Response(1.0, "the run ended with an answer")
+
+
+def _crashed(trace: Trace, error: str, at: Span | None = None) -> Response:
+    tool = next((call for call in reversed(trace.tool_calls[-1:]) if failed(call)), None)
+    where = f" in {tool.name}" if tool is not None else ""
+    spans = tuple(dict.fromkeys([trace.root_span_id if at is None else at.span_id, *([tool.span_id] if tool else [])]))
+    told = plain_error(error) or "no message"
+    if tool is not None and error_of(tool) and error_of(tool) not in error:
+        told = f"{told} ({tool.name}: {plain_error(error_of(tool))})"
+    return Response(0.0, f"the run failed{where}: {told}", Ending.ERROR, tool=tool.name if tool else "", span_ids=spans)
+
+
+def _passed_off_error(trace: Trace, answer: str) -> Span | None:
+    """The model call that failed last, with no other after it, where no model said the answer: then it is the error's
+    own text, or a canned one, that a framework put in its place."""
+    if not any(span.error is not None for span in trace.spans):
+        return None
+    models = [span for span in trace.spans if span.kind is Kind.LLM]
+    last = max(models, key=lambda span: (span.end_ns, span.start_ns), default=None)
+    if last is None or last.error is None or len(answer.strip()) < _SAID_AT_LEAST:
+        return None
+    said = answer.strip()
+    heard = [message.text.strip() for span in models if span.error is None for message in span.output or ()]
+    if any(span.output is None for span in models if span.error is None):
+        return None  # what a model said was not captured: it may have been the answer
+    return None if any(text and (text in said or said in text) for text in heard) else last
+
+
+def _without_answer(trace: Trace, turn: Turn | None) -> Response | None:
+    last = trace.tool_calls[-1] if trace.tool_calls else None
+    if last is not None and ends_run(last.name) and not failed(last):
+        return Response(1.0, f"the run ended by {last.name}", tool=last.name)
+    if not trace.ends_in_tool_call:
+        if turn is not None and turn.media_only and turn.user is not None:
+            return Response(1.0, "the run ended with an answer that is no text")
+        return _lost(trace, None) or Response(None, "the answer was not captured", unknown=Unknown.NOT_CAPTURED)
+    if not any(span.kind in _RUN for span in trace.spans) and not _tool_spans(trace):
+        return None  # a model call by itself: whoever made it runs the tool, and asks again in another trace
+    if last is None or _is_answered(trace, last):
+        return _lost(trace, None) or Response(
+            None, "the run ended with the result of a tool; no answer to it was captured", unknown=Unknown.UNDECIDED
+        )
+    return Response(
+        0.0,
+        f"the run ended with a call of {last.name} that nothing answered",
+        Ending.DANGLING_TOOL_CALL,
+        tool=last.name,
+        span_ids=(last.span_id,),
+    )
+
+
+def _silent(trace: Trace, turn: Turn | None, answer: str) -> Response | None:
+    last = trace.tool_calls[-1] if trace.tool_calls else None
+    if last is not None and ends_run(last.name) and not failed(last):
+        return Response(1.0, f"the run ended by {last.name}", tool=last.name)
+    spans = (turn.span_id,) if turn is not None and turn.span_id else (trace.root_span_id,)
+    if is_control(answer):
+        return Response(
+            0.0, f"the answer is a token of control: {_short(answer.strip())}", Ending.CONTROL_TOKEN, span_ids=spans
+        )
+    asked = turn is not None and (says_something(turn.user) or turn.media_only)
+    if asked:
+        how = f"punctuation alone ({_short(answer.strip())})" if answer.strip() else "empty"
+        return Response(0.0, f"the answer to the user is {how}", Ending.EMPTY_ANSWER, span_ids=spans)
+    if turn is not None and turn.user is not None:
+        return None  # nobody said anything
+    return Response(None, "what was asked was not captured, and the answer is empty", unknown=Unknown.NOT_CAPTURED)
+
+
+def _lost(trace: Trace, answer: str | None) -> Response | None:
+    """A call that failed for good, if there is one; ``answer`` is ``None`` where it was not captured."""
+    lost = lost_calls(trace)
+    if not lost:
+        return None
+    call = lost[-1]
+    honest = answer is not None and owns_up(answer)
+    told = error_of(call)
+    reason = f"{call.name} failed and nothing made up for it" + (f": {plain_error(told).rstrip('.')}" if told else "")
+    return Response(
+        HONEST if honest else 0.0,
+        reason + ("; the answer says so" if honest else ""),
+        Ending.UNRECOVERED_TOOL_ERROR,
+        tool=call.name,
+        span_ids=tuple(dict.fromkeys(each.span_id for each in lost if each.span_id)),
+    )
+
+
+def _is_answered(trace: Trace, call: ToolCall) -> bool:
+    """Whether a result of the call was captured, or a tool was seen to work for it."""
+    return call.has_result or call.error is not None or call.span_id in _tool_spans(trace)
+
+
+def _tool_spans(trace: Trace) -> Sequence[str]:
+    return [span.span_id for span in trace.spans if span.kind is Kind.TOOL]
+
+
+def _short(text: str) -> str:
+    one_line = " ".join(text.split())
+    return one_line if len(one_line) <= 300 else f"{one_line[:300]}…"

@@ -1,0 +1,76 @@
+"""Tool calls that failed and that nothing made up for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pandaeval_collector.analysis.rules._canonical import canonical_arguments
+from pandaeval_collector.analysis.rules._failures import failed, is_absence
+from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_otel.model import Kind, ToolCall, Trace
+
+
+def lost_calls(trace: Trace) -> list[ToolCall]:
+    """The calls of :func:`lost_at`."""
+    return [trace.tool_calls[at] for at in lost_at(trace)]
+
+
+def lost_at(trace: Trace) -> list[int]:
+    """Where, from 0, calls stand that failed for good: those that were to change something; else all calls, if all of
+    them failed. That a call *may* have failed is none of it.
+
+    A later success of the same tool, or of another one that changes something, makes up for a failure; so does an
+    earlier success of the very same call. That what was looked for is not there is an answer to whoever only looked.
+    """
+    calls = trace.tool_calls
+    wrong = [failed(call) for call in calls]
+    if True not in wrong:
+        return []
+    hints = _hints(trace)
+    changing = [at for at, call in enumerate(calls) if _changes(call, hints)]
+    if not changing:
+        return [*range(len(calls))] if all(wrong) and not all(is_absence(call) for call in calls) else []
+    starts = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
+    lost: list[int] = []
+    for place, at in enumerate(changing):
+        if wrong[at] and not any(
+            not wrong[later] and _makes_up(calls[at], calls[later], starts) for later in changing[place + 1 :]
+        ):
+            lost.append(at)
+    return [at for at in lost if not _done_before(calls[at], calls, wrong)]
+
+
+def changed_by(trace: Trace) -> tuple[str, ...]:
+    """The names of tools that change something and whose last call in the trace worked."""
+    last = {call.name: call for call in trace.tool_calls}
+    hints = _hints(trace)
+    return tuple(name for name, call in last.items() if _changes(call, hints) and not failed(call))
+
+
+def _hints(trace: Trace) -> dict[str, bool | None]:
+    hints: dict[str, bool | None] = {}
+    for tool in trace.tools:
+        hints.setdefault(tool.name, tool.read_only)
+    return hints
+
+
+def _changes(call: ToolCall, hints: Mapping[str, bool | None]) -> bool:
+    return nature(call.name, hints.get(call.name)) is Nature.CHANGING
+
+
+def _makes_up(lost: ToolCall, later: ToolCall, starts: Mapping[str, int]) -> bool:
+    """Whether a success that stands behind a failure came after it: another call of the same moment did not."""
+    if lost.name == later.name or later.start_ns > lost.start_ns:
+        return True
+    return starts.get(later.span_id) == later.start_ns == lost.start_ns  # told of by one model's input, in order
+
+
+def _done_before(lost: ToolCall, calls: tuple[ToolCall, ...], wrong: list[bool]) -> bool:
+    """Whether the very same call succeeded, whenever that was."""
+    if not lost.has_arguments:
+        return False
+    spelled = canonical_arguments(lost.arguments)
+    return spelled is not None and any(
+        not bad and call.name == lost.name and canonical_arguments(call.arguments) == spelled
+        for call, bad in zip(calls, wrong, strict=True)
+    )

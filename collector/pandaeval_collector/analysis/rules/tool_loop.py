@@ -1,0 +1,237 @@
+"""Is an agent going round in circles inside one trace?
+
+Found by code alone, from what tools were asked and what they answered. Repetition is a loop only if the same agent
+calls the same tool with equivalent arguments, or asks for the same in other words, the answer brings nothing new (ids,
+times, counters, costs and order apart), and nothing that may have changed the state of things happened in between (nor
+a new user message). So none of these is a loop:
+
+- polling: the answer changes in the end (which forgives the calls before it), a waiting tool lies between, or nothing
+  at all happened for 2 s (10 s where the trace shows no model calls or tool times, because a model may have been
+  thinking);
+- a retry after an error with back-off: 1 s of idle time, or waits that grow by half each time;
+- pagination and batches: an argument advances, so the arguments are not equivalent, and only free text counts as other
+  words: another number, date or name asks for another thing;
+- checking again after each repair step: the step between may have changed something;
+- the same call twice at the same time, or by two agents, also two of one name that were each started as a tool: the
+  answer to the one was not known to the other.
+
+A call changes something only on evidence: its definition says so, or its name holds a write verb; else it reads. For
+what is weaker evidence, only the third equal call in a row counts (and the second with it): a changing call with the
+same answer each time and no news in between (a stepwise one, such as scroll or next, only if its answer is more than
+"ok"), a call that failed (one retry at once is common sense), one in other words, and reading calls of which no result
+was captured. Calls whose arguments were not captured are never compared. Code that a model writes is a call of its
+statements, in traces without tool calls. Agents that give each other the same task, handing over or as tools inside
+each other, go round in circles if none of them says or finds anything new; answers of an agent in ever new words hardly
+repeat, so such loops are not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pandaeval_collector.analysis.rules._canonical import canonical_arguments, defaults_of, rough_arguments
+from pandaeval_collector.analysis.rules._code_runs import code_runs
+from pandaeval_collector.analysis.rules._cycles import Cycle, find_cycles
+from pandaeval_collector.analysis.rules._lineage import contexts, delegating
+from pandaeval_collector.analysis.rules._ping_pong import PingPong, Visits, find_ping_pong
+from pandaeval_collector.analysis.rules._repeats import Step, mark_repeats
+from pandaeval_collector.analysis.rules._rewording import LEAST_CALLS, free_text, mark_rewordings
+from pandaeval_collector.analysis.rules._timeline import Timeline, merged
+from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_otel.model import Kind, ToolCall, ToolDefinition, Trace
+
+LOOPING_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LoopCycle:
+    """One thing that was done over and over.
+
+    ``kind``: ``repeat`` (one call), ``cycle2``, ``cycle3`` (two or three calls in turn), ``ping_pong`` (two agents hand
+    over to each other). ``rounds`` >= 2, the first included. ``tools``: names, in order of first appearance;
+    ``agents``: the two of a ping-pong, else empty. ``span_ids``: all rounds, in order. ``wasted_calls``: calls of the
+    later rounds. ``seconds`` and ``tokens`` (input and output) went by after the first round.
+    """
+
+    kind: str
+    rounds: int
+    tools: tuple[str, ...]
+    span_ids: tuple[str, ...]
+    wasted_calls: int
+    seconds: float = 0.0
+    tokens: int = 0
+    agents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLoop:
+    """``calls``: tool calls of the trace. ``repeated``: ordinals (0-based, in ``trace.tool_calls``) of the wasted ones,
+    those that repeat an earlier call and brought nothing. ``cycles`` in order of appearance. ``seconds`` and ``tokens``
+    went by in all cycles together, each moment counted once though cycles may overlap."""
+
+    calls: int
+    repeated: tuple[int, ...] = ()
+    cycles: tuple[LoopCycle, ...] = ()
+    seconds: float = 0.0
+    tokens: int = 0
+
+    @property
+    def wasted_calls(self) -> int:
+        """0 <= wasted < calls, or 0 without calls."""
+        return len(self.repeated)
+
+    @property
+    def ratio(self) -> float:
+        """Wasted calls / calls, in 0..1 (below 1); 0 without calls."""
+        return self.wasted_calls / self.calls if self.calls else 0.0
+
+    @property
+    def looping(self) -> bool:
+        """Whether something was done at least three times over, whatever the ratio."""
+        return any(cycle.rounds >= LOOPING_ROUNDS for cycle in self.cycles)
+
+
+_latest: tuple[Trace, ToolLoop] | None = None
+"""Several metrics ask about the same trace, one after another: of a trace and its only turn, of what limits a judge."""
+
+
+def tool_loop(trace: Trace) -> ToolLoop:
+    """The repeated tool calls of a trace and the cycles that they form.
+
+    Never raises, whatever the arguments and results hold. O(n log n) in spans and calls; safe on any thread.
+    """
+    global _latest
+    latest = _latest
+    if latest is not None and latest[0] is trace:
+        return latest[1]
+    found = _found(trace)
+    _latest = (trace, found)
+    return found
+
+
+def _found(trace: Trace) -> ToolLoop:
+    if not trace.tool_calls and len(trace.spans) >= LOOPING_ROUNDS and (written := code_runs(trace)):
+        trace = replace(trace, tool_calls=written)
+    if not _may_loop(trace):
+        return ToolLoop(len(trace.tool_calls))
+    visits = Visits(trace)
+    timeline = Timeline(trace)
+    steps = _steps(trace, timeline, visits)
+    mark_rewordings(steps)
+    mark_repeats(steps)
+    cycles = find_cycles(steps)
+    rallies = find_ping_pong(visits.all, steps)
+    wasted = {index for cycle in cycles for index in cycle.wasted} | {i for rally in rallies for i in rally.wasted}
+    calls = trace.tool_calls
+    parts = [(_of_calls(cycle, calls), _spent_on_calls(cycle, calls)) for cycle in cycles]
+    parts += [(_of_visits(rally, calls), _spent_on_visits(rally)) for rally in rallies]
+    spent = merged(time for _, time in parts)
+    return ToolLoop(
+        calls=len(calls),
+        repeated=tuple(sorted(wasted)),
+        cycles=tuple(replace(cycle, seconds=_seconds([t]), tokens=timeline.tokens(*t)) for cycle, t in parts),
+        seconds=_seconds(spent),
+        tokens=sum(timeline.tokens(*time) for time in spent),
+    )
+
+
+def _may_loop(trace: Trace) -> bool:
+    """Whether there is anything to look at: a call that was made twice, or two agents that might hand over. Most runs
+    have neither, and this tells it for a fraction of the price."""
+    if len({span.agent_name for span in trace.spans if span.agent_name}) > 1:
+        return True
+    calls = trace.tool_calls
+    if len({call.name for call in calls}) == len(calls):
+        return False
+    defaults = {tool.name: found for tool in trace.tools if (found := defaults_of(tool)) is not None}
+    if not defaults and len({(call.name, rough_arguments(call.arguments)) for call in calls}) == len(calls):
+        return _may_reword(calls)
+    spelled = {(call.name, canonical_arguments(call.arguments, defaults.get(call.name))) for call in calls}
+    return len(spelled) < len(calls) or _may_reword(calls)
+
+
+def _may_reword(calls: Sequence[ToolCall]) -> bool:
+    asked: dict[str, int] = {}
+    for call in calls:
+        if call.has_result and nature(call.name) is not Nature.CHANGING and free_text(call.arguments):
+            asked[call.name] = asked.get(call.name, 0) + 1
+    return max(asked.values(), default=0) >= LEAST_CALLS
+
+
+def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
+    tools: dict[str, ToolDefinition] = {}
+    for tool in trace.tools:
+        tools.setdefault(tool.name, tool)
+    inside = contexts(trace.spans)
+    given_on = delegating(trace.spans)
+    defaults = {name: found for name, tool in tools.items() if (found := defaults_of(tool)) is not None}
+    asked_in = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
+    steps = []
+    before: ToolCall | None = None
+    for call in trace.tool_calls:
+        step = Step(
+            call=call,
+            nature=nature(call.name, tools[call.name].read_only if call.name in tools else None),
+            signature=_signature(call, tools, inside.get(call.span_id, ""), defaults.get(call.name)),
+            turn=timeline.turn(call),
+            visit=visits.of(call),
+            # What an input tells of earlier calls is placed at its start; then they were not asked for together.
+            delegates=call.span_id in given_on,
+            asked_by=call.span_id if asked_in.get(call.span_id, call.start_ns) < call.start_ns else "",
+        )
+        if before is not None:
+            step.idle_s, step.idle_known = timeline.idle_s(before, call), timeline.knows_work(before)
+        steps.append(step)
+        before = call
+    return steps
+
+
+def _signature(
+    call: ToolCall, tools: Mapping[str, ToolDefinition], inside: str, defaults: Mapping[str, Any] | None
+) -> str | None:
+    if not call.has_arguments and not _takes_none(tools.get(call.name)):
+        return None
+    arguments = canonical_arguments(call.arguments, defaults)
+    return None if arguments is None else f"{inside}\0{call.agent}\0{call.name}\0{arguments}"
+
+
+def _takes_none(tool: ToolDefinition | None) -> bool:
+    """Whether the definition says that the tool has no parameters: then there are no arguments to capture."""
+    return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
+
+
+def _of_calls(cycle: Cycle, calls: Sequence[ToolCall]) -> LoopCycle:
+    return LoopCycle(
+        kind=cycle.kind,
+        rounds=cycle.rounds,
+        tools=tuple(dict.fromkeys(calls[index].name for index in cycle.members)),
+        span_ids=tuple(calls[index].span_id for index in cycle.members),
+        wasted_calls=len(cycle.wasted),
+    )
+
+
+def _of_visits(rally: PingPong, calls: Sequence[ToolCall]) -> LoopCycle:
+    handed = tuple(calls[index].span_id for index in rally.members)
+    return LoopCycle(
+        kind="ping_pong",
+        rounds=rally.rounds,
+        tools=tuple(dict.fromkeys(calls[index].name for index in rally.members)),
+        span_ids=handed or tuple(visit.first_span_id for visit in rally.visits),
+        wasted_calls=len(rally.wasted),
+        agents=tuple(visit.agent for visit in rally.visits[:2]),
+    )
+
+
+def _spent_on_calls(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
+    """From the end of the call before the first repetition to the end of the last one, in ns."""
+    return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
+
+
+def _spent_on_visits(rally: PingPong) -> tuple[int, int]:
+    return rally.visits[2].start_ns, rally.visits[-1].end_ns
+
+
+def _seconds(intervals: Sequence[tuple[int, int]]) -> float:
+    return sum(max(0, end - start) for start, end in intervals) / 1e9

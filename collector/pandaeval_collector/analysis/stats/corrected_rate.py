@@ -1,0 +1,155 @@
+"""A pass rate as people would give it, from a judge's scores of many runs and people's labels of a few.
+
+The judge's own mean is off by what it flatters; the labelled runs say by how much. The estimate is people's mean over
+the labelled runs, plus ``power`` times the difference between the judge's mean over all runs and over the labelled
+ones. With the power that makes the variance least this is prediction-powered inference with power tuning (PPI++,
+Angelopoulos, Duchi and Zrnic 2023, arXiv 2311.01453), which for a mean is the regression estimator of survey sampling
+(Cochran 1977, chapter 7). A judge that knows nothing gets power 0 and costs nothing.
+
+What is estimated is the rate behind the runs that were seen, not only theirs: the interval stays open when every run
+is labelled. Runs are weighed by one over their chance to be in (Hájek); those of one session are not taken for
+independent. Intervals are Wilson's with the effective number of observations and Student's quantile. Labels that hold
+few failures (or few successes) say little about where the judge errs: then, and wherever it is narrower, the interval
+is that of the labels alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pandaeval_collector.analysis.stats.quantiles import LEVEL, t_quantile, wilson
+
+LEAST_LABELS = 50
+"""With fewer the rate is unknown: intervals of fewer labels do not hold what they promise."""
+_LEAST_RARE = 8.0
+"""So many labels of the rarer kind it takes before the judge's scores are used."""
+_UNSEEN = 4.0
+"""As if so many more labels had been seen in which the judge's score says nothing: a few dozen labels without any
+disagreement do not prove that there is none."""
+
+_NOTHING = 1e-12
+"""A variance that is only rounding."""
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The judge's scores of all runs, labelled ones included: their weighted mean, and how many independent runs of
+    equal weight would know as much (Kish)."""
+
+    mean: float
+    n: float
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Runs with labels: people's verdicts 0..1, the judge's scores, positive weights, and what each is independent of
+    the others by (its session)."""
+
+    people: Values
+    judge: Values
+    weights: Values
+    clusters: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        people: Sequence[float],
+        judge: Sequence[float],
+        weights: Sequence[float] | None = None,
+        clusters: Sequence[object] | None = None,
+    ) -> Labelled:
+        """Without weights all count the same; without clusters each stands for itself."""
+        size = len(people)
+        numbers = {each: number for number, each in enumerate(dict.fromkeys(clusters or ()))}
+        return cls(
+            np.asarray(people, np.float64),
+            np.asarray(judge, np.float64),
+            np.ones(size) if weights is None else np.asarray(weights, np.float64),
+            np.arange(size) if clusters is None else np.asarray([numbers[each] for each in clusters], np.int64),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """``low`` to ``high`` holds the rate in 95 of 100 cases. ``n``: labelled runs. ``power``: how much the judge's
+    scores counted, 0 where ``method`` is ``labels``."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    method: Literal["corrected", "labels"]
+    power: float = 0.0
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+
+def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL) -> Rate:
+    """The rate with its interval. Raises ``ValueError`` for fewer than two labels."""
+    alone = label_rate(labelled, level)
+    sample = _Sample(labelled)
+    share = sample.mean(labelled.people)
+    spread = sample.variance(labelled.judge, 2)
+    if spread <= _NOTHING or sample.n * min(share, 1.0 - share) < _LEAST_RARE:
+        return alone
+    tuned = sample.slope(labelled.people, labelled.judge) * sample.n / (sample.n + _UNSEEN)
+    value = share + tuned * (scores.mean - sample.mean(labelled.judge))
+    left = sample.variance(labelled.people - tuned * labelled.judge, 2) + 2 * tuned**2 * spread * _UNSEEN / sample.n
+    seen = min(1.0, sample.n / max(scores.n, 1.0))
+    variance = left * (1.0 - seen) + sample.variance(labelled.people, 1) * seen
+    low, high = sample.interval(value, variance, level)
+    if high - low >= alone.width:
+        return alone
+    return Rate(min(1.0, max(0.0, value)), low, high, len(labelled.people), "corrected", tuned)
+
+
+def label_rate(labelled: Labelled, level: float = LEVEL) -> Rate:
+    """The same from the labels alone."""
+    if len(labelled.people) < 2:
+        raise ValueError("a rate needs two labels or more")
+    sample = _Sample(labelled)
+    share = sample.mean(labelled.people)
+    low, high = sample.interval(share, sample.variance(labelled.people, 1), level)
+    return Rate(share, low, high, len(labelled.people), "labels")
+
+
+class _Sample:
+    """Weighted sums over the labelled runs. ``n``: how many of equal weight, each of a session of its own, would know
+    as much."""
+
+    def __init__(self, labelled: Labelled) -> None:
+        self._weights = labelled.weights / labelled.weights.sum()
+        self._clusters = labelled.clusters
+        self.n = 1.0 / float((self._by_cluster(self._weights) ** 2).sum())
+
+    def mean(self, values: Values) -> float:
+        return float((self._weights * values).sum())
+
+    def slope(self, of: Values, by: Values) -> float:
+        """Of the weighted least squares line."""
+        apart = by - self.mean(by)
+        return float((self._weights * apart * of).sum() / (self._weights * apart * apart).sum())
+
+    def variance(self, values: Values, fitted: int) -> float:
+        """Of the weighted mean of ``values``, after ``fitted`` numbers were estimated from the same runs (linearised
+        Hájek estimator, sessions drawn whole)."""
+        parts = self._by_cluster(self._weights * (values - self.mean(values)))
+        return float((parts * parts).sum()) * self.n / max(1.0, self.n - fitted)
+
+    def interval(self, value: float, variance: float, level: float) -> tuple[float, float]:
+        value = min(1.0, max(0.0, value))
+        n = value * (1.0 - value) / variance if variance > _NOTHING and 0.0 < value < 1.0 else self.n
+        low, high = wilson(value, n, t_quantile(self.n - 1.0, level))
+        return min(low, value), max(high, value)
+
+    def _by_cluster(self, values: Values) -> Values:
+        return np.asarray(np.bincount(self._clusters, weights=values), np.float64)

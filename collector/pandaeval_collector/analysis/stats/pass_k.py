@@ -1,0 +1,95 @@
+"""pass@k and pass^k of one case: would at least one of k further trials succeed, and would all of them?
+
+Of ``n`` trials of which ``c`` succeeded, by three estimators:
+
+- ``plug_in``: the observed rate p = c/n in 1 - (1 - p)^k and p^k. Simple, and off for few trials: p^k is too high on
+  average, since a power rises faster than it falls.
+- ``unbiased``: 1 - C(n-c, k)/C(n, k) (Chen et al. 2021, "Evaluating Large Language Models Trained on Code") and
+  C(c, k)/C(n, k) (Yao et al. 2024, "tau-bench"): the share of all groups of k among the trials that were made. Right on
+  average over many repetitions, which makes it the one to take the mean of over cases. Unknown for k > n.
+- ``bayesian``: the rate is unknown, and after the trials it is distributed as Beta(1 + c, 1 + n - c), by a uniform
+  prior. Gives the mean, the median and the equal-tailed 95 % interval. All three are exact: both curves rise (or fall)
+  with the rate throughout, so that quantiles go through them; the mean is a product of the distribution's moments. The
+  mean can lie outside the interval where the distribution is skew, which is why curves are drawn by the median.
+
+``n`` counts determined trials: one that could not be graded is neither a success nor a failure.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from pandaeval_collector.analysis.stats.beta import beta_quantile
+from pandaeval_collector.analysis.stats.quantiles import LEVEL
+
+Mode: TypeAlias = Literal["plug_in", "unbiased", "bayesian"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+@dataclass(frozen=True, slots=True)
+class PassEstimate:
+    """Shares, 0..1. ``ci_low`` to ``ci_high`` (95 %) and ``median`` are those of the Bayesian estimator; ``None`` is
+    unknown: nothing was tried, or fewer trials than ``k`` for the unbiased one."""
+
+    value: float | None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    median: float | None = None
+
+
+def pass_at_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
+    """How likely at least one of ``k`` trials succeeds, after ``c`` of ``n`` did. Raises ``ValueError`` unless
+    0 <= c <= n and k >= 1."""
+    opposite = pass_pow_k(n, n - c, k, mode)
+    if mode == "bayesian" or opposite.value is None:
+        # Its numbers are those of failing throughout, the other way round.
+        return PassEstimate(*map(_rest, (opposite.value, opposite.ci_high, opposite.ci_low, opposite.median)))
+    if mode == "unbiased":
+        groups = math.comb(n, k)
+        return PassEstimate((groups - math.comb(n - c, k)) / groups)
+    return PassEstimate(1.0 - (1.0 - c / n) ** k)
+
+
+def pass_pow_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
+    """How likely all of ``k`` trials succeed, after ``c`` of ``n`` did. Raises ``ValueError`` unless 0 <= c <= n and
+    k >= 1."""
+    _check(n, c, k, mode)
+    if n == 0:
+        return PassEstimate(None)
+    if mode == "unbiased":
+        return PassEstimate(math.comb(c, k) / math.comb(n, k) if k <= n else None)
+    return _bayesian(1 + c, 1 + n - c, k) if mode == "bayesian" else PassEstimate((c / n) ** k)
+
+
+def bounds(n: int, c: int, undetermined: int, k: int, mode: Mode = "unbiased") -> tuple[Bounds, Bounds]:
+    """Between what pass@k and pass^k would lie if the ``undetermined`` trials had been graded: all of them failures, or
+    all successes. ``None`` as for the estimates."""
+    low, high = (n + undetermined, c), (n + undetermined, c + undetermined)
+    at, power = ((of(*low, k, mode).value, of(*high, k, mode).value) for of in (pass_at_k, pass_pow_k))
+    return at, power
+
+
+Bounds: TypeAlias = tuple[float | None, float | None]
+
+
+def _bayesian(successes: int, failures: int, k: int) -> PassEstimate:
+    total = successes + failures
+    mean = math.prod((successes + i) / (total + i) for i in range(k))
+    aside = (1.0 - LEVEL) / 2.0
+    low, median, high = (beta_quantile(successes, failures, share) ** k for share in (aside, 0.5, 1.0 - aside))
+    return PassEstimate(mean, low, high, median)
+
+
+def _rest(share: float | None) -> float | None:
+    return None if share is None else 1.0 - share
+
+
+def _check(n: int, c: int, k: int, mode: str) -> None:
+    if not 0 <= c <= n:
+        raise ValueError(f"of {n} trials {c} cannot have succeeded")
+    if k < 1:
+        raise ValueError(f"k is a number of trials, 1 or more, not {k}")
+    if mode not in MODES:
+        raise ValueError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")

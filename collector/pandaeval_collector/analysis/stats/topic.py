@@ -1,0 +1,141 @@
+"""What of a message tells its subject, and what is talk: greetings, consent, names and ids, apologies, questions back.
+
+Languages: the words and phrases of talk are English and the commonest ones of a few other languages; in others a text
+counts as saying more than it does.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from pandaeval_collector.analysis.stats.tokens import content_tokens
+
+FEWEST = 2
+"""So many words of a message at least name a subject; one is enough for a question, and for an answer."""
+ENOUGH = 6
+"""So many words of a message and of its answer, besides talk, could tell that they have different subjects."""
+ENOUGH_ASKED = 3
+"""So many of the message are enough where the two are as unlike as can be."""
+PLAINLY = 200
+"""A text of more characters has a subject."""
+LONGEST = 1200
+"""A text of more characters is not searched for talk."""
+STEM = 5
+"""Words that begin with the same characters are one."""
+
+_TALK = """
+    yes no not yeah yep nope ok okay sure please thanks thank welcome hi hello hey dear good great fine perfect nice
+    awesome sorry sounds looks seems right correct exactly absolutely certainly definitely course alright indeed go
+    ahead proceed continue confirm confirmed confirming agree want wants like need needs help assist know let get got
+    give make see think understand take use try again now still really actually maybe perhaps one ones first second
+    third last next option everything anything something nothing thing things that's it's there's here's don't can't
+    won't isn't didn't doesn't haven't cannot able possible way me us more much many lot only even well bit let's
+    i've what's done ready understood noted same instead today back user id mail email regarding further
+    ja nein bitte danke gut gerne mach weiter genau natürlich hallo
+    oui non merci bien sûr vas fais bonjour daccord d'accord
+    sí si por favor gracias vale bueno claro adelante hola
+    sim não obrigado obrigada favor certo grazie prego bene va
+    好 的 是 请 謝 谢 对 はい お願いします 네
+    """
+_TALK_WORDS = frozenset(_TALK.split())
+
+_CODE = re.compile(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?")
+"""Addresses, numbers, ids: what they name is not told by their letters."""
+_QUESTION_MARKS = ("?", "？", "؟")
+_CLAUSE_END = re.compile(r"[.!?\n,;:。！？，、；—–]+| - | (?:and|but|so) ")
+_SENTENCE = re.compile(r"[^.!?\n。！？]+[.!?\n。！？]*")
+_OF_BOTH = (
+    r"\b(?:sounds|looks|works|that's|is|are) (?:all )?(?:good|great|fine|correct|right|perfect)\b"
+    r"|\b(?:go ahead|proceed with|goodbye|bye)\b|\bplease (?:do|proceed|continue)\b|\bthank(?:s| you)\b"
+    r"|\byou're (?:welcome|the)\b|\bhave a (?:great|nice|good|wonderful|safe)\b"
+    r"|\bmy (?:\w+ ){0,2}(?:name|id|number|e-?mail|address|code|phone|password|pin) is\b|\be-?mail\b|\buser id\b"
+    r"|\b(?:zip|postal|post) ?code\b|\b(?:confirmation|order|booking|phone|account|customer) (?:number|id) is\b"
+    r"|\b(?:it's|this is|i'm|i am|name(?:'s| is)) (?-i:[A-Z][a-z]+ [A-Z][a-z]+)"
+)
+"""Consent, thanks, who somebody is."""
+_OF_AGENTS = (
+    r"\?\s*$"  # a question back
+    r"|\b(?:could|can|would|will) you (?:please |kindly )?(?:provide|confirm|tell|share|clarify|specify|give|let)\b"
+    r"|\bplease (?:provide|confirm|tell|share|clarify|specify|let me know|wait|hold|stand by|reply|contact|try again|"
+    r"give me)\b"
+    r"|\b(?:i|we)(?: will|'ll)? (?:first )?need (?:to (?:verify|confirm|authenticate|know|check|have)|your|you to|some|"
+    r"a few|the following|more)\b"
+    r"|\blet me (?:know|check|look|see|verify|transfer|connect|find|get|take|try|go|just)\b"
+    r"|\b(?:sorry|apologi[sz]e|apologies|unfortunately|unable to|cannot|can't|not able to|don't have access)\b"
+    r"|\b(?:transferr?(?:ed|ing)?|handed|handing|connect(?:ed|ing)|escalat\w+|forward\w*) (?:you |this |it |over )*to\b"
+    r"|\b(?:human|live) (?:agent|representative)\b|\bhold on\b|\bone moment\b"
+    r"|\bbear with\b|\bjust a (?:moment|second)\b"
+    r"|\b(?:happy|glad|pleased|here) to (?:help|assist)\b|\b(?:help|assist) you with (?:that|this|it|your)\b"
+    r"|\b(?:if|is there|do) you (?:have|need|want)\b|\bfeel free\b|\btake your time\b"
+    r"|\b(?:leider|malheureusement|désolée?|lamentablemente|lo siento|infelizmente|desculpe|purtroppo|mi dispiace|"
+    r"helaas|tyvärr|bitte (?:geben|nennen|bestätigen|teilen)|veuillez|por favor|per favore|к сожалению|пожалуйста)\b"
+    r"|抱歉|请(?:提供|告诉|确认|稍)|申し訳|お待ち|죄송|주세요"
+)
+"""Questions back, apologies and refusals, hand-overs, offers of help."""
+_TALK_OF_USERS = re.compile(_OF_BOTH, re.IGNORECASE)
+_TALK_OF_AGENTS = re.compile(f"{_OF_BOTH}|{_OF_AGENTS}", re.IGNORECASE)
+
+
+def names_a_subject(message: str) -> bool:
+    """Whether a user's message says by itself what it is about: "yes, do it", thanks, an id or a name do not."""
+    return len(message) > PLAINLY or _names(message)
+
+
+@lru_cache(maxsize=1024)  # each is asked for twice: before texts are embedded, and after
+def _names(message: str) -> bool:
+    return len(topic_words(asked(message))) >= (1 if message.endswith(_QUESTION_MARKS) else FEWEST)
+
+
+def says_a_subject(answer: str) -> bool:
+    """Whether an answer says what it is about: "yes", "done" and a bare number do not."""
+    return len(answer) > PLAINLY or _says(answer)
+
+
+@lru_cache(maxsize=1024)
+def _says(answer: str) -> bool:
+    return bool(topic_words(answer))
+
+
+def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
+    """Whether the two could tell that an answer is off its topic: both say enough, and the answer takes up no word of
+    the message. Only then does it mean anything that they are not alike; ``unlike``: they are not in the least."""
+    return say_enough(message, answer, unlike) and _stems(message).isdisjoint(_stems(answer))
+
+
+def say_enough(message: str, answer: str, unlike: bool = False) -> bool:
+    """Whether both have enough words besides talk."""
+    asks = len(topic_words(asked(message))) >= (ENOUGH_ASKED if unlike else ENOUGH)
+    return asks and len(topic_words(stated(answer))) >= ENOUGH
+
+
+def topic_words(text: str) -> frozenset[str]:
+    """The words of a text that tell its subject: content words (:func:`content_tokens`), without those of talk and
+    without numbers and codes."""
+    return frozenset(word for word in content_tokens(text) - _TALK_WORDS if word.isalpha())
+
+
+def asked(message: str) -> str:
+    """A user's message without the clauses that are consent, thanks and who somebody is. One of more than ``LONGEST``
+    characters is left as it is."""
+    if len(message) > LONGEST:
+        return message
+    clauses = _CLAUSE_END.split(_without_codes(message))
+    return ", ".join(clause for clause in clauses if clause and _TALK_OF_USERS.search(clause) is None)
+
+
+def stated(answer: str) -> str:
+    """An answer without the sentences that are talk, questions back, apologies and refusals, hand-overs and offers of
+    help among them. One of more than ``LONGEST`` characters is left as it is."""
+    if len(answer) > LONGEST:
+        return answer
+    sentences = _SENTENCE.findall(_without_codes(answer))
+    return " ".join(sentence for sentence in sentences if _TALK_OF_AGENTS.search(sentence) is None)
+
+
+def _without_codes(text: str) -> str:
+    return _CODE.sub(" ", text.replace("\u2019", "'"))
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:STEM] for word in topic_words(text)}

@@ -1,0 +1,1 @@
+"""Puts a running collector together from its configuration. Imports every room but cli."""

@@ -1,0 +1,286 @@
+"""A running collector: its parts put together from the configuration, started in order and stopped in reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.app.doors import Doors
+from pandaeval_collector.app.livejudge import LiveJudging
+from pandaeval_collector.app.outlets import Outlets, instance_id
+from pandaeval_collector.app.sharing import Sharing
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.config import Config, secret, tls_files
+from pandaeval_collector.exporters import Surroundings
+from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.exporters.prometheus import Scrape
+from pandaeval_collector.exporters.zero_first import ZeroFirst
+from pandaeval_collector.pipeline.accounting import publish
+from pandaeval_collector.pipeline.drain import drain
+from pandaeval_collector.pipeline.guard import Guard
+from pandaeval_collector.pipeline.line.hints import Hints
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.pipeline import Pipeline
+from pandaeval_collector.pipeline.watching import Watching
+from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
+from pandaeval_collector.receivers._connections import health_connections
+from pandaeval_collector.receivers.bind import Address, parse_address
+from pandaeval_collector.receivers.health import health_app
+from pandaeval_collector.receivers.server import HttpServer
+from pandaeval_collector.runs import LiveJudge, Runs
+from pandaeval_collector.runs.settings import (
+    keys_of,
+    live_evaluator,
+    ownership,
+    timing,
+    workers,
+)
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.show.lookouts import open_lookouts
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.connection import FILE_NAME
+from pandaeval_collector.store.damage import note_damage
+from pandaeval_collector.store.failures.gauges import GroupGauges
+from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_collector.store.series import Labels
+from pandaeval_collector.trials.labels.monitor import PassRates
+from pandaeval_collector.trials.passk.live import LiveTrials
+from pandaeval_collector.trials.passk.monitor import Monitor, Watch
+from pandaeval_collector.trials.passk.stream import LiveGates
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a started collector can be reached, with real port numbers."""
+
+    grpc: Address
+    http: Address
+    health: Address
+
+
+class Collector:
+    """One collector. Create, :meth:`start` and :meth:`stop` it on one event loop."""
+
+    def __init__(
+        self, config: Config, environ: Mapping[str, str], on_failure: Callable[[], None] = lambda: None
+    ) -> None:
+        """``on_failure`` is called on the event loop when it has to be stopped and started again; then it
+        ``has_failed``."""
+        self._config, self._environ, self._on_failure = config, environ, on_failure
+        self.has_failed = False
+        self.telemetry = Telemetry()
+        self._parts = contextlib.AsyncExitStack()
+        self._ready = {"store": False, "pipeline": False, "grpc": False, "http": False}
+        self._scrape = Scrape(self.telemetry, None)
+        self._pipeline: Pipeline | None = None
+        self._guard: Guard | None = None
+        self._token = secret(config.server.token_env, environ)
+        self._doors = Doors(config, self._token, tls_files(config), self.telemetry)
+        self._sharing = Sharing(config, environ, self.telemetry, self._token)
+
+    async def start(self) -> Listening:
+        """Opens the store, resumes, then the doors. Raises what keeps it from starting; nothing is left running."""
+        try:
+            return await self._begin()
+        except sqlite3.DatabaseError as error:
+            if not note_damage(Path(self._config.store.path) / FILE_NAME, error):
+                raise
+        return await self._begin()  # which puts the store aside
+
+    async def _begin(self) -> Listening:
+        try:
+            return await self._start()
+        except BaseException:
+            await self._parts.aclose()
+            raise
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether everything that came is decided, and every session scored."""
+        return self._pipeline is not None and not self._pipeline.open_traces and not self._pipeline.open_sessions
+
+    async def stop(self) -> None:
+        """Closes the doors, finishes what is at hand, keeps the rest in the store for the next start."""
+        self._doors.refuse()
+        self._ready = dict.fromkeys(self._ready, False)
+        await self._parts.aclose()
+
+    async def _start(self) -> Listening:
+        config = self._config
+        grpc, http = parse_address(config.server.grpc), parse_address(config.server.http)
+        self._doors.check(grpc, http)
+        health_server, health = await self._open_health(parse_address(config.server.health))
+        scorer = await asyncio.to_thread(live_evaluator, config)
+        store = await self._open_store(health_server)
+        outlets = await self._open_outlets(store)
+        emitter = await self._emitter(store, outlets.signals)
+        failures = await asyncio.to_thread(self._failure_groups, store, scorer)
+        line = Line(store, scorer, emitter, failures=failures, sessions=ownership(config))
+        pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
+        watching = Watching(store, pipeline)
+        spans = await self._sharing.spans(store, pipeline, outlets)
+        members = await self._sharing.members(store, pipeline, outlets)
+        pipeline.listen(lambda _: outlets.wake())
+        pipeline.listen(lambda _: watching.wake())
+        self._start_monitor(store, pipeline)
+        await self._start_pipeline(pipeline, store)
+        judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
+        live = await judging.start(line, pipeline.commit, emitter, failures)
+        pass_rates = PassRates(store, self.telemetry, config.labels.interval)
+        pass_rates.start()
+        self._parts.push_async_callback(pass_rates.stop)
+        runs = await self._start_runs(store, pipeline, emitter, live)
+        self._ready["pipeline"] = True
+        if spans is not None and live is not None:
+            spans.on_share = live.caller.share
+        for reader in (spans, members):
+            if reader is not None:
+                reader.start()
+                self._parts.push_async_callback(reader.stop)
+        hosts = config.server.allowed_hosts if self._token is None else None
+        shown = open_lookouts(config, hosts, store, scorer, watching, runs, self._parts)
+        grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
+        self._ready |= {"grpc": True, "http": True}
+        return Listening(grpc, http, health)
+
+    def _start_monitor(self, store: Store, pipeline: Pipeline) -> None:
+        trials, stream = self._config.trials, self._config.gates.stream
+        watches: list[Watch] = [
+            LiveTrials(keys_of(self._config, trials.metrics), trials.k, trials.window, self.telemetry),
+            LiveGates(keys_of(self._config, stream.metrics), stream.rate, stream.level),
+        ]
+        monitor = Monitor(store, self.telemetry, watches, trials.interval)
+        pipeline.listen(monitor.take)
+        monitor.start()
+        self._parts.push_async_callback(monitor.stop)
+
+    def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
+        """Those that the store knows. A hosted embedder is not asked about single failures: the line would wait."""
+        embedder = load("embedded") if self._config.embedding.model.startswith("litellm:") else scorer.embedder
+        self.telemetry.family(GroupGauges(store).values)
+        return LiveGroups(embedder, store.failure_groups.all())
+
+    async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
+        metrics = self._metrics if self._config.exporters.prometheus.enabled else None
+        app = health_app(self._stages, metrics, lambda: self._trouble)
+        server = HttpServer(app, address, setting="server.health", connections=health_connections())
+        address = await server.start()
+        self._parts.push_async_callback(server.stop)
+        return server, address
+
+    async def _open_store(self, health: HttpServer) -> Store:
+        """Opens the store and starts its guard. The store is closed after ``health``, whose scrapes read it."""
+        config = self._config.store
+        # On a thread: a large file takes a while, and the health checks want an answer meanwhile.
+        store = await asyncio.to_thread(Store, Path(config.path), config.durability, config.max_bytes)
+        self._parts.callback(store.close)
+        self._parts.push_async_callback(health.stop)
+        self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
+        self.telemetry.add("pandaeval.store.errors", "missing", int(bool(store.missing)))
+        if config.on_shutdown == "forward" and config.drain_to is not None:
+            drained = partial(drain, store, config.drain_to, token=self._token, certificate=config.drain_certificate)
+            self._parts.push_async_callback(_unless_gone, store, drained)
+        self._guard = Guard(store, self.telemetry, self._fail)
+        self._guard.start()
+        self._parts.push_async_callback(self._guard.stop)
+        self._ready["store"] = True
+        return store
+
+    def _make_pipeline(self, store: Store, line: Line, scorer: Evaluator, understands: Workers | None) -> Pipeline:
+        hints = Hints(self._config.judge.model is not None)
+        pipeline = Pipeline(
+            store,
+            line,
+            timing(self._config),
+            self.telemetry,
+            on_runs=lambda runs: hints.look(run.lacking for run in runs),
+            understands=understands,
+            trial=None if understands is not None else partial(self._workers, 1, scorer),
+        )
+        publish(self.telemetry, store, pipeline)
+        return pipeline
+
+    async def _start_pipeline(self, pipeline: Pipeline, store: Store) -> None:
+        await pipeline.start()
+        self._pipeline = pipeline
+        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
+
+    async def _emitter(self, store: Store, signals: Collection[str]) -> Emitter:
+        """Goes on with the series that there are."""
+        most = self._config.exporters.max_series
+        others = await asyncio.to_thread(store.bound_series, most)
+        if others:
+            _log.warning(
+                "%d series of the store had names that are too long or were too many: others hold them", others
+            )
+        labels = Labels(store.labels(), store.series_names(), most)
+        self.telemetry.gauge("pandaeval.series", lambda: labels.series)
+        return Emitter(
+            signals,
+            labels,
+            lambda results: self.telemetry.add("pandaeval.series.folded", "", results),
+            page=self._config.ui.url,
+            shows_failed=self._config.spans.failed_status == "error",
+        )
+
+    async def _start_workers(self, scorer: Evaluator) -> Workers | None:
+        number = workers(self._config)
+        if not number:
+            return None
+        pool = self._workers(number, scorer)
+        self._parts.push_async_callback(pool.close)
+        await pool.start()
+        return pool
+
+    def _workers(self, number: int, scorer: Evaluator) -> Workers:
+        config, level = self._config, logging.getLogger().getEffectiveLevel()
+        setup = WorkerSetup(Path(config.store.path), config.embedding.model, scorer.settings, level)
+        return Workers(number, setup, self._environ, self.telemetry)
+
+    async def _start_runs(self, store: Store, pipeline: Pipeline, emitter: Emitter, live: LiveJudge | None) -> Runs:
+        runs = Runs(store, self._config, self._environ, self.telemetry, live, pipeline.commit, emitter)
+        await runs.start()
+        self._parts.push_async_callback(runs.stop)
+        return runs
+
+    async def _open_outlets(self, store: Store) -> Outlets:
+        config = self._config
+        if config.exporters.scrape_results:
+            self._scrape = Scrape(self.telemetry, ZeroFirst(store, "scrape", config.exporters.otlp.metrics_interval))
+        around = Surroundings(store, self.telemetry, self._environ, await instance_id(store))
+        outlets = Outlets(config, around, self._sharing.exporters(store))
+        await outlets.start()
+        self._parts.push_async_callback(outlets.stop)
+        return outlets
+
+    async def _stop_pipeline(self, pipeline: Pipeline, store: Store) -> None:
+        decide = self._config.store.on_shutdown == "decide"
+        await pipeline.stop(decide and not await asyncio.to_thread(store.look))
+
+    def _fail(self) -> None:
+        self.has_failed = True
+        self._on_failure()
+
+    @property
+    def _trouble(self) -> str:
+        return "" if self._guard is None else self._guard.trouble
+
+    def _stages(self) -> Mapping[str, bool]:
+        return self._ready | {"store": self._ready["store"] and not self._trouble}
+
+    def _metrics(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
+        return self._scrape.answer(accept)
+
+
+async def _unless_gone(store: Store, work: Callable[[], Awaitable[object]]) -> None:
+    if not store.gone:
+        await work()

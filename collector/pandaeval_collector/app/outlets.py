@@ -1,0 +1,146 @@
+"""Finds, starts, bounds and stops the exporters of a running collector."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from pandaeval_collector.config import Config
+from pandaeval_collector.exporters import Exporter, Repeating, Surroundings
+from pandaeval_collector.exporters.delivery.outbox import Outbox
+from pandaeval_collector.exporters.delivery.repeater import Repeater
+from pandaeval_collector.exporters.delivery.standing import Bell, finish
+from pandaeval_collector.exporters.found import ways
+from pandaeval_collector.store import Store
+
+_log = logging.getLogger(__name__)
+
+_MAX_AGE_S = 86_400.0
+_DISK_SHARE = 0.2
+_FULL = 0.95
+_TIDY_S, _BOUND_EVERY = 1.0, 30
+
+
+async def instance_id(store: Store) -> str:
+    """The id of this collector: made once at random, kept in its store."""
+    known = store.get("instance_id")
+    if known is None:
+        known = str(uuid.uuid4())
+        await asyncio.wrap_future(store.put("instance_id", known))
+    return known
+
+
+def configured(config: Config, around: Surroundings) -> Iterator[Exporter | Repeating]:
+    """Every exporter that the configuration asks for."""
+    for way in ways():
+        yield from way.exporters(getattr(config.exporters, way.name), around)
+
+
+class Outlets:
+    """The exporters of one collector. On one event loop."""
+
+    def __init__(self, config: Config, around: Surroundings, more: Iterable[Exporter] = ()) -> None:
+        """``more``: exporters beside those of the configuration's section."""
+        self._store, self._telemetry = around.store, around.telemetry
+        found = [*configured(config, around), *more]
+        feed = [each for each in found if isinstance(each, Exporter)]
+        repeat = [each for each in found if not isinstance(each, Exporter)]
+        self._outboxes = [Outbox(around.store, exporter, around.telemetry) for exporter in feed]
+        self._outlets: list[Outbox | Repeater] = [*self._outboxes]
+        self._outlets += [Repeater(exporter, around.telemetry) for exporter in repeat]
+        self._waiting: Counter[str] = Counter()
+        self._tidied: Counter[str] = Counter()
+        for signal in self.signals:
+            read = functools.partial(self._waiting.__getitem__, signal)
+            self._telemetry.gauge("pandaeval.queue.size", read, queue=f"outbox.{signal}")
+        self._bell = Bell()
+        self._stopping = False
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def signals(self) -> frozenset[str]:
+        """Those of ``logs`` and ``traces`` that some exporter sends, and that have to be encoded therefore."""
+        return frozenset(outbox.source for outbox in self._outboxes) - {"results"}
+
+    async def start(self) -> None:
+        """Starts every exporter at its cursor."""
+        for outlet in self._outlets:
+            await outlet.start()
+        self._task = asyncio.create_task(self._upkeep(), name="pandaeval-outlets")
+
+    def newest(self) -> dict[str, int]:
+        """The number of the newest item of each kind that some exporter sends. Any thread."""
+        found = dict(self._store.consumed.newest_items(self.signals))
+        return {**found, "results": self._store.newest_seq()}
+
+    def have_sent(self, upto: Mapping[str, int]) -> bool:
+        """Whether every exporter has sent the items up to these numbers, by kind. Any thread."""
+        return all(outbox.seq >= upto.get(outbox.source, 0) for outbox in self._outboxes)
+
+    def wake(self) -> None:
+        """Tells the exporters that there are new results."""
+        for outbox in self._outboxes:
+            outbox.wake()
+
+    async def stop(self) -> None:
+        """Has all exporters send what they can within a few seconds, at the same time. The rest waits in the store."""
+        self._stopping = True
+        await asyncio.gather(*(outlet.stop() for outlet in self._outlets))
+        self._bell.ring()
+        if self._task is not None:
+            await finish(self._task, _TIDY_S)
+
+    async def _upkeep(self) -> None:
+        rounds = 0
+        while not self._stopping:
+            try:
+                await self._tidy()
+                if rounds % _BOUND_EVERY == 0:
+                    await asyncio.wrap_future(self._store.keep_time())
+                    await self._bound()
+            except Exception:  # noqa: BLE001 - a disk that fails just now may be well again in a moment
+                _log.exception("the outbox could not be tidied; trying again")
+            rounds += 1
+            await self._bell.sleep(_TIDY_S)
+
+    async def _tidy(self) -> None:
+        """Deletes the items that every exporter of their signal has passed."""
+        for signal, seq in self._cursors().items():
+            dropped = limit = 5000
+            while dropped == limit and self._tidied[signal] != seq:
+                dropped = await asyncio.wrap_future(self._store.forget_sent(signal, seq, limit))
+            self._tidied[signal] = seq
+            self._waiting[signal] = await asyncio.to_thread(self._store.outbox_waiting, signal, seq)
+
+    def _cursors(self) -> Mapping[str, int]:
+        cursors: dict[str, int] = {}
+        for outbox in self._outboxes:
+            if outbox.source in self.signals:
+                cursors[outbox.source] = min(outbox.seq, cursors.get(outbox.source, outbox.seq))
+        return cursors
+
+    async def _bound(self) -> None:
+        """Deletes the oldest items that wait: those older than a day in which a collector ran, those beyond a fifth of
+        the disk budget, and those that would make the collector refuse spans."""
+        while True:
+            held = await asyncio.to_thread(self._store.outbox_bytes)
+            excess = held - _room(held, self._store.size_bytes(), self._store.max_bytes)
+            before, done = self._store.clock.running() - _MAX_AGE_S, self._cursors()
+            gone = await asyncio.wrap_future(self._store.drop_unsent(before, max(0, excess), done))
+            for (signal, reason), count in gone.items():
+                self._telemetry.add(
+                    "pandaeval.exporter.items", "dropped", count, reason, exporter="outbox", signal=signal
+                )
+            if gone.total():
+                _log.warning("results were dropped before they could be sent: %s", dict(gone))
+            if not gone:
+                return
+
+
+def _room(held: int, size: int, budget: int) -> int:
+    """Bytes that the outbox may take of a store of ``size`` bytes, ``held`` of them its own."""
+    return max(0, min(int(_DISK_SHARE * budget), int(_FULL * budget) - (size - held)))

@@ -1,0 +1,29 @@
+"""What an instrument is: a name, a kind and a unit, the same for scores and for the collector's own metrics."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from pandaeval_otel.base.names import bounded
+
+Attributes = tuple[tuple[str, str], ...]
+"""Attributes of one series, without those that have no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """``kind``: ``histogram | counter | gauge``. ``unit``: in UCUM, or a word in braces. ``bounds``: upper bounds
+    of a histogram's buckets, inclusive."""
+
+    name: str
+    kind: str
+    unit: str
+    description: str
+    bounds: tuple[float, ...] = ()
+
+
+@functools.lru_cache(maxsize=1024)  # a few combinations are asked for again and again, several times a request
+def attributes(**values: str) -> Attributes:
+    """``pandaeval.*`` attributes by their last word, sorted; those without a value are left out."""
+    return tuple((f"pandaeval.{key}", bounded(value)) for key, value in sorted(values.items()) if value)

@@ -1,0 +1,289 @@
+"""A result: what a metric concluded about a unit, with everything that people and programs need to place it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
+
+TOLERANCE = 1e-9
+MAX_REASON_CHARS = 4000
+MAX_TEXT_CHARS, _MAX_BODY_BYTES = 2000, 64 << 10
+_MAX_SPANS = 200
+"""A result is kept, sent and read many times: longer reasons are cut, and in a JSON object of more bytes every longer
+text."""
+_DEEPEST = 100
+"""Half of what the writer of JSON bears: an end state that a stranger states may be as deep as it likes."""
+_TIMES = 512
+"""So many times are remembered as they are written: more than a batch has."""
+
+
+# Nobody changes what stands here. It is not declared frozen because setting the fields of a frozen object takes four
+# times as long, and there are many.
+
+
+@dataclass(slots=True)
+class Unit:
+    """What a result is about. ``id``: trace id or session id; ``span_id``: the evaluated span (for a session the root
+    of its last trace); ``evidence``: digest of what was looked at; ``end_ns``: when the evaluated span ended."""
+
+    level: str
+    id: str
+    trace_id: str
+    span_id: str
+    session_id: str | None = None
+    agent: str = ""
+    service: str = ""
+    environment: str | None = None
+    evidence: str = ""
+    revision: int = 1
+    trigger: str = "file"
+    late_spans: int = 0
+    response_id: str = ""
+    end_ns: int = 0
+    sampled: bool = True
+    trace_ids: tuple[str, ...] = ()
+    case: str = ""
+    """Id of the test case that the spans name, and of the attempt at it."""
+    trial: str = ""
+
+    def with_evidence(self, evidence: str) -> Unit:
+        """The same, of which more was looked at."""  # written out, since dataclasses.replace takes four times as long
+        return Unit(
+            level=self.level,
+            id=self.id,
+            trace_id=self.trace_id,
+            span_id=self.span_id,
+            session_id=self.session_id,
+            agent=self.agent,
+            service=self.service,
+            environment=self.environment,
+            evidence=evidence,
+            revision=self.revision,
+            trigger=self.trigger,
+            late_spans=self.late_spans,
+            response_id=self.response_id,
+            end_ns=self.end_ns,
+            sampled=self.sampled,
+            trace_ids=self.trace_ids,
+            case=self.case,
+            trial=self.trial,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorInfo:
+    """What produced a result. ``kind``: ``embedding | llm | code | math``; ``model``: the judge's or the embedder."""
+
+    kind: str
+    version: str
+    model: str | None = None
+
+
+@dataclass(slots=True)
+class Result:
+    """One result; ``id`` depends on content only, so the same evidence gives the same id on every machine.
+
+    What follows from the finding is worked out once: ``outcome`` is ``scored | assumed | unscored``; ``score``
+    is ``None`` for ``unscored``, ``why`` for all others; ``success``: ``score >= threshold`` (in that of ``raw`` where
+    there is one), within 1e-9; ``label``: ``assumed``, the score's own, ``pass`` or ``fail``."""
+
+    id: str
+    metric: str
+    unit: Unit
+    finding: Finding
+    evaluator: EvaluatorInfo
+    threshold: float | None
+    revision: int
+    final: bool
+    duration_ms: float
+    time: datetime
+    cost_usd: float = 0.0
+    tokens: int = 0
+    run_id: str | None = None
+    """Of the evaluation run that it was made in."""
+    failure_group: str | None = None
+    """Id of the group of failures that it belongs to; from a judge ``""`` for none that there is."""
+    failure_severity: str | None = None
+
+    outcome: str = field(init=False)
+    score: float | None = field(init=False)
+    why: str | None = field(init=False)
+    success: bool | None = field(init=False)
+    label: str | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.score = self.why = self.success = self.label = None
+        match self.finding:
+            case Score() as finding:
+                self.outcome, self.score = "scored", finding.value
+                self.success = _success(finding, self.threshold)
+                passed = None if self.success is None else "pass" if self.success else "fail"
+                self.label = passed if finding.label is None else finding.label
+            case Assumed(value=value):
+                self.outcome, self.score, self.success, self.label = "assumed", value, True, "assumed"
+            case Unscored(why=why):
+                self.outcome, self.why = "unscored", why.value
+
+    @property
+    def time_ns(self) -> int:
+        """When it was concluded, Unix nanoseconds, exact to the microsecond."""
+        return nanoseconds(self.time)
+
+    @property
+    def said_at(self) -> str:
+        """The same, RFC 3339."""
+        return written(self.time)
+
+    @property
+    def judge(self) -> Mapping[str, Any]:
+        """``metadata.judge``: which judge was asked, and at what cost; empty where none was."""
+        about = self.finding.metadata.get("judge")
+        return about if isinstance(about, Mapping) and "pack" in about else {}
+
+    @property
+    def cached_tokens(self) -> int:
+        """Tokens that the judge's provider had in its cache."""
+        tokens: Mapping[str, int] = self.judge.get("tokens") or {}
+        return tokens.get("cached", 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of a result, in the order in which people read it. ``span_ids``: the spans that the reason
+        speaks of, at most 200."""
+        finding, unit = self.finding, self.unit
+        of_run = {} if self.run_id is None else {"run_id": self.run_id}
+        of_case = {"case": unit.case, "trial": unit.trial} if unit.case else {}
+        scored = finding if isinstance(finding, Score) else None
+        metadata = {**finding.metadata, "threshold": self.threshold, "success": self.success}
+        if self.failure_group:
+            metadata["failure_group"] = {"id": self.failure_group, "severity": self.failure_severity}
+        return {
+            "id": self.id,
+            "metric": self.metric,
+            "level": unit.level,
+            "outcome": self.outcome,
+            "score": self.score,
+            "raw": scored.raw if scored else None,
+            "scale": scored.scale if scored else None,
+            "threshold": self.threshold,
+            "success": self.success,
+            "label": self.label,
+            "why": self.why,
+            "reason": cut(finding.reason, MAX_REASON_CHARS),
+            "trace_id": unit.trace_id,
+            "span_id": unit.span_id,
+            "session_id": unit.session_id,
+            "agent": unit.agent,
+            "service": unit.service,
+            "environment": unit.environment,
+            "metadata": {**of_case, **metadata},
+            "span_ids": list(scored.span_ids[:_MAX_SPANS]) if scored else [],
+            "coverage": 1.0 if isinstance(finding, Assumed) else finding.coverage,
+            "evaluator": {
+                "kind": self.evaluator.kind,
+                "version": self.evaluator.version,
+                "model": self.evaluator.model,
+            },
+            "revision": self.revision,
+            "final": self.final,
+            "trigger": unit.trigger,
+            "late_spans": unit.late_spans,
+            "cost_usd": self.cost_usd,
+            "tokens": self.tokens,
+            "duration_ms": self.duration_ms,
+            "time": self.said_at,
+            **of_run,
+        }
+
+    def to_json(self) -> bytes:
+        try:
+            body = orjson.dumps(self.to_dict(), option=orjson.OPT_SERIALIZE_NUMPY)
+            if len(body) <= _MAX_BODY_BYTES:
+                return body
+        except TypeError:
+            pass  # a sum of numbers from outside that no longer fits into 64 bits
+        return orjson.dumps(_pruned(self.to_dict()), option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+class Identity:
+    """The part of a result's id that all results of one metric share: its version, judge or embedder, and settings."""
+
+    __slots__ = ("_shared",)
+
+    def __init__(self, key: str, version: str, model: str | None, settings: Mapping[str, Any]) -> None:
+        self._shared = orjson.dumps([key, version, model, _canonical(settings)])[1:-1]
+
+    def of(self, unit: Unit) -> str:
+        """32 hex digits from what a result depends on: the shared part, the unit and its evidence."""
+        about, evidence = orjson.dumps([unit.level, unit.id])[1:-1], orjson.dumps(unit.evidence)
+        return hashlib.blake2b(b"[%b,%b,%b]" % (about, self._shared, evidence), digest_size=16).hexdigest()
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or so many characters of it."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _pruned(value: Any, deep: int = _DEEPEST) -> Any:
+    """The value with no text in it that is too long, nor a number, nor more than ``deep`` objects and lists within each
+    other; the keys of objects are texts, too."""
+    match value:
+        case Mapping() | list() | tuple() if not deep:
+            return "…"
+        case int() if value.bit_length() > 63:
+            return float(value) if value.bit_length() < 1024 else str(value)[:20]
+        case str():
+            return cut(value, MAX_TEXT_CHARS)
+        case Mapping():
+            return {cut(str(key), MAX_TEXT_CHARS): _pruned(held, deep - 1) for key, held in value.items()}
+        case list() | tuple():
+            return [_pruned(held, deep - 1) for held in value]
+        case _:
+            return _encodable(value)
+
+
+def _encodable(value: Any) -> Any:
+    """The value, or what it is called, where JSON has no word for it."""
+    try:
+        orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    except TypeError:
+        return cut(repr(value), MAX_TEXT_CHARS)
+    return value
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+# Many are concluded at the same time, and are said to be so in more than one place.
+
+
+@lru_cache(maxsize=_TIMES)
+def nanoseconds(time: datetime) -> int:
+    """Unix nanoseconds, exact to the microsecond."""
+    return round(time.timestamp() * 1e6) * 1000
+
+
+@lru_cache(maxsize=_TIMES)
+def written(time: datetime) -> str:
+    """RFC 3339."""
+    return time.isoformat()
+
+
+def _success(finding: Score, threshold: float | None) -> bool | None:
+    if finding.failed:
+        return False
+    if threshold is None:
+        return None
+    return (finding.value if finding.raw is None else finding.raw) >= threshold - TOLERANCE
+
+
+def _canonical(settings: Mapping[str, Any]) -> str:
+    return orjson.dumps(settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY).decode()

@@ -1,0 +1,85 @@
+"""A Python module of ours as a process of its own, spoken to through pipes.
+
+It is started without the event loop's help: that forks, and a fork of a process with threads may find a lock held that
+nobody is left to open. ``subprocess`` does without where it can (``vfork``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Mapping
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[3]
+_BUFFER_BYTES = 4 << 20
+_STOP_S = 3.0
+
+
+class Child:
+    """A running process. On one event loop."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], out: asyncio.StreamReader, into: asyncio.WriteTransport
+    ) -> None:
+        self._process, self._into = process, into
+        self.out = out
+        """Its standard output; at the end when the process is."""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def write(self, data: bytes) -> None:
+        """To its standard input, as fast as it reads. Nothing happens when it is gone: its output ends."""
+        if not self._into.is_closing():
+            self._into.write(data)
+
+    def end_input(self) -> None:
+        """For a process that ends with its input."""
+        if not self._into.is_closing():
+            self._into.close()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    async def stop(self) -> None:
+        """Ends its input, and the process too where that does not within three seconds."""
+        self.end_input()
+        try:
+            await asyncio.wait_for(self.wait(), _STOP_S)
+        except TimeoutError:
+            self.kill()
+            await self.wait()
+
+    async def wait(self) -> int:
+        """Its exit code, once it has ended; that of a process that was killed is negative."""
+        code = await asyncio.get_running_loop().run_in_executor(None, self._process.wait)
+        self.end_input()
+        return code
+
+
+async def start_child(module: str, environ: Mapping[str, str], silent: bool = False) -> Child:
+    """Runs ``module`` with ``python -m``. ``silent``: what it says on standard error is thrown away, else it goes where
+    ours goes. Raises ``OSError``."""
+    loop = asyncio.get_running_loop()
+    process = await loop.run_in_executor(None, _popen, module, environ, silent)
+    out = asyncio.StreamReader(limit=_BUFFER_BYTES)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(out), process.stdout)
+    into, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
+    return Child(process, out, into)
+
+
+def _popen(module: str, environ: Mapping[str, str], silent: bool) -> subprocess.Popen[bytes]:
+    path = os.pathsep.join(filter(None, [str(_ROOT), environ.get("PYTHONPATH")]))
+    return subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-P", "-m", module],  # -P: a file in the working directory must not pass for a package
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL if silent else None,
+        env={**environ, "PYTHONPATH": path},
+        start_new_session=True,  # an interrupt at the terminal is the collector's to handle
+    )

@@ -1,0 +1,60 @@
+"""Settings of Kafka clients, and the client library where it is installed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from types import ModuleType
+
+from pandaeval_collector.base.errors import UserError, installation
+from pandaeval_collector.base.section.kafka import KafkaCluster
+
+_QUIET_S = 30.0
+
+
+class _Seldom(logging.Filter):
+    """Lets one failed connection through in half a minute: the library tells each attempt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.getMessage().startswith(("FAIL ", "ERROR ")):
+            return True
+        now = time.monotonic()
+        shown = now >= self._next
+        if shown:
+            self._next = now + _QUIET_S
+        return shown
+
+
+log = logging.getLogger("pandaeval_collector.kafka")
+log.addFilter(_Seldom())
+
+
+def library(key: str) -> ModuleType:
+    """confluent-kafka. Raises :class:`UserError` where it is missing; ``key`` is the setting that needs it."""
+    try:
+        import confluent_kafka
+    except ImportError as error:
+        raise UserError(f"{key}: confluent-kafka is not installed; install it with: {installation('kafka')}") from error
+    return confluent_kafka
+
+
+def client(cluster: KafkaCluster, environ: Mapping[str, str]) -> dict[str, object]:
+    """What every client of a cluster is made with. Raises :class:`UserError` where the password is not set."""
+    settings: dict[str, object] = {"bootstrap.servers": cluster.brokers, "logger": log, **cluster.options}
+    if cluster.password_env is not None:
+        password = environ.get(cluster.password_env, "").strip()
+        if not password:
+            raise UserError(f"the environment variable {cluster.password_env} is not set")
+        settings["sasl.password"] = password
+    return settings
+
+
+def producer(cluster: KafkaCluster, environ: Mapping[str, str]) -> dict[str, object]:
+    """What producers are made with: nothing is lost or reordered by them, and keys go where Java's clients put them."""
+    sure = {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random", "delivery.timeout.ms": 20_000}
+    return {**client(cluster, environ), "linger.ms": 10, "compression.type": "zstd", **cluster.options, **sure}

@@ -1,0 +1,54 @@
+"""How the processes of a collector write their logs: one record, one line, and no line longer than a terminal and a
+collector of logs can take. Much of what is logged came from outside."""
+
+from __future__ import annotations
+
+import logging
+
+from pandaeval_collector.base.untrusted.printable import one_printable_line
+
+MAX_LINE_BYTES = 2048
+_MAX_TRACEBACK_LINES = 200
+_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_INDENT = "    "
+"""Before each line of a traceback: none of them can be taken for a record."""
+
+
+def set_up(level: int) -> None:
+    """Has everything of this process logged to standard error from ``level`` on."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(BoundedFormatter(_FORMAT))
+    logging.basicConfig(level=level, handlers=[handler])
+
+
+class BoundedFormatter(logging.Formatter):
+    """Writes a record as one line, its traceback below it; what cannot be printed as escapes, what is too long cut."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.message = record.getMessage()
+        record.asctime = self.formatTime(record, self.datefmt)
+        lines = [bounded_line(self.formatMessage(record))]
+        if record.exc_info:
+            lines += _below(self.formatException(record.exc_info))
+        if record.stack_info:
+            lines += _below(self.formatStack(record.stack_info))
+        return "\n".join(lines)
+
+
+def bounded_line(text: str) -> str:
+    """The text as one printable line of at most ``MAX_LINE_BYTES`` bytes of UTF-8."""
+    line = one_printable_line(text[:MAX_LINE_BYTES])
+    encoded = line.encode()
+    if len(text) <= MAX_LINE_BYTES and len(encoded) <= MAX_LINE_BYTES:
+        return line
+    end = f"… ({len(text)} characters)"
+    return encoded[: MAX_LINE_BYTES - len(end.encode())].decode(errors="ignore") + end
+
+
+def _below(text: str) -> list[str]:
+    """The first and the last lines of a traceback."""
+    lines = text.split("\n")
+    if len(lines) > _MAX_TRACEBACK_LINES:
+        half = _MAX_TRACEBACK_LINES // 2
+        lines = [*lines[:half], f"… ({len(lines) - 2 * half} lines)", *lines[-half:]]
+    return [bounded_line(f"{_INDENT}{line}") for line in lines]

@@ -1,0 +1,251 @@
+"""The collector's own counters and gauges: the table of their names, and the place of their values.
+
+Names are the contract's instruments. Each part counts where a thing happens; exporters render.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+from pandaeval_collector.base.instrument import Attributes, Instrument, attributes
+
+INSTRUMENTS: Mapping[str, Instrument] = {
+    each.name: each
+    for each in (
+        Instrument("pandaeval.spans", "counter", "{span}", "Spans decoded, by what became of them"),
+        Instrument("pandaeval.logs", "counter", "{record}", "Log records decoded, by what became of them"),
+        Instrument(
+            "pandaeval.claims",
+            "counter",
+            "{item}",
+            "Spans and log records that claim to be the collector's own output and are not: taken like all others",
+        ),
+        Instrument(
+            "pandaeval.labels", "counter", "{label}", "People's verdicts that came by OTLP, by what became of them"
+        ),
+        Instrument(
+            "pandaeval.pass_rate",
+            "gauge",
+            "{share}",
+            "Share of judged runs that people would pass, corrected by their labels; none below 50 labels",
+        ),
+        Instrument("pandaeval.pass_rate.low", "gauge", "{share}", "Lower end of its 95 % interval"),
+        Instrument("pandaeval.pass_rate.high", "gauge", "{share}", "Upper end of its 95 % interval"),
+        Instrument("pandaeval.pass_rate.labels", "gauge", "{run}", "Judged runs with a label, which it rests on"),
+        Instrument(
+            "pandaeval.pass_pow_k",
+            "gauge",
+            "{share}",
+            "How likely k trials at a case succeed all together: the Bayesian median of its newest trials",
+        ),
+        Instrument("pandaeval.pass_pow_k.ci_low", "gauge", "{share}", "Lower end of its 95 % interval"),
+        Instrument("pandaeval.pass_pow_k.ci_high", "gauge", "{share}", "Upper end of its 95 % interval"),
+        Instrument("pandaeval.pass_pow_k.trials", "gauge", "{trial}", "Determined trials that it rests on"),
+        Instrument("pandaeval.trials", "counter", "{trial}", "Trials at cases, by whether they count"),
+        Instrument(
+            "pandaeval.stream.e_value",
+            "gauge",
+            "{share}",
+            "Evidence that results pass less often than gates.stream.rate; from 1 / gates.stream.level on an alarm",
+        ),
+        Instrument("pandaeval.stream.alarm", "gauge", "{alarm}", "1 while that is an alarm, else 0"),
+        Instrument("pandaeval.stream.results", "gauge", "{result}", "Results that it rests on"),
+        Instrument(
+            "pandaeval.failure_groups",
+            "gauge",
+            "{failure}",
+            "Failures by the group of their root cause; the 200 with the newest ones, the others together",
+        ),
+        Instrument(
+            "pandaeval.items",
+            "counter",
+            "{item}",
+            "Spans and log records taken up again, decided, or let go for another collector",
+        ),
+        Instrument(
+            "pandaeval.members",
+            "counter",
+            "{trace}",
+            "Traces that other collectors decided and whose sessions are scored here, by what became of them",
+        ),
+        Instrument("pandaeval.log.messages", "counter", "{message}", "Messages of Kafka, by what became of them"),
+        Instrument("pandaeval.log.partitions", "counter", "{partition}", "Partitions taken and released"),
+        Instrument("pandaeval.log.errors", "counter", "{error}", "Failures of reading from Kafka"),
+        Instrument("pandaeval.log.lag", "gauge", "{message}", "Messages of the own partitions that were not read yet"),
+        Instrument("pandaeval.log.silence", "gauge", "s", "Time since messages of Kafka were last asked for"),
+        Instrument("pandaeval.traces", "counter", "{trace}", "Traces decided, by why they were closed"),
+        Instrument("pandaeval.sessions", "counter", "{session}", "Sessions that could not be scored"),
+        Instrument("pandaeval.workers", "counter", "{process}", "Processes of the line, started and ended"),
+        Instrument("pandaeval.jobs", "counter", "{job}", "Judge jobs, by what became of them"),
+        Instrument("pandaeval.runs", "counter", "{run}", "Evaluation runs, by what became of them"),
+        Instrument("pandaeval.requests", "counter", "{request}", "Requests received, by answer and door"),
+        Instrument("pandaeval.exporter.items", "counter", "{item}", "Results sent or dropped, by exporter and signal"),
+        Instrument("pandaeval.series", "gauge", "{series}", "Series of scores and counters in the store"),
+        Instrument(
+            "pandaeval.series.folded",
+            "counter",
+            "{result}",
+            "Results counted under agent, service and environment __other__, for want of a series of their own",
+        ),
+        Instrument("pandaeval.store.errors", "counter", "{error}", "Failures of the disk, by what was done about them"),
+        Instrument("pandaeval.traces.open", "gauge", "{trace}", "Traces that are not decided yet"),
+        Instrument("pandaeval.queue.size", "gauge", "{item}", "Work that waits, by queue"),
+        Instrument("pandaeval.store.size", "gauge", "By", "Bytes in use in the store's file"),
+        Instrument(
+            "pandaeval.memory",
+            "gauge",
+            "By",
+            "Resident memory of the collector's own process, not of its others",
+        ),
+        Instrument("pandaeval.judge.retests", "counter", "{retest}", "Questions put twice, by what came of it"),
+        Instrument("pandaeval.judge.shadow", "counter", "{verdict}", "Questions put to the shadow judge, by outcome"),
+        Instrument("pandaeval.judge.seconds", "counter", "{verdict}", "Questions put to the second judge, by outcome"),
+        Instrument(
+            "pandaeval.judge.agreement",
+            "gauge",
+            "{agreement}",
+            "Judge's verdicts against a second one or a known answer; 1 is best",
+        ),
+        Instrument(
+            "pandaeval.judge.flips",
+            "gauge",
+            "{share}",
+            "Share of the runs compared on which two verdicts lie on two sides of the threshold",
+        ),
+        Instrument(
+            "pandaeval.judge.spread",
+            "gauge",
+            "{score}",
+            "Standard deviation of verdicts: on one and the same run, and on different runs",
+        ),
+        Instrument(
+            "pandaeval.judge.discrimination",
+            "gauge",
+            "{share}",
+            "Share of the verdicts' variance that is of the runs and not of chance; 0 for a judge that says the same "
+            "of all",
+        ),
+        Instrument(
+            "pandaeval.judge.kappa",
+            "gauge",
+            "{agreement}",
+            "Cohen's kappa of two verdicts at the threshold, with its 95 % interval; 0 is what chance gives",
+        ),
+        Instrument(
+            "pandaeval.judge.difference",
+            "gauge",
+            "{score}",
+            "Mean of the second verdict minus the first, with its 95 % interval",
+        ),
+        Instrument(
+            "pandaeval.judge.drift",
+            "gauge",
+            "{score}",
+            "How far the verdicts on the canaries are from those of the first round, in the mean",
+        ),
+        Instrument(
+            "pandaeval.judge.canaries.changed",
+            "gauge",
+            "{verdict}",
+            "Verdicts on canaries that are on the other side of the threshold than in the first round",
+        ),
+        Instrument("pandaeval.judge.canary.score", "gauge", "{score}", "The newest verdict on each canary"),
+        Instrument("pandaeval.judge.answers", "counter", "{answer}", "Judge's verdicts: asked for, or remembered"),
+        Instrument(
+            "pandaeval.judge.budget.spent", "gauge", "{USD}", "US dollars of the day (UTC), calls under way too"
+        ),
+        Instrument("pandaeval.judge.budget.limit", "gauge", "{USD}", "US dollars that a day (UTC) may cost"),
+        Instrument("pandaeval.lag", "gauge", "s", "How long the oldest due trace has been waiting"),
+        Instrument(
+            "pandaeval.accounting.residual", "gauge", "{item}", "Items that no count accounts for; 0, or there is a bug"
+        ),
+        Instrument(
+            "pandaeval.exporter.state", "gauge", "{state}", "1 up, 0 down, -1 off because the sink does not take it"
+        ),
+    )
+}
+_FATES = tuple((outcome, "") for outcome in ("decoded", "stored", "duplicate", "own_output"))
+_FATES += (("rejected", "invalid"), ("rejected", "late"))
+_FROM_THE_START = tuple((name, *fate) for name in ("pandaeval.spans", "pandaeval.logs") for fate in _FATES)
+"""Counters that are shown as 0 before they count, so that an alert on their increase sees the first one too."""
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One value of the collector's own metrics."""
+
+    instrument: Instrument
+    attributes: Attributes
+    value: float
+
+
+class Telemetry:
+    """Counters by outcome and reason, and gauges. Counting is safe from any thread: a dictionary update under a lock.
+
+    ``start_ns``: since when counters count, Unix nanoseconds.
+    """
+
+    def __init__(self) -> None:
+        self.start_ns = time.time_ns()
+        self._counts: Counter[tuple[str, Attributes]] = Counter()
+        self._gauges: dict[tuple[str, Attributes], Callable[[], float]] = {}
+        self._families: list[Callable[[], Mapping[tuple[str, Attributes], float]]] = []
+        self._lock = Lock()
+        for name, outcome, reason in _FROM_THE_START:
+            self._counts[name, attributes(outcome=outcome, reason=reason)] = 0
+
+    def add(self, name: str, outcome: str, value: int = 1, reason: str = "", **about: str) -> None:
+        """Adds to a counter; nothing for ``value`` 0. ``about``: further attributes (``exporter``, ``signal``)."""
+        if value:
+            with self._lock:
+                self._counts[name, attributes(outcome=outcome, reason=reason, **about)] += value
+
+    def request(self, door: str, outcome: str) -> None:
+        """One request came through ``door``."""
+        self.add("pandaeval.requests", outcome, 1, door)
+
+    def gauge(self, name: str, read: Callable[[], float], **about: str) -> None:
+        """Has ``read`` called whenever the gauge is looked at, on the event loop; it must not block."""
+        self._gauges[name, attributes(**about)] = read
+
+    def family(self, read: Callable[[], Mapping[tuple[str, Attributes], float]]) -> None:
+        """Has ``read`` called for gauges of which there are now more, now fewer: values by name and attributes."""
+        self._families.append(read)
+
+    def counts(self) -> dict[Key, int]:
+        """What was counted, by name, outcome and reason."""
+        found: Counter[Key] = Counter()
+        for (name, pairs), value in self._copy().items():
+            about = dict(pairs)
+            found[name, about.get("pandaeval.outcome", ""), about.get("pandaeval.reason", "")] += value
+        return {key: value for key, value in found.items() if value}
+
+    def total(self, name: str, *outcomes: str) -> int:
+        """The sum of a counter, of some outcomes if given."""
+        counts = self.counts().items()
+        return sum(n for (key, outcome, _), n in counts if key == name and (not outcomes or outcome in outcomes))
+
+    def measures(self) -> list[Measure]:
+        """All counters and gauges as they stand, sorted by name, but for gauges that have no value now (NaN). On the
+        event loop."""
+        values: dict[tuple[str, Attributes], float] = dict(self._copy())
+        values.update({key: value for key, read in self._gauges.items() if not math.isnan(value := read())})
+        for family in self._families:
+            values.update(family())
+        return [Measure(_instrument(name), pairs, value) for (name, pairs), value in sorted(values.items())]
+
+    def _copy(self) -> dict[tuple[str, Attributes], int]:
+        with self._lock:
+            return dict(self._counts)
+
+
+def _instrument(name: str) -> Instrument:
+    """The table's entry; a counter that is not in it is still worth showing."""
+    return INSTRUMENTS.get(name) or Instrument(name, "counter", "{item}", name)

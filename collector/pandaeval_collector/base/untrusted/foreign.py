@@ -1,0 +1,79 @@
+"""Cleans error texts of others (a provider, its client, a server on the way) for logs, jobs and results.
+
+Such a text may quote whatever was sent: the key that was refused, an address with a password in it, the prompt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import quote
+
+from pandaeval_collector.base.untrusted.plain_error import unwrapped
+from pandaeval_collector.base.untrusted.printable import printable
+from pandaeval_collector.base.untrusted.secrets import redact
+
+LONGEST = 300
+"""Characters of a foreign error that are shown."""
+_LOOKED_AT = 20_000
+_TRACEBACK = "Traceback (most recent call last)"
+_SECRET_VARIABLE = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)S?(?:_|$)|APIKEY", re.IGNORECASE)
+_SHORTEST, _SHORTEST_NAMED = 8, 4
+"""Characters of a variable's value: shorter ones would be found in innocent words. Less where it is known as a key."""
+
+# Stricter than for traces: here a word too much that is hidden harms nobody.
+_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), put)
+    for pattern, put in (
+        (r"(\b[a-z][a-z0-9+.-]{0,30}://)[^\s/@\"'<>]{1,400}@", r"\1[secret: address]@"),
+        (r"(?<![A-Za-z0-9])(?:sk|pk|rk|ak)[-_][A-Za-z0-9_*.…-]{3,}", "[secret: key]"),
+        (
+            r"(\b(?:bearer|basic|token)\s{1,4})(?!\[secret)(?=[^\s,;\"']{0,60}[0-9_*.=-])[^\s,;\"']{6,}",
+            r"\1[secret: key]",
+        ),
+        (
+            r"(\b(?:proxy-)?authorization\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?(?:(?:bearer|basic|token|digest)\s{1,4})?)"
+            r"(?!\[secret|bearer\b|basic\b|token\b|digest\b)[^\s,;\"'}\]]+",
+            r"\1[secret: key]",
+        ),
+        (
+            r"((?:api|access|secret|private|auth|subscription)[ _-]?(?:key|token)(?:\s(?:provided|given|used|passed))?"
+            r"\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?)(?!\[secret)[^\s,;\"'&}\]]+",
+            r"\1[secret: key]",
+        ),
+        (
+            r"([?&;](?:[a-z0-9]{1,20}[_-])?(?:key|token|sig|signature|secret|password|code|auth|credential)=)"
+            r"(?!\[secret)[^\s&\"'<>]+",
+            r"\1[secret: key]",
+        ),
+    )
+)
+
+
+def told(text: object, known: Iterable[str] = ()) -> str:
+    """At most :data:`LONGEST` characters on one line, without control characters and without secrets: neither those of
+    a known shape nor, as they are or escaped for an address, the ``known`` ones. An object that ends it, such as the
+    body of a provider's answer, is told as what it says went wrong."""
+    whole = str(text).partition(_TRACEBACK)[0]
+    if len(whole) > _LOOKED_AT:
+        whole = whole[:_LOOKED_AT].rpartition(" ")[0]  # a secret that is cut through would not be known
+    flat = printable(unwrapped(" ".join(whole.split())))
+    for secret in sorted({form for each in known for form in (each, quote(each, safe=""))}, key=len, reverse=True):
+        flat = flat.replace(secret, "[secret: key]")
+    flat = redact(flat)
+    for pattern, put in _PATTERNS:
+        flat = pattern.sub(put, flat)
+    return flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…"
+
+
+def explained(error: BaseException, known: Iterable[str] = ()) -> str:
+    """The kind of an error and what it says, as :func:`told` has it."""
+    return told(f"{type(error).__name__}: {error}", known)
+
+
+def secrets_in(environ: Mapping[str, str], *names: str | None) -> tuple[str, ...]:
+    """Values of the environment that nobody is to see: of the variables ``names``, and of all that are named like a
+    secret (``OPENAI_API_KEY``, ``HF_TOKEN``)."""
+    named = {environ[name] for name in names if name and len(environ.get(name, "")) >= _SHORTEST_NAMED}
+    others = {each for name, each in environ.items() if len(each) >= _SHORTEST and _SECRET_VARIABLE.search(name)}
+    return tuple({form for each in named | others for form in (each, each.strip()) if len(form) >= _SHORTEST_NAMED})

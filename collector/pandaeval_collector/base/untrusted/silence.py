@@ -1,0 +1,46 @@
+"""Texts without content: blank, punctuation alone, or a token by which machines tell each other something."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from pandaeval_collector.base.untrusted.printable import INVISIBLE
+
+_LONGEST = 200
+"""Characters, blanks at the ends apart: a longer text is not made of tokens alone."""
+_LOOK = 400
+"""Characters in which nearly every text that says something has said it."""
+_WORDS = re.compile(r"[^<#\[]{0,60}?[a-z]{3}")
+"""How nearly every text begins: small letters that no mark of a token stands before."""
+_INVISIBLE = re.compile(f"[{INVISIBLE}\u2800\ufe00-\ufe0f]")
+_CONTROL = re.compile(
+    r"<[|\uff5c][^<>|\uff5c\s]{1,40}[|\uff5c]>(?:system|user|assistant)?"  # <|im_end|>, <｜end▁of▁sentence｜>
+    r"|</?(?:s|bos|eos|eot|unk|pad|end|stop|start_of_turn|end_of_turn|end_of_text|endoftext|im_start|im_end)/?>"
+    r"|\#{2,3}\s?[A-Z][A-Z_ -]{1,30}\s?\#{2,3}"  # ###STOP###
+    r"|\[(?:/?INST|EOS|EOT|BOS|PAD|STOP|END|DONE|TERMINATE|END OF TURN)\]"
+    r"|\b(?:TERMINATE|EOS|EOT)\b",
+)
+
+
+def says_something(text: str | None) -> bool:
+    """Whether a text says anything to a reader: it holds a letter, a digit or a pictograph that is no part of a token
+    of control."""
+    if not text:
+        return False
+    if _WORDS.match(text) is not None:  # as nearly all do, told in a fraction of the time
+        return True
+    if len(text) > _LOOK and says_something(text[:_LOOK]):
+        return True
+    seen = _INVISIBLE.sub("", text).strip()
+    if len(seen) <= _LONGEST:
+        seen = _CONTROL.sub("", seen)
+    return any(sign.isalnum() or unicodedata.category(sign) == "So" for sign in seen)
+
+
+def is_control(text: str | None) -> bool:
+    """Whether a text holds tokens of control and says nothing besides."""
+    if not text:
+        return False
+    seen = _INVISIBLE.sub("", text).strip()
+    return len(seen) <= _LONGEST and _CONTROL.search(seen) is not None and not says_something(seen)

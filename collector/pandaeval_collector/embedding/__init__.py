@@ -1,6 +1,0 @@
-"""Text to vectors. Every result names the embedder that it was computed with, since cosines of two do not compare."""
-
-from pandaeval_collector.embedding._error import EmbedderError
-from pandaeval_collector.embedding._protocol import ALL_KNOWN, Bands, Embedder, Knowing, Known, knows
-
-__all__ = ["ALL_KNOWN", "Bands", "Embedder", "EmbedderError", "Knowing", "Known", "knows"]

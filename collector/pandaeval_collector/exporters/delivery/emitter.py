@@ -1,0 +1,100 @@
+"""Encodes the results of a decision for the exporters and counts them, once, in the transaction that stores them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+
+import orjson
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.exporters.attributes import encode_attributes
+from pandaeval_collector.exporters.encode import log_record, spans
+from pandaeval_collector.store import SeriesRow, WriteSet, outbox_batches
+from pandaeval_collector.store.series import Increment, Labels, increments, shadow_increments
+
+_log = logging.getLogger(__name__)
+
+
+class Emitter:
+    """Turns results into outbox rows and series rows. ``signals``: those of ``logs`` and ``traces`` that some exporter
+    sends. Calls ``folded`` with the number of results that were counted under ``__other__`` because there were too many
+    series. ``page``: address of the page that shows results, for links to it; ``shows_failed``: whether evaluation
+    spans with a failing result have the status ERROR. One thread."""
+
+    def __init__(
+        self,
+        signals: Collection[str] = (),
+        labels: Labels | None = None,
+        folded: Callable[[int], None] = lambda _: None,
+        *,
+        page: str | None = None,
+        shows_failed: bool = True,
+    ) -> None:
+        self._signals = frozenset(signals)
+        self._labels = labels or Labels()
+        self._folded, self._has_warned = folded, False
+        self._page, self._shows_failed = (page or "").rstrip("/"), shows_failed
+
+    def add(
+        self, results: Sequence[Result], counted: Collection[str], changes: WriteSet, first: Collection[str] = ()
+    ) -> None:
+        """Adds outbox rows and series increments for ``results`` to ``changes``. ``counted``: ids of results whose unit
+        has entered the score histogram before; ``first``: of those that only replace what was not for good."""
+        encoded = [encode_attributes(result, self._page) for result in results] if self._signals else []
+        if "logs" in self._signals:
+            changes.outbox.extend(outbox_batches("logs", [log_record(each) for each in encoded]))
+        if "traces" in self._signals:
+            changes.outbox.extend(outbox_batches("traces", spans(encoded, self._shows_failed)))
+        self._count(results, counted, changes, first)
+
+    def add_interim(self, results: Sequence[Result], changes: WriteSet) -> None:
+        """Adds log records for results that are not for good. They enter no series, which count each unit once, and
+        make no span: a span cannot be replaced by the one that is for good."""
+        if "logs" in self._signals:
+            encoded = [log_record(encode_attributes(result, self._page)) for result in results]
+            changes.outbox.extend(outbox_batches("logs", encoded))
+
+    def count(self, results: Sequence[Result], changes: WriteSet) -> None:
+        """Adds series increments, and no outbox rows, for results that are counted but not sent one by one."""
+        self._count(results, (), changes)
+
+    def shadow(self, results: Sequence[Result], changes: WriteSet) -> None:
+        """Adds increments of the series of a judge in the shadow, and nothing else: its results are not sent."""
+        changes.series.extend(_row(each) for each in shadow_increments(results, self._labels))
+        changes.labels.extend(self._labels.take_new())
+
+    def _count(
+        self, results: Sequence[Result], counted: Collection[str], changes: WriteSet, first: Collection[str] = ()
+    ) -> None:
+        labels = self._labels
+        before = labels.folded
+        changes.series.extend(_row(each) for each in increments(results, counted, labels, first))
+        changes.labels.extend(labels.take_new())
+        if labels.folded > before:
+            self._folded(labels.folded - before)
+            self._warn()
+
+    def _warn(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "there are %d series of scores, as many as there may be (exporters.max_series): what is new is counted "
+                "under agent, service and environment __other__",
+                self._labels.series,
+            )
+
+
+def _row(added: Increment) -> SeriesRow:
+    return SeriesRow(
+        name=added.instrument.name,
+        attributes=orjson.dumps(added.attributes).decode(),
+        width=len(added.instrument.bounds) + 1,
+        count=added.count,
+        total=added.total,
+        buckets=added.buckets,
+        exemplars={
+            index: (found.value, found.trace_id, found.span_id, found.time_ns)
+            for index, found in added.exemplars.items()
+        },
+    )

@@ -1,0 +1,102 @@
+"""Hands members of sessions to their owner: one collector over gRPC, or those that share a Kafka topic."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import grpc.aio
+
+from pandaeval_collector.exporters import RetryLaterError, Row, Sent
+from pandaeval_collector.exporters.delivery.peer import channel, cure, headers
+from pandaeval_collector.exporters.kafka import KafkaExporter
+from pandaeval_otel._proto.session_service_pb2 import Member
+from pandaeval_otel.wire.fields import field
+
+SIGNAL = "members"
+"""Of the outbox."""
+_METHOD = "/pandaeval.v1.SessionService/TakeMembers"
+_TIMEOUT_S = 20.0
+_AT_ONCE_BYTES = 2 << 20
+_MEMBER = 0x0A
+
+Complete = Callable[[bytes], bytes]
+"""What goes along with an encoded member is added when it is sent."""
+
+
+class ToOwner:
+    """An exporter: each member at least once, in order; what the owner does not take waits. ``token``: the owner's."""
+
+    name = "sessions"
+    source = SIGNAL
+    off = False
+
+    def __init__(
+        self, endpoint: str, complete: Complete, *, token: str | None = None, certificate: str | None = None
+    ) -> None:
+        self._endpoint, self._complete = endpoint, complete
+        self._headers, self._certificate = headers(token), certificate
+        self._channel: grpc.aio.Channel | None = None
+
+    async def open(self, position: str) -> str:
+        return position
+
+    async def export(self, rows: Sequence[Row]) -> Sent:
+        some = await asyncio.to_thread(lambda: list(completed(rows, self._complete)))
+        try:
+            await self._send(some)
+        except _TooLargeError:
+            some = [rows[0].body]
+            await self._send(some)
+        return Sent(len(some))
+
+    async def _send(self, some: Sequence[bytes]) -> None:
+        request = b"".join(field(_MEMBER, each) for each in some)
+        try:
+            if self._channel is None:
+                self._channel = channel(self._endpoint, self._certificate)
+            call = self._channel.unary_unary(_METHOD, None, None)
+            await call(request, timeout=_TIMEOUT_S, metadata=self._headers)
+        except OSError as error:
+            raise RetryLaterError(f"sessions.certificate cannot be read: {error.strerror}") from error
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than" in (error.details() or ""):
+                raise _TooLargeError(f"{self._endpoint}: {error.details()}") from error
+            await self.close()  # a connection whose other end has vanished looks alive for a quarter of an hour
+            said = cure(error, "sessions.forward_to", "sessions.certificate")
+            raise RetryLaterError(f"{self._endpoint}: {error.code().name}: {error.details()}{said}") from error
+
+    async def close(self) -> None:
+        if self._channel is not None:
+            closing, self._channel = self._channel, None
+            await closing.close(None)
+
+
+class _TooLargeError(RetryLaterError):
+    """More than the owner takes (``server.max_request_bytes``): without what goes along, one may not be."""
+
+
+class ToTopic(KafkaExporter):
+    """The same by a topic, keyed by the ids of sessions, for the collectors that share it."""
+
+    name = "sessions"
+    source = SIGNAL
+
+    def __init__(self, made: Any, topic: str, complete: Complete) -> None:
+        super().__init__(made, topic)
+        self._complete = complete
+
+    def message(self, body: bytes) -> tuple[str, bytes]:
+        return Member.FromString(body).session_id, self._complete(body)
+
+
+def completed(rows: Sequence[Row], complete: Complete) -> Iterator[bytes]:
+    """Complete members from the front of a batch: at least one, and no more than go into one request."""
+    size = 0
+    for row in rows:
+        body = complete(row.body)
+        size += len(body)
+        if size > len(body) and size > _AT_ONCE_BYTES:
+            return
+        yield body

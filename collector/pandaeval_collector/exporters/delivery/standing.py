@@ -1,0 +1,76 @@
+"""Keeps the state of an exporter (up, down or off), logs its changes once, and says how long to wait before the next
+attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+from pandaeval_collector.base.runtime.backoff import Backoff
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.base.untrusted.foreign import told
+from pandaeval_collector.exporters import RetryLaterError
+
+_log = logging.getLogger(__name__)
+
+UP, DOWN, OFF = 1, 0, -1
+
+
+class Standing:
+    """The state of one exporter, for the log, for ``pandaeval.exporter.state`` and for the next attempt."""
+
+    def __init__(self, name: str, signal: str, telemetry: Telemetry, is_off: Callable[[], bool]) -> None:
+        self._name = name
+        self._is_off = is_off
+        self._backoff = Backoff()
+        self._is_up = True
+        telemetry.gauge("pandaeval.exporter.state", lambda: self.state, exporter=name.partition(".")[0], signal=signal)
+
+    @property
+    def state(self) -> int:
+        """1 up, 0 down, -1 off because the sink does not take this signal."""
+        if not self._is_up:
+            return DOWN
+        return OFF if self._is_off() else UP
+
+    def succeeded(self) -> None:
+        if not self._is_up:
+            _log.info("%s is back", self._name)
+        self._is_up = True
+        self._backoff.succeeded()
+
+    def failed(self, error: Exception) -> float:
+        """Returns how long to wait, seconds."""
+        if self._is_up:
+            _log.warning(
+                "%s: no delivery for now, results wait (%s: %s)", self._name, type(error).__name__, told(error)
+            )
+        self._is_up = False
+        return self._backoff.failed(error.after_s if isinstance(error, RetryLaterError) else None)
+
+
+class Bell:
+    """A sleep that another task can end early."""
+
+    def __init__(self) -> None:
+        self._rung = asyncio.Event()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    async def sleep(self, seconds: float) -> None:
+        """Until the bell is rung, or that many seconds."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._rung.wait(), seconds)
+        self._rung.clear()
+
+
+async def finish(task: asyncio.Task[None], seconds: float) -> None:
+    """Waits for a task that was told to end, and cancels it if it does not end in time."""
+    _, pending = await asyncio.wait({task}, timeout=seconds)
+    if pending:
+        task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

@@ -1,6 +1,0 @@
-"""Failures: results that name what went wrong, grouped by root cause so that one cause is read once."""
-
-from pandaeval_collector.failures.failure import HIGH, SEVERITIES, Failure, failure_of, severity_of
-from pandaeval_collector.failures.group import Group, worst_first
-
-__all__ = ["HIGH", "SEVERITIES", "Failure", "Group", "failure_of", "severity_of", "worst_first"]

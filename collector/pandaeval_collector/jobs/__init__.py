@@ -1,0 +1,38 @@
+"""Running judge jobs: from the store's table to a model and back into the line."""
+
+from pandaeval_collector.jobs.attempts import Attempts
+from pandaeval_collector.jobs.budgets import RecordBudgets
+from pandaeval_collector.jobs.canaries import Canaries
+from pandaeval_collector.jobs.canary_file import read_canaries
+from pandaeval_collector.jobs.checks import open_checks
+from pandaeval_collector.jobs.desks import Desks
+from pandaeval_collector.jobs.outcome import Patience
+from pandaeval_collector.jobs.runner import SLOTS, Runner
+from pandaeval_collector.jobs.setup import (
+    JudgeConfig,
+    Limits,
+    NoJudgeError,
+    StoredMemory,
+    check_installed,
+    open_caller,
+)
+from pandaeval_collector.jobs.shadow import open_shadow
+
+__all__ = [
+    "SLOTS",
+    "Attempts",
+    "Canaries",
+    "Desks",
+    "JudgeConfig",
+    "Limits",
+    "NoJudgeError",
+    "Patience",
+    "RecordBudgets",
+    "Runner",
+    "StoredMemory",
+    "check_installed",
+    "open_caller",
+    "open_checks",
+    "open_shadow",
+    "read_canaries",
+]

@@ -1,0 +1,239 @@
+"""One try of a judging job: loads what it is about, asks the judge, and hands the result to the line."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal
+
+import orjson
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Finding, Unscored, Why
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.base.untrusted.foreign import explained
+from pandaeval_collector.jobs.budgets import RecordBudgets
+from pandaeval_collector.jobs.checks import Checks
+from pandaeval_collector.jobs.complaints import Complaints
+from pandaeval_collector.jobs.desks import Desks
+from pandaeval_collector.jobs.hiding import hider
+from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader
+from pandaeval_collector.jobs.kinship import Kinship
+from pandaeval_collector.jobs.outcome import GivenUp, Later, Patience, after_failure, unfinished, until_next_day
+from pandaeval_collector.jobs.pauses import Pauses
+from pandaeval_collector.jobs.setup import StoredMemory
+from pandaeval_collector.jobs.shadow import Shadow
+from pandaeval_collector.jobs.votes import Votes
+from pandaeval_collector.judge.call import Caller, CallFailedError, OverBudgetError
+from pandaeval_collector.judge.desk import Judge, NoVerdictError
+from pandaeval_collector.judge.known import MOST_RECORD
+from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.redact import redact
+from pandaeval_collector.judge.turns import Conversation, TurnView
+from pandaeval_collector.pipeline.line.decision import Commit, Decision, Judgement
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.understanding import SESSION
+from pandaeval_collector.scoring.evaluator import Evaluator, Question
+from pandaeval_collector.scoring.evaluator.judged import without_verdict
+from pandaeval_collector.store import Job, JobEnd, Store, WriteSet
+from pandaeval_collector.store.failures import failure_of
+from pandaeval_collector.store.failures.asking import RUBRIC as SAME_CAUSE
+from pandaeval_collector.store.failures.asking import SameCause, judged_group
+from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_otel.model import Trace, Trigger
+
+_log = logging.getLogger(__name__)
+
+
+class Attempts:
+    """Tries jobs of one store. One event loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        line: Line,
+        evaluator: Evaluator,
+        caller: Caller,
+        commit: Commit,
+        telemetry: Telemetry,
+        patience: Patience | None = None,
+        over_budget: Literal["unscored", "wait"] = "unscored",
+        checks: Checks | None = None,
+        budgets: RecordBudgets | None = None,
+        shadow: Shadow | None = None,
+        failures: LiveGroups | None = None,
+    ) -> None:
+        """``commit``: makes a decision on the line's thread and commits it. ``over_budget``: what becomes of a job
+        once the day's budget is used up. ``failures``: the groups that judged failures are filed under, if they are."""
+        self._store, self._line, self._evaluator, self._commit = store, line, evaluator, commit
+        self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
+        memory = StoredMemory(store, telemetry)
+        judge = evaluator.settings.judge
+        desks = Desks(caller, judge)
+        self._desk = desks.desk(memory)
+        self._hide = desks.secrets
+        self._traces = JobTraceLoader(store, hider(judge) if judge is not None else redact)
+        self._budgets, self._shadow, self._failures = budgets or RecordBudgets(), shadow, failures
+        self._checks = checks or Checks(Votes(desks, memory, 1))
+        self._complaints, self._kinship = Complaints(), Kinship()
+        self.pauses = Pauses(self._patience.interactive)
+        """While they last, no job is to be begun."""
+
+    def close(self) -> None:
+        """Ends the thread that loads traces."""
+        self._traces.close()
+
+    async def run(self, job: Job) -> None:
+        """Judges what a leased job asks, and files its end or puts it back. What keeps its end from being filed or
+        stored costs a try; without any left it is dead."""
+        try:
+            await self._judge(job)
+        except Exception as error:  # noqa: BLE001 - whatever it was, no job may be held by nobody
+            _log.exception("job %s could not be finished", job.id)
+            failed = unfinished(job, explained(error), self._patience, self._store.clock.running())
+            if isinstance(failed, Later):
+                await self._put_back(job, failed)
+            else:
+                await self._give_up(failed)
+
+    async def _judge(self, job: Job) -> None:
+        try:
+            loaded = await self._loaded(job, await self._budget(job))
+        except GoneError as error:
+            return await self._end(Judgement(JobEnd(job.id, "cancelled", "gone", str(error))))
+        except Exception as error:  # noqa: BLE001 - what one trace holds must not stop the judge
+            _log.exception("trace %s could not be packed for a judge", job.trace_id.hex())
+            return await self._end(Judgement(JobEnd(job.id, "cancelled", "unreadable", explained(error))))
+        questions = await asyncio.get_running_loop().run_in_executor(
+            self._traces.thread, self._questions, job, loaded.subject
+        )
+        question = next((each for each in questions if each.metric.key == job.metric), None)
+        if question is None:
+            return await self._end(Judgement(JobEnd(job.id, "cancelled", "not_wanted")))
+        self._kinship.meets(question.model, loaded.trace.models)
+
+        async def shorter() -> Pack:
+            smaller = self._budgets.was_too_long(question.model, loaded.pack.tokens)
+            return (await self._loaded(job, smaller)).pack
+
+        together = self._evaluator.together(questions, question)
+        judge = Judge(self._desk, loaded.pack, question.model, self._hide, job.metric, shorter, together)
+        await self._conclude(job, question, loaded, judge, await self._finding(job, question, loaded, judge))
+
+    async def _conclude(
+        self, job: Job, question: Question, loaded: JobTrace, judge: Judge, finding: Finding | Later | GivenUp | None
+    ) -> None:
+        """Puts the job back, or ends it with the result that ``finding`` makes."""
+        match finding:
+            case Later():
+                await self._put_back(job, finding)
+            case GivenUp():
+                found = without_verdict(question, loaded.subject, finding.finding)
+                result = self._evaluator.answered(question, found, judge.spent)
+                end = JobEnd(job.id, "dead", finding.finding.why.value, finding.error)
+                await self._end(Judgement(end, result))
+            case None:
+                await self._end(Judgement(JobEnd(job.id, "done", "not_applicable")))
+            case Unscored():
+                result = self._evaluator.answered(
+                    question, without_verdict(question, loaded.subject, finding), judge.spent
+                )
+                await self._end(Judgement(JobEnd(job.id, "done", finding.why.value), result))
+            case _:
+                for check in self._checks.beside:
+                    finding = await check.beside(question, loaded.subject, judge.pack, judge, finding)
+                result = self._evaluator.answered(question, finding, judge.spent)
+                await self._group(result, question.model)
+                await self._end(Judgement(JobEnd(job.id, "done", result.why or ""), result))
+                await self._in_shadow(job, loaded.trace, judge.pack)
+
+    async def _in_shadow(self, job: Job, trace: Trace, pack: Pack) -> None:
+        """Once the live verdict is filed, which the shadow holds up and changes in nothing."""
+        shadow = self._shadow
+        if shadow is None:
+            return
+        try:
+            result = await shadow.result(job.metric, trace, pack)
+            if result is not None:
+                await self._commit(partial(shadow.filed, result))
+        except Exception:  # noqa: BLE001 - the job is done: it may neither be judged again nor lose its verdict for this
+            self._telemetry.add("pandaeval.judge.shadow", "failed")
+            _log.exception("the shadow judge failed on job %s; the live verdict stands", job.id)
+
+    async def _group(self, result: Result, model: str) -> None:
+        """Has the judge say which group a failure belongs to, where its text leaves that open."""
+        failure = failure_of(result) if self._failures is not None else None
+        if failure is None or self._failures is None:
+            return
+
+        async def ask(shown: Pack, given: Mapping[str, Any]) -> SameCause:
+            return await Judge(self._desk, shown, model, self._hide).ask(SAME_CAUSE, given)
+
+        result.failure_group = await judged_group(self._failures, failure, ask)
+
+    async def _budget(self, job: Job) -> int:
+        judge = self._evaluator.settings.judge
+        if judge is None or self.pauses.given_up:
+            return MOST_RECORD
+        return await self._budgets.of(judge.model_of(job.metric))
+
+    async def _loaded(self, job: Job, budget: int) -> JobTrace:
+        return await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._traces, job, budget)
+
+    def _questions(self, job: Job, subject: Trace | TurnView | Conversation) -> list[Question]:
+        """All questions about the same, as the current settings ask them."""
+        about = orjson.loads(job.body)
+        suspicious = bool(about.get("suspicious"))
+        match subject:
+            case TurnView():
+                return self._evaluator.turns.about(subject, suspicious)
+            case Conversation():
+                known = self._line.conversation(about[SESSION], Trigger(about["trigger"]))
+                return [] if known is None else self._evaluator.judged_session(*known, suspicious)[1]
+            case _:
+                return self._evaluator.judged(subject, suspicious)[1]
+
+    async def _finding(
+        self, job: Job, question: Question, loaded: JobTrace, judge: Judge
+    ) -> Finding | Later | GivenUp | None:
+        if given_up := self.pauses.given_up:
+            return GivenUp(Unscored(Why.JUDGE_FAILED, given_up), "not asked")
+        try:
+            finding = await self._checks.votes.verdict(question, loaded.subject, judge)
+            self.pauses.answered()
+            return finding
+        except NoVerdictError as error:
+            self.pauses.answered()
+            return Unscored(error.why, str(error))
+        except OverBudgetError:
+            if self._over_budget == "wait":
+                due_at = self._store.clock.running() + until_next_day(time.time())
+                return Later(due_at, "the day's budget is used up (judge.daily_usd)", free=True)
+            return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
+        except CallFailedError as error:
+            self._complaints.hear(question.model, error)
+            self.pauses.failed(error)
+            return after_failure(job, error, self._patience, self._store.clock.running())
+        except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the judge
+            _log.exception("metric %s failed", job.metric)
+            return Unscored(Why.METRIC_ERROR, explained(error))
+
+    async def _put_back(self, job: Job, later: Later) -> None:
+        if later.pause:
+            self.pauses.begin(later.due_at)
+        self._telemetry.add("pandaeval.jobs", "put_back", 1, later.reason)
+        await asyncio.wrap_future(
+            self._store.jobs.put_back(job.id, later.due_at, later.error, crashed=later.crashed, free=later.free)
+        )
+
+    async def _end(self, judgement: Judgement) -> None:
+        await self._commit(lambda: self._line.judged([judgement]))
+        self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
+
+    async def _give_up(self, end: JobEnd) -> None:
+        """Ends a job without a result."""
+        await self._commit(lambda: Decision(WriteSet(ended=[end])))
+        self._telemetry.add("pandaeval.jobs", end.state, 1, end.why)

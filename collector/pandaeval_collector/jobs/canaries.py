@@ -1,0 +1,209 @@
+"""Runs whose verdicts are known, judged at the start and from time to time, to notice when the judge changes.
+
+What comes of it are gauges and, when verdicts are far from those of the first round, a warning; never a score.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import math
+import time
+from collections.abc import Mapping
+
+from pandaeval_collector.base.score import Score, Unscored
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.jobs.canary_file import Canary, Expected, Flock
+from pandaeval_collector.jobs.canary_rounds import CanaryRounds, CaseKey, Said
+from pandaeval_collector.jobs.desks import Desks
+from pandaeval_collector.jobs.hiding import hider
+from pandaeval_collector.jobs.known import as_expected, finding_of, said
+from pandaeval_collector.judge.call import Caller, CallFailedError, OverBudgetError
+from pandaeval_collector.judge.desk import Desk, Judge
+from pandaeval_collector.judge.pack import Pack, pack
+from pandaeval_collector.judge.prompt import PROMPT_VERSION
+from pandaeval_collector.judge.redact import redacted
+from pandaeval_collector.scoring.evaluator import Evaluator, JudgeSettings
+from pandaeval_collector.scoring.metric import TraceMetric
+from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.store import Store
+from pandaeval_otel.model import Trace
+
+_log = logging.getLogger(__name__)
+
+CHECK = "canary"
+FAR = 0.1
+"""Verdicts that are so far from those of the first round, in the mean, are an alarm."""
+_KEY = "judge.canaries"
+_FORM = 2
+"""Of what is kept; rounds that were kept in another form are forgotten."""
+_SECRET = b"canaries are nobody's secret, 32"
+_SOON_S = 600.0
+"""A round that the provider or the budget kept from saying anything is tried again after this."""
+_MOST_SHOWN = 100
+"""Cases with a gauge of their own."""
+
+
+class _RunMemory:
+    """Implements :class:`pandaeval_collector.judge.desk.Memory` for one round: extractions are shared within it."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def recall(self, key: str) -> bytes | None:
+        return self._kept.get(key)
+
+    async def keep(self, key: str, body: bytes) -> None:
+        self._kept[key] = body
+
+
+class Canaries:
+    """The rounds of one collector. On one event loop."""
+
+    def __init__(
+        self, flock: Flock, store: Store, caller: Caller, evaluator: Evaluator, telemetry: Telemetry, interval: float
+    ) -> None:
+        self._metrics = registry(evaluator.settings.modules)
+        judge = evaluator.settings.judge
+        if judge is None:
+            raise ValueError("canaries need a judge")
+        self._store, self._desks, self._telemetry, self._interval = store, Desks(caller, judge), telemetry, interval
+        self._judge: JudgeSettings = judge
+        self._hide, self._canaries = hider(judge), _named(flock)
+        thresholds = {key: metric.threshold_for(None) for key, metric in self._metrics.items() if metric.kind == "llm"}
+        thresholds |= evaluator.settings.thresholds
+        of = _compares_with(flock, judge, self._metrics)
+        self._rounds_so_far = CanaryRounds(of, thresholds, json.loads(store.get(_KEY) or "{}"))
+        self._shown: set[tuple[str, ...]] = set()
+        self._task: asyncio.Task[None] | None = None
+        telemetry.gauge("pandaeval.judge.drift", lambda: self.drift, check=CHECK)
+        telemetry.gauge("pandaeval.judge.canaries.changed", lambda: self._rounds_so_far.changed)
+        self._show()
+
+    @property
+    def drift(self) -> float:
+        """How far the newest verdicts are, in the mean, from those of the first round of the same canaries and judge;
+        0..1."""
+        return self._rounds_so_far.drift
+
+    def start(self) -> None:
+        """Rounds at the start, unless the last one is not old enough, and whenever the interval has passed."""
+        self._task = asyncio.create_task(self._rounds(), name="pandaeval-canaries")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _rounds(self) -> None:
+        wait = self._rounds_so_far.at + self._interval - time.time()
+        while True:
+            await asyncio.sleep(max(0.0, min(wait, self._interval)))
+            wait = self._interval
+            try:
+                if not await self.round():
+                    wait = min(_SOON_S, self._interval)
+            except Exception:  # noqa: BLE001 - a check of the judge must never harm the judging
+                _log.exception("the judge's canaries could not be judged")
+
+    async def round(self) -> int:
+        """Judges all canaries once; the number of verdicts. What the provider or the budget kept from being judged
+        counts neither way."""
+        heard: list[tuple[CaseKey, Said, bool]] = []
+        desk = self._desks.desk(_RunMemory())
+        for name, canary in self._canaries.items():
+            shown = canary.trace if self._hide is None else redacted(canary.trace, self._hide)
+            packed = pack(shown, _SECRET)
+            for key, expected in canary.expected.items():
+                found = await self._verdict(desk, packed, shown, key, expected)
+                if found is not None:
+                    heard.append(((name, key, self._judge.model_of(key)), *found))
+        if heard:
+            await self._conclude(heard)
+        return len(heard)
+
+    async def _verdict(
+        self, desk: Desk, packed: Pack, shown: Trace, key: str, expected: Expected
+    ) -> tuple[Said, bool] | None:
+        """What the judge said, and whether that is as expected."""
+        judge = Judge(desk, packed, self._judge.model_of(key), self._judge.secrets)
+        try:
+            finding = await finding_of(self._metrics[key], shown, judge)
+        except (CallFailedError, OverBudgetError) as error:
+            _log.info("canary %s could not be judged for %s (%s)", shown.trace_id, key, error)
+            return None
+        right = as_expected(finding, expected)
+        if not right:
+            _log.info("canary %s: %s is not as expected (%s): %s", shown.trace_id, key, expected, finding)
+        match finding:
+            case Score():
+                return said(finding), right
+            case Unscored():
+                return finding.why.value, right
+        return "not asked", right
+
+    async def _conclude(self, heard: list[tuple[CaseKey, Said, bool]]) -> None:
+        rounds = self._rounds_so_far
+        for key, verdict, right in heard:
+            rounds.hear(key, verdict, right)
+        rounds.at = time.time()
+        self._show()
+        await asyncio.wrap_future(self._store.put(_KEY, json.dumps(rounds.to_dict())))
+        if rounds.drift >= FAR:
+            _log.warning(
+                "the judge has changed: its verdicts on %d canaries are %.2f from those of the first round in the "
+                "mean, and %d are on the other side of their threshold; furthest: %s",
+                len(rounds.cases),
+                rounds.drift,
+                rounds.changed,
+                "; ".join(rounds.furthest()),
+            )
+
+    def _show(self) -> None:
+        """Gauges of what there are verdicts of by now."""
+        rounds = self._rounds_so_far
+        for metric, model in rounds.series():
+            if (metric, model) not in self._shown:
+                self._shown.add((metric, model))
+                self._telemetry.gauge(
+                    "pandaeval.judge.agreement",
+                    lambda metric=metric, model=model: rounds.right(metric, model),  # type: ignore[misc]
+                    check=CHECK,
+                    metric=metric,
+                    model=model,
+                )
+        for name, metric, model in list(rounds.cases)[:_MOST_SHOWN]:
+            if (name, metric, model) not in self._shown:
+                self._shown.add((name, metric, model))
+                self._telemetry.gauge(
+                    "pandaeval.judge.canary.score",
+                    lambda key=(name, metric, model): _number(rounds.cases[key].newest),  # type: ignore[misc]
+                    canary=name,
+                    metric=metric,
+                    model=model,
+                )
+
+
+def _number(verdict: Said) -> float:
+    return verdict if isinstance(verdict, float) else math.nan
+
+
+def _named(flock: Flock) -> dict[str, Canary]:
+    """Canaries by name; a name that is there already gets a number."""
+    found: dict[str, Canary] = {}
+    for canary in flock.canaries:
+        name, number = canary.name.replace("\t", " "), 1
+        while name in found:
+            number += 1
+            name = f"{canary.name} ({number})"
+        found[name] = canary
+    return found
+
+
+def _compares_with(flock: Flock, judge: JudgeSettings, metrics: Mapping[str, TraceMetric]) -> str:
+    keys = sorted({key for canary in flock.canaries for key in canary.expected})
+    asked = [(key, judge.model_of(key), metrics[key].version) for key in keys]
+    about = [_FORM, flock.digest, PROMPT_VERSION, asked]
+    return hashlib.blake2b(json.dumps(about).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,128 @@
+"""Puts the questions of a check to a model, through the collector's own process, prompts and reading of replies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pandaeval_collector.base.score import Score, Unscored
+from pandaeval_collector.jobs.anew import Forgetful
+from pandaeval_collector.jobs.check.plan import METRIC, Item
+from pandaeval_collector.jobs.known import finding_of, said
+from pandaeval_collector.judge.call import Caller, CallFailedError, Failure, OverBudgetError
+from pandaeval_collector.judge.desk import Desk, Judge, Spent
+from pandaeval_collector.judge.known import FREE, Price
+from pandaeval_collector.judge.neutral import tokens
+from pandaeval_collector.judge.prompt import SYSTEM
+from pandaeval_collector.scoring.metric.registry import registry
+
+_TRIES, _LONGEST_S = 3, 30.0
+_QUESTION, _ANSWER = 600, 150
+"""Tokens of a question with its criteria, and of an answer, for the estimate: rather too many."""
+_PASSING = frozenset({Failure.RATE_LIMIT, Failure.COOLDOWN, Failure.TIMEOUT, Failure.UNAVAILABLE})
+
+
+class JudgeAwayError(Exception):
+    """The model cannot be asked at all; ``cause`` is what the last call said."""
+
+    def __init__(self, cause: CallFailedError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of a question. ``value``: what the judge said, 0..1; ``why``: why there is no verdict; ``failed``: what
+    kept it from being asked."""
+
+    item: Item
+    value: float | None = None
+    why: str = ""
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a check will take, if no reply has to be put right. ``usd``: ``None`` where the price is not known."""
+
+    calls: int
+    tokens: int
+    usd: float | None
+
+
+def forecast(items: Sequence[Item], price: Price | None) -> Forecast:
+    """What so many questions take; ``price`` of a token."""
+    sent = sum(item.pack.tokens + tokens(SYSTEM) + _QUESTION for item in items)
+    got = _ANSWER * len(items)
+    usd = None if price is None or price == FREE else sent * price.into + got * price.out
+    return Forecast(len(items), sent + got, usd)
+
+
+class CheckRun:
+    """One check of one model. ``replies`` grows as they come, so that a check that is broken off can be shown."""
+
+    def __init__(
+        self, caller: Caller, model: str, on_reply: Callable[[int], None] | None = None, at_a_time: int = 8
+    ) -> None:
+        self._caller, self._model, self._places = caller, model, asyncio.Semaphore(at_a_time)
+        self._on_reply = on_reply or (lambda done: None)
+        self._metric = registry()[METRIC]
+        self.replies: list[Reply] = []
+        self.spent = Spent()
+
+    async def run(self, items: Sequence[Item]) -> None:
+        """Asks all questions, the first one alone. Raises :class:`JudgeAwayError` when that cannot be put, or when the
+        model does not let us in. Ends early, without an error, when the day's budget is used up."""
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            await self._one(items[0])
+            self._on_reply(1)
+            tasks += [asyncio.create_task(self._in_turn(item)) for item in items[1:]]
+            for done in asyncio.as_completed(tasks):
+                await done
+                self._on_reply(len(self.replies))
+        except OverBudgetError:
+            return
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _in_turn(self, item: Item) -> None:
+        async with self._places:
+            await self._one(item)
+
+    async def _one(self, item: Item) -> None:
+        for attempt in range(1, _TRIES + 1):
+            try:
+                self.replies.append(await self._asked(item))
+                return
+            except CallFailedError as error:
+                if error.failure is Failure.DENIED:
+                    raise JudgeAwayError(error) from error
+                if attempt == _TRIES or error.failure not in _PASSING:
+                    if not self.replies:
+                        raise JudgeAwayError(error) from error
+                    self.replies.append(Reply(item, failed=error.failure.value))
+                    return
+                await asyncio.sleep(min(error.retry_after or 2.0 ** (attempt - 1), _LONGEST_S))
+
+    async def _asked(self, item: Item) -> Reply:
+        judge = Judge(Desk(self._caller, Forgetful()), item.pack, self._model)
+        try:
+            finding = await finding_of(self._metric, item.trace, judge)
+        finally:
+            self._pay(judge.spent)
+        match finding:
+            case Score():
+                return Reply(item, said(finding))
+            case Unscored():
+                return Reply(item, why=finding.why.value)
+        return Reply(item, why="not asked")
+
+    def _pay(self, spent: Spent) -> None:
+        self.spent.calls += spent.calls
+        self.spent.tokens += spent.tokens
+        self.spent.cost_usd += spent.cost_usd
+        self.spent.model = spent.model or self.spent.model

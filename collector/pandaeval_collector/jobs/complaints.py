@@ -1,0 +1,46 @@
+"""Logs once, with the cure, what keeps a judge from answering: operators would not notice it in the results alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from pandaeval_collector.base.untrusted.foreign import told
+from pandaeval_collector.judge.call import CallFailedError, Failure
+
+_log = logging.getLogger(__name__)
+
+_KEY = (
+    "set the provider's key in the collector's environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, ...), or name the "
+    "variable that holds it in judge.api_key_env; if the key is right, see whether judge.model exists"
+)
+_NAME = "judge.model has to be provider/model, as litellm spells it, such as openai/gpt-4o-mini"
+_CURES: Mapping[Failure, str] = {
+    Failure.DENIED: _KEY,
+    Failure.TIMEOUT: "give it more time (judge.timeout) or less to do at a time (judge.concurrency)",
+    Failure.TOO_LONG: "set judge.context_tokens to the tokens of a record that fit into its window",
+    Failure.UNAVAILABLE: "see whether its server is up and reachable from here, and judge.api_base right",
+}
+_SIGNS = (("llm provider not provided", _NAME), ("credential", _KEY), ("api key", _KEY), ("api_key", _KEY))
+"""Words of litellm's errors that tell more than their class does."""
+
+
+class Complaints:
+    """Remembers what was logged. One event loop."""
+
+    def __init__(self) -> None:
+        self._said: set[tuple[str, str]] = set()
+
+    def hear(self, model: str, error: CallFailedError) -> None:
+        """Logs the cure of a failure, once per model and cure; nothing for failures that pass by themselves."""
+        cure = cure_of(error)
+        if cure and (model, cure) not in self._said:
+            self._said.add((model, cure))
+            _log.warning("the judge %s cannot be asked (%s): %s", model, told(str(error).partition("\n")[0]), cure)
+
+
+def cure_of(error: CallFailedError) -> str:
+    """What to do about a failed call; empty where waiting is all that helps."""
+    said = str(error).lower()
+    signed = next((cure for sign, cure in _SIGNS if sign in said), None)
+    return signed or _CURES.get(error.failure, "")

@@ -1,0 +1,135 @@
+"""Loads the traces that judging jobs are about: rebuilds each from the store and makes its :class:`Pack` for the judge.
+
+The jobs of one trace share the work.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.jobs.earlier import EarlierTraces
+from pandaeval_collector.judge.before import tells_of_before
+from pandaeval_collector.judge.known import MOST_RECORD
+from pandaeval_collector.judge.pack import Pack, pack
+from pandaeval_collector.judge.redact import Hide, redacted
+from pandaeval_collector.judge.turns import Conversation, TurnView, conversation, turn_view
+from pandaeval_collector.pipeline.line.reading import rebuilt
+from pandaeval_collector.pipeline.line.understanding import SESSION, TURN
+from pandaeval_collector.store import Job, Store
+from pandaeval_otel.model import Trace, Trigger
+from pandaeval_otel.normal.one_turn import of_turn
+from pandaeval_otel.normal.trace import Closing
+
+_REMEMBER = 32
+
+
+class GoneError(Exception):
+    """The trace of a job cannot be read any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobTrace:
+    """``subject``: what the metric is asked about, the ``trace`` itself, a turn or the conversation that it ends; all
+    redacted like ``pack``, so that metrics cannot show a judge what the pack hides. ``digest``: of the evidence in the
+    newest decision about the trace."""
+
+    subject: Trace | TurnView | Conversation
+    trace: Trace
+    pack: Pack
+    digest: str
+
+
+class JobTraceLoader:
+    """Rebuilds traces on a thread of its own and keeps the last 32 of them."""
+
+    def __init__(self, store: Store, hide: Hide | None) -> None:
+        """``hide``: redacts every text of a trace before the pack is made."""
+        self._store, self._hide = store, hide
+        self._recent: OrderedDict[tuple[bytes, str, int, str], JobTrace] = OrderedDict()
+        self._placed: tuple[tuple[bytes, str], Trace] | None = None
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-pack")
+        self._secret, self._earlier = _secret(store), EarlierTraces(store, hide)
+
+    def __call__(self, job: Job, budget: int = MOST_RECORD) -> JobTrace:
+        """``budget``: tokens of the pack. Raises :class:`GoneError`. On :attr:`thread`."""
+        held = self._store.held(job.trace_id)
+        if held is None:
+            raise GoneError("it is not kept any more")
+        digest, about = held[0], orjson.loads(job.body)
+        key = job.trace_id, digest, budget, f"{about.get(TURN, '')} {about.get(SESSION, '')}"
+        found = self._recent.get(key)
+        if found is None:
+            found = self._recent[key] = self._load(job.trace_id, about, digest, budget)
+            while len(self._recent) > _REMEMBER:
+                self._recent.popitem(last=False)
+        return found
+
+    def close(self) -> None:
+        self.thread.shutdown()
+
+    def _load(self, trace_id: bytes, about: Mapping[str, Any], digest: str, budget: int) -> JobTrace:
+        if SESSION in about:
+            return self._of_session(about[SESSION], digest, budget)
+        placed = self._trace(trace_id, about, digest)
+        if TURN in about:
+            return self._of_turn(placed, about[TURN], digest, budget)
+        shown = placed if self._hide is None else redacted(placed, self._hide)
+        earlier = () if tells_of_before(placed) else self._earlier.before(placed)
+        return JobTrace(shown, shown, pack(shown, self._secret, budget, earlier), digest)
+
+    def _trace(self, trace_id: bytes, about: Mapping[str, Any], digest: str) -> Trace:
+        """With the session that it is in; the last one is kept, as the jobs of a trace come together."""
+        if self._placed is not None and self._placed[0] == (trace_id, digest):
+            return self._placed[1]
+        closing = Closing(Trigger(about["trigger"]), about["revision"], about["late_spans"])
+        trace = rebuilt(self._store.contents(trace_id), closing).trace
+        if trace is None:
+            raise GoneError("its spans are not kept any more")
+        session_of = self._store.session_of([trace_id]) if trace.session_id is None else {}
+        placed = replace(trace, session_id=session_of.get(trace_id, trace.session_id))
+        self._placed = (trace_id, digest), placed
+        return placed
+
+    def _of_turn(self, trace: Trace, span_id: str, digest: str, budget: int) -> JobTrace:
+        index = next((at for at, turn in enumerate(trace.turns) if (turn.span_id or trace.root_span_id) == span_id), -1)
+        if index < 0:
+            raise GoneError("the trace has no such turn any more")
+        told = tells_of_before(of_turn(trace, index))
+        earlier, hide = () if told else self._earlier.before(trace), self._hide
+        view = turn_view(
+            trace,
+            index,
+            earlier,
+            self._earlier.turns(trace),
+            lambda each: each if hide is None else redacted(each, hide),
+        )
+        if hide is not None:
+            knowledge = tuple(map(hide, view.knowledge))
+            view = replace(view, goal=hide(view.goal), profile=hide(view.profile), knowledge=knowledge)
+        return JobTrace(view, view.trace, pack(view.trace, self._secret, budget, view.said), digest)
+
+    def _of_session(self, session_id: str, digest: str, budget: int) -> JobTrace:
+        traces, missing = self._earlier.whole(session_id)
+        if not traces:
+            raise GoneError("the spans of the session are not kept any more")
+        whole, hide = conversation(traces, digest, missing), self._hide
+        if hide is not None:
+            knowledge = tuple(map(hide, whole.knowledge))
+            whole = replace(whole, goal=hide(whole.goal), profile=hide(whole.profile), knowledge=knowledge)
+        return JobTrace(whole, whole.trace, pack(whole.trace, self._secret, budget), digest)
+
+
+def _secret(store: Store) -> bytes:
+    """The secret that fences of this store are made with; created once."""
+    kept = store.get("judge.secret")
+    if kept is None:
+        kept = secrets.token_hex(32)
+        store.put("judge.secret", kept).result()
+    return bytes.fromhex(kept)

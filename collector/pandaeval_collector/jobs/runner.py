@@ -1,0 +1,117 @@
+"""Takes due judging jobs from the store and runs them, several at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable
+
+from pandaeval_collector.jobs.attempts import Attempts
+from pandaeval_collector.store import Job, Store
+
+_log = logging.getLogger(__name__)
+
+SLOTS = 4
+"""Jobs at a time for each call at a time: those of a trace wait for its first call, and others are to go on."""
+_TICK_S = 0.2
+_PAUSE_S = 2.0
+
+
+class Runner:
+    """Runs the due jobs of one store, so many at a time. One event loop."""
+
+    def __init__(self, store: Store, attempts: Attempts, slots: int = 16) -> None:
+        """``attempts``: does one job. ``slots``: most jobs at a time."""
+        self._store, self._attempts, self._slots = store, attempts, slots
+        self._running: set[asyncio.Task[None]] = set()
+        self._suspects: list[Job] = []
+        """Jobs that a judge's process died over, to be run alone."""
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+
+    async def start(self) -> None:
+        """Releases the jobs that an earlier process had leased, and starts to run due ones."""
+        await self._take_over()
+        self._task = asyncio.create_task(self._run(), name="pandaeval-judge")
+
+    async def stop(self) -> None:
+        """Cancels the jobs that are running: the next start runs them again."""
+        self._stopping.set()
+        if self._task is not None:
+            await self._task
+        await self._leave()
+
+    async def drain(self, ended: Callable[[], None] | None = None) -> None:
+        """Runs until no job is left; ``ended`` is called after each. For files: jobs that are due later are waited
+        for."""
+        await self._take_over()
+        try:
+            while True:
+                started = await self._round(ended)
+                if self._running:
+                    await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+                elif not started and not self._suspects:
+                    due = self._store.jobs.next_due()
+                    if due is None:
+                        return
+                    await asyncio.sleep(max(0.01, due - self._store.clock.running()))
+        finally:
+            await self._leave()
+
+    async def _leave(self) -> None:
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        self._attempts.close()
+
+    async def _take_over(self) -> None:
+        await asyncio.wrap_future(self._store.jobs.release_all())
+        await asyncio.wrap_future(self._store.spending.settle_all())
+
+    async def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                await self._round(None)
+            except sqlite3.Error as error:
+                _log.error("jobs cannot be taken from the store (%s)", error)
+                await asyncio.sleep(_PAUSE_S)
+            try:
+                await asyncio.wait_for(self._stopping.wait(), _TICK_S)
+            except TimeoutError:
+                continue
+
+    async def _round(self, ended: Callable[[], None] | None) -> int:
+        """Starts as many jobs as there is room for. A job that the judge's process died over before runs alone: if it
+        dies again, there is no doubt which one it was."""
+        now = self._store.clock.running()
+        room = self._attempts.pauses.room(now, self._slots)
+        if not room:
+            return 0
+        if self._suspects:
+            if not self._running:
+                self._begin(self._suspects.pop(), ended)
+            return 0
+        free = room - len(self._running)
+        if free <= 0:
+            return 0
+        jobs = await asyncio.wrap_future(self._store.jobs.lease(now, free))
+        for job in jobs:
+            if job.crashes:
+                self._suspects.append(job)
+            else:
+                self._begin(job, ended)
+        return len(jobs)
+
+    def _begin(self, job: Job, ended: Callable[[], None] | None) -> None:
+        task = asyncio.create_task(self._attempts.run(job))
+        self._running.add(task)
+
+        def done(task: asyncio.Task[None]) -> None:
+            self._running.discard(task)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                _log.error("job %s could not be finished", job.id, exc_info=error)
+            if ended is not None:
+                ended()
+
+        task.add_done_callback(done)

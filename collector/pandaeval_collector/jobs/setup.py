@@ -1,0 +1,110 @@
+"""Builds a judge from its configuration: its process, its limits, its budget."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Literal
+
+from pandaeval_collector.base.errors import UserError, installation
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
+from pandaeval_collector.store import Store
+
+if TYPE_CHECKING:
+    from pandaeval_collector.judge.limits import LimitedCaller, Spend
+
+
+class NoJudgeError(UserError):
+    """A judge is configured and cannot be had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``concurrency``: calls at a time; ``rpm``, ``tpm``: calls and tokens per minute; ``daily_usd``,
+    ``daily_tokens``: per day (UTC)."""
+
+    concurrency: int = 8
+    rpm: int | None = None
+    tpm: int | None = None
+    daily_usd: float | None = None
+    daily_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeConfig:
+    """The configuration of a judge. ``votes``: verdicts on each question; ``retest``: share of results, 0..1;
+    ``second``: a model that is shown ``second_share`` of them, 0..1; ``shadow``: one that judges ``shadow_share`` of
+    the sessions beside it; ``canaries``: a file, judged every
+    ``canary_interval`` seconds."""
+
+    setup: JudgeProcessSetup
+    limits: Limits
+    over_budget: Literal["unscored", "wait"] = "unscored"
+    votes: int = 1
+    retest: float = 0.0
+    second: str | None = None
+    second_share: float = 0.0
+    shadow: str | None = None
+    shadow_share: float = 0.0
+    canaries: str | None = None
+    canary_interval: float = 86_400.0
+
+
+class StoredPurse:
+    """Implements :class:`pandaeval_collector.judge.limits.Purse` on the store: a crash resets nothing."""
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self._spending, self._limits = store.spending, limits
+        self.share(1.0)
+
+    def share(self, part: float) -> None:
+        usd, tokens = self._limits.daily_usd, self._limits.daily_tokens
+        self._most = None if usd is None else usd * part, None if tokens is None else int(tokens * part)
+
+    async def reserve(self, spend: Spend) -> float | None:
+        now = self._spending.today(time.time())
+        granted = await asyncio.wrap_future(self._spending.reserve((spend.usd, spend.tokens), self._most, now))
+        return now if granted else None
+
+    async def settle(self, reserved: Spend, spent: Spend, reserved_at: float) -> None:
+        amounts = (reserved.usd, reserved.tokens), (spent.usd, spent.tokens)
+        await asyncio.wrap_future(self._spending.settle(*amounts, reserved_at))
+
+
+class StoredMemory:
+    """Implements :class:`pandaeval_collector.judge.desk.Memory` on the store, and counts how often it served."""
+
+    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+        self._verdicts, self._telemetry = store.verdicts, telemetry
+
+    def recall(self, key: str) -> bytes | None:
+        found = self._verdicts.recall(key)
+        self._telemetry.add("pandaeval.judge.answers", "asked" if found is None else "remembered")
+        return found
+
+    async def keep(self, key: str, body: bytes) -> None:
+        await asyncio.wrap_future(self._verdicts.keep(key, body))
+
+
+def check_installed() -> None:
+    """Raises :class:`NoJudgeError` when the extra is missing, without importing what is heavy."""
+    missing = [name for name in ("litellm", "aiolimiter") if find_spec(name) is None]
+    if missing:
+        raise NoJudgeError(
+            f"judge.model is set, and {missing[0]} is not installed; install it with: {installation('judge')}"
+        )
+
+
+def open_caller(store: Store, judge: JudgeConfig, environ: Mapping[str, str]) -> tuple[WorkerProcess, LimitedCaller]:
+    """The process (to be closed) and the caller on top of it. Raises :class:`NoJudgeError`."""
+    check_installed()
+    from pandaeval_collector.judge.limits import LimitedCaller
+
+    limits = judge.limits
+    process = WorkerProcess(judge.setup, environ)
+    purse = StoredPurse(store, limits) if (limits.daily_usd, limits.daily_tokens) != (None, None) else None
+    return process, LimitedCaller(process, limits.concurrency, limits.rpm, limits.tpm, purse)

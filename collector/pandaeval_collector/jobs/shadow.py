@@ -1,0 +1,133 @@
+"""A judge in the shadow of the live one: it judges a share of live traffic as if it were the judge, and what it says
+goes into a run and series of its own.
+
+A model is tried like that on today's traces before it takes over: its verdicts have the ids that they would have then.
+Costs the calls of its questions, within the limits and the budget of the live judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+import orjson
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Finding, Unscored
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.jobs.desks import Desks
+from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
+from pandaeval_collector.judge.desk import Judge, Memory, NoVerdictError
+from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.sample import included
+from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, Question
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.run_rows import RunBatch, RunResult
+from pandaeval_otel.model import Trace
+
+NAME = "judge.shadow"
+
+
+class Shadow:
+    """``evaluator``: with the shadow's model as its judge (:func:`as_judge`); ``share``: of the sessions, and of the
+    traces without one, 0..1; ``run``: the number of its run in the store. On one event loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        desks: Desks,
+        memory: Memory,
+        evaluator: Evaluator,
+        emitter: Emitter,
+        telemetry: Telemetry,
+        share: float,
+        run: int,
+    ) -> None:
+        self._store, self._desks, self._memory, self._evaluator = store, desks, memory, evaluator
+        self._emitter, self._telemetry, self._share, self._run = emitter, telemetry, share, run
+
+    async def result(self, metric: str, trace: Trace, pack: Pack) -> Result | None:
+        """What the shadow says about a metric (its key) of a trace that the live judge has judged; ``None`` for one
+        that it does not see, or where it could not be asked."""
+        if not included(f"shadow {trace.session_id or trace.trace_id}", self._share):
+            return None
+        _, questions = self._evaluator.judged(trace)
+        question = next((each for each in questions if each.metric.key == metric), None)
+        if question is None:
+            return None
+        judge = Judge(self._desks.desk(self._memory), pack, question.model, self._desks.secrets, metric)
+        try:
+            finding = await self._finding(question, trace, judge)
+        except (CallFailedError, OverBudgetError):
+            self._telemetry.add("pandaeval.judge.shadow", "not_asked")
+            return None
+        if finding is None:
+            return None
+        self._telemetry.add("pandaeval.judge.shadow", "no_verdict" if isinstance(finding, Unscored) else "answered")
+        return self._evaluator.answered(question, finding, judge.spent)
+
+    async def _finding(self, question: Question, trace: Trace, judge: Judge) -> Finding | None:
+        assert question.metric.ask is not None
+        try:
+            return await question.metric.ask(trace, judge)
+        except NoVerdictError as error:
+            return Unscored(error.why, str(error))
+
+    def filed(self, result: Result) -> Decision:
+        """Puts a result into the run and its series; nothing for one whose evidence has grown since, about which there
+        is a new question. On the line's thread."""
+        decision, unit = Decision(), result.unit
+        trace_id = bytes.fromhex(unit.trace_id)
+        held, placed = self._store.held(trace_id), self._store.runs.placed(trace_id)
+        if held is None or placed is None or held[0] != unit.evidence:
+            return decision
+        metric, (no, _) = f"{unit.level}.{result.metric}", placed
+        if self._store.runs.body(self._run, metric, no) is None:
+            self._emitter.shadow([result], decision.changes)
+        result.run_id = NAME
+        by = f"{result.evaluator.version} {result.evaluator.model or ''}"
+        row = RunResult(no, metric, result.outcome, result.score, result.success, result.cost_usd, by, result.to_json())
+        batch = RunBatch(self._run, [(no, "")], [row], 1, result.tokens, result.cost_usd, beside=[placed])
+        decision.changes.runs.append(batch)
+        return decision
+
+
+def as_judge(settings: EvaluatorSettings, model: str) -> EvaluatorSettings:
+    """The settings of scoring with another model as the judge of all metrics: one verdict each, of all traces."""
+    assert settings.judge is not None
+    judge = replace(settings.judge, model=model, models={}, votes=1, selection=Selection())
+    return replace(settings, judge=judge)
+
+
+async def open_shadow(
+    store: Store,
+    desks: Desks,
+    memory: Memory,
+    live: Evaluator,
+    emitter: Emitter,
+    telemetry: Telemetry,
+    model: str | None,
+    share: float,
+) -> Shadow | None:
+    """The shadow, with its run, which stands as long as the configuration names this model; that of another one ends.
+    ``None`` without a model."""
+    if model is None or live.settings.judge is None:
+        await asyncio.wrap_future(store.runs.stand(None, b""))
+        return None
+    evaluator = Evaluator(live.embedder, as_judge(live.settings, model))
+    run = await asyncio.wrap_future(store.runs.stand(f"{NAME}\n{model}", orjson.dumps(_asked(evaluator, model, share))))
+    assert run is not None
+    return Shadow(store, desks, memory, evaluator, emitter, telemetry, share, run)
+
+
+def _asked(evaluator: Evaluator, model: str, share: float) -> Mapping[str, object]:
+    """As :class:`pandaeval_collector.runs.RunSpec` is stored."""
+    return {"metrics": evaluator.asked, "wanted": {}, "model": model, "sample": share, "weights": {}} | {
+        "emit": False,
+        "name": NAME,
+        "decided": None,
+    }

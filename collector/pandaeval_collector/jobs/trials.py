@@ -1,0 +1,98 @@
+"""Asks the judge about trials: each judged grader that a case wants, with the record of the trial's last trace."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from pandaeval_collector.base.score import Finding, Unscored, Why
+from pandaeval_collector.base.untrusted.foreign import explained, told
+from pandaeval_collector.judge.before import lines_of
+from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
+from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.known import MOST_RECORD
+from pandaeval_collector.judge.pack import Pack, pack
+from pandaeval_collector.judge.redact import Hide, redacted
+from pandaeval_collector.scoring.cases.trial import Trial
+from pandaeval_collector.scoring.evaluator.provenance import provenance
+from pandaeval_collector.scoring.evaluator.trials import Grader, TrialGrader, Verdict
+from pandaeval_otel.model import Trace
+
+_log = logging.getLogger(__name__)
+_TRIES = 3
+
+
+class TrialJudge:
+    """Asks through one desk. ``hide``: what is applied to every text before a judge sees it; ``secrets_out``: the same
+    for what is given with a question; ``wait``: seconds before another try. On one event loop."""
+
+    def __init__(
+        self, grader: TrialGrader, desk: Desk, hide: Hide | None, *, secrets_out: bool = True, wait: float = 1.0
+    ) -> None:
+        self._grader, self._desk, self._hide = grader, desk, hide
+        self._secrets_out, self._wait, self._secret = secrets_out, wait, secrets.token_bytes(32)
+
+    async def verdicts(
+        self, trials: Sequence[Trial], on_done: Callable[[int, int], None] = lambda done, total: None
+    ) -> list[dict[str, Verdict]]:
+        """By trial, what the judged graders found, by name; graders that do not apply are left out."""
+        done = 0
+
+        async def one(trial: Trial) -> dict[str, Verdict]:
+            nonlocal done
+            found = await self._of(trial)
+            done += 1
+            on_done(done, len(trials))
+            return found
+
+        return [*await asyncio.gather(*(one(trial) for trial in trials))]
+
+    async def _of(self, trial: Trial) -> dict[str, Verdict]:
+        shown = trial if self._hide is None else replace(trial, traces=self._hidden(trial))
+        found = {metric.name: await self._verdict(metric, trial, shown) for metric in self._grader.judged}
+        return {name: verdict for name, verdict in found.items() if verdict is not None}
+
+    def _hidden(self, trial: Trial) -> tuple[Trace, ...]:
+        assert self._hide is not None
+        return tuple(redacted(trace, self._hide) for trace in trial.traces)
+
+    async def _verdict(self, metric: Grader, trial: Trial, shown: Trial) -> Verdict | None:
+        model = self._grader.model_of(metric)
+        if model is None:
+            return None
+        known = self._grader.before_asking(metric, trial)
+        if known is not None:
+            return Verdict(known, model)
+        judge = Judge(self._desk, self._pack(shown), model, self._secrets_out, metric.key)
+        finding = await self._asked(metric, shown, judge)
+        if finding is None:
+            return None
+        spent = judge.spent
+        about = provenance(finding, spent, model)
+        whole = replace(finding, metadata={**finding.metadata, **about})
+        return Verdict(whole, spent.model or model, spent.cost_usd, spent.tokens, spent.seconds)
+
+    def _pack(self, shown: Trial) -> Pack:
+        earlier = [line for trace in shown.traces[:-1] for line in lines_of(trace)]
+        return pack(shown.last, self._secret, MOST_RECORD, earlier)
+
+    async def _asked(self, metric: Grader, shown: Trial, judge: Judge) -> Finding | None:
+        assert metric.ask is not None
+        for left in range(_TRIES - 1, -1, -1):
+            try:
+                return await metric.ask(shown, judge)
+            except NoVerdictError as error:
+                return Unscored(error.why, str(error))
+            except OverBudgetError:
+                return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
+            except CallFailedError as error:
+                if not left:
+                    return Unscored(Why.JUDGE_FAILED, f"the judge could not be reached: {told(error)}")
+                await asyncio.sleep(self._wait)
+            except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the run
+                _log.exception("metric %s failed", metric.key)
+                return Unscored(Why.METRIC_ERROR, explained(error))
+        raise AssertionError("the last try returns")

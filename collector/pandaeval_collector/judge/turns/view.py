@@ -1,0 +1,109 @@
+"""One turn of a conversation, as metrics of level turn see it: after Agentest's ``ScoreInput``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pandaeval_collector.judge.before import AGENT, USER, before, lines_of
+from pandaeval_collector.judge.turns.stated import goal_of, knowledge_of, profile_of
+from pandaeval_otel.model import ToolCall, Trace
+from pandaeval_otel.normal.one_turn import of_turn
+
+_RESULT, _HIDDEN = "result: ", "result: (not captured)"
+Hide = Callable[[Trace], Trace]
+"""A trace with what is not to be seen taken out of its texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """``trace``: as if this turn were all of it; ``said``: the conversation before it, oldest first, one text for each
+    thing that was said, called or given back. ``turn_index``: 0-based in the conversation, ``None`` where that is not
+    known. ``goal``, ``profile``: ``""`` where nothing states them; ``knowledge``: what is stated to be known, and the
+    documents that were found in this turn."""
+
+    trace: Trace
+    said: tuple[str, ...] = ()
+    turn_index: int | None = None
+    goal: str = ""
+    profile: str = ""
+    knowledge: tuple[str, ...] = ()
+
+    @property
+    def user_message(self) -> str | None:
+        """What the user said; ``None``: not captured."""
+        return self.trace.turns[0].user
+
+    @property
+    def agent_message(self) -> str | None:
+        """What the agent answered; ``None``: not captured, or there is none."""
+        return self.trace.turns[0].assistant
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls of this turn in order, with ``name``, ``arguments`` and ``result``."""
+        return self.trace.tool_calls
+
+    @property
+    def span_id(self) -> str:
+        """The span that answers."""
+        return self.trace.turns[0].span_id or self.trace.root_span_id
+
+    @property
+    def history(self) -> tuple[tuple[str, str], ...]:
+        """What the user said and the agent answered in each turn before, oldest first."""
+        return tuple(_exchanges(self.said))
+
+    @property
+    def has_results(self) -> bool:
+        """Whether a result of a tool is known, of this turn or one before."""
+        if any(call.has_result and call.result is not None for call in self.tool_calls):
+            return True
+        return any(line.startswith(_RESULT) and line != _HIDDEN for line in self.said)
+
+
+def turn_view(
+    trace: Trace, index: int, earlier: Sequence[str] = (), base: int | None = None, hide: Hide = lambda trace: trace
+) -> TurnView:
+    """The ``index``-th turn of a trace. ``earlier``: what was said in the traces of the session before it, hidden
+    already, for one whose spans do not tell; ``base``: the number of turns there, ``None``: not known."""
+    one = hide(of_turn(trace, index))
+    told = before(one).said
+    own = told or (*earlier, *(line for at in range(index) for line in lines_of(hide(of_turn(trace, at)))))
+    stating = (*one.spans, *trace.spans)
+    return TurnView(
+        one,
+        own,
+        _number(trace, index, base, told),
+        goal_of(stating),
+        profile_of(stating),
+        knowledge_of(one, stating),
+    )
+
+
+def _number(trace: Trace, index: int, base: int | None, told: Sequence[str]) -> int | None:
+    """The greater of what the session and what the history in the spans tell."""
+    if told:
+        return max(len(_exchanges(told)), (base or 0) + index)
+    if base is None:
+        return index if trace.session_id is None or index else None
+    return base + index
+
+
+def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:
+    """What users said, messages in a row as one, each with the last answer to it."""
+    found: list[tuple[str, str]] = []
+    open_ = False
+    for line in said:
+        if line.startswith(USER):
+            text = line.removeprefix(USER)
+            if open_:
+                found[-1] = f"{found[-1][0]}\n{text}", ""
+            else:
+                found.append((text, ""))
+            open_ = True
+            continue
+        open_ = False
+        if line.startswith(AGENT) and found:
+            found[-1] = found[-1][0], line.removeprefix(AGENT)
+    return found

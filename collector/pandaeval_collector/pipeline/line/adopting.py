@@ -1,0 +1,99 @@
+"""Makes traces that other collectors decided members of the sessions that are scored here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pandaeval_collector.pipeline.line.facts import SignalFacts, unpack
+from pandaeval_collector.pipeline.line.handed import Handed, run_of
+from pandaeval_collector.pipeline.line.members import with_signals
+from pandaeval_collector.pipeline.line.sessions import Grown, Sessions
+from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.store import SessionTraceRow, Store, WriteSet, packed_contents
+
+_WHOLE = Grown(whole=True)
+
+
+class Adoption:
+    """Reads the store and never writes; one thread."""
+
+    def __init__(self, store: Store, evaluator: Evaluator, sessions: Sessions) -> None:
+        self._store, self._sessions = store, sessions
+        self._compared = frozenset(metric.name for metric in evaluator.compared)
+
+    def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, Grown]:
+        """Adds the traces to ``changes``, in which the session of each is touched but for those that were scored for
+        good by an owner before this one. Of one trace the last word counts. Returns the sessions that are to be
+        compared."""
+        newest = {each.row.trace_id: each for each in handed}
+        before = self._store.left_behind(newest)
+        grown: dict[str, Grown] = {}
+        runs: list[Run] = []
+        again: list[tuple[SessionTraceRow, SessionTraceRow]] = []
+        gone: list[SessionTraceRow] = []
+        for trace_id, each in newest.items():
+            old = before.get(trace_id)
+            if each.left:
+                grown.update(dict.fromkeys(self._known(each.row.session_id), _WHOLE))
+                if old is not None and old.session_id == each.row.session_id:
+                    gone.append(old)
+            elif old is not None and _is_same(old, each.row):
+                again.append((old, each.row))
+            else:
+                runs.append(run_of(each))
+                if each.contents:
+                    changes.contents[trace_id] = packed_contents(each.contents)
+        self._enter(runs, gone, grown, changes)
+        changes.touched.update(grown)
+        for known, new in again:
+            self._retell(known, new, changes)
+        self._keep_closed(handed, grown, changes)
+        return grown
+
+    def _enter(
+        self, runs: list[Run], gone: Sequence[SessionTraceRow], grown: dict[str, Grown], changes: WriteSet
+    ) -> None:
+        runs.sort(key=lambda run: run.member.order)
+        for run in runs:
+            changes.strangers[bytes.fromhex(run.unit.trace_id)] = run.member.facts.digest
+        placed, places = self._sessions.place(runs)
+        places.moved += [(row, None) for row in gone]
+        added: dict[str, Grown] = {}
+        for run in placed:
+            if run.unit.session_id is not None and run.unit.trace_id not in places.before:
+                agents = frozenset({run.unit.agent} if run.member.facts.said else ())
+                new = Grown(run.member.start_ns, agents)
+                known = added.get(run.unit.session_id)
+                added[run.unit.session_id] = new if known is None else known.merged(new)
+        moved = {session for row, session in places.moved for session in (row.session_id, session)}
+        moved |= {row.session_id for row in places.before.values()}
+        moved |= {run.unit.session_id for run in placed if run.unit.trace_id in places.before}
+        for session_id in self._sessions.enter(placed, places, changes):
+            grown[session_id] = _WHOLE if session_id in moved else added.get(session_id, _WHOLE)
+
+    def _retell(self, old: SessionTraceRow, new: SessionTraceRow, changes: WriteSet) -> None:
+        """Updates the signals of a known member: a judge answered, the trace itself is the same."""
+        told: Mapping[str, SignalFacts] = unpack(new.body)[0].signals
+        row = with_signals(old, {name: each for name, each in told.items() if name not in self._compared})
+        changes.session_traces.append(row)
+        changes.touched.update({row.session_id} - {""})
+
+    def _known(self, session_id: str) -> set[str]:
+        return set() if self._store.session_is_open(session_id) is None else {session_id}
+
+    def _keep_closed(self, handed: Sequence[Handed], grown: dict[str, Grown], changes: WriteSet) -> None:
+        done = {each.row.session_id for each in handed if each.is_done}
+        done -= {each.row.session_id for each in handed if not each.is_done}
+        changes.touched -= done
+        changes.elsewhere |= done
+        for session_id in done:
+            grown.pop(session_id, None)
+
+
+def _is_same(old: SessionTraceRow, new: SessionTraceRow) -> bool:
+    """Whether a trace is a member of its session already, under the same evidence, and was compared."""
+    known, told = unpack(old.body)[0], unpack(new.body)[0]
+    if not known.loop_evidence or old.session_id != (new.session_id or old.session_id):
+        return False
+    return (known.digest, known.revision) == (told.digest, told.revision)

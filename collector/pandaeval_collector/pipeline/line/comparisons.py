@@ -1,0 +1,90 @@
+"""Finds out which answers of a session have to be compared with which, when traces come into it or leave it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from pandaeval_collector.analysis.stats.loops import DEFAULT_WINDOW as WINDOW
+from pandaeval_collector.pipeline.line.members import Member, unpack_answers
+from pandaeval_collector.scoring.metric import EarlierOutput
+
+
+@dataclass(slots=True)
+class Stretch:
+    """The members of a session in their order, from position ``first`` of the session to its end."""
+
+    session_id: str
+    first: int
+    members: list[Member]
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The answer of ``member`` is to be compared with the ``earlier`` ones, oldest first, given by their positions
+    among the members of ``stretch``. ``evidence``: digest of the answers compared, which goes into the id of the
+    result."""
+
+    stretch: Stretch
+    member: Member
+    earlier: Sequence[int]
+    evidence: str
+
+    def outputs(self) -> tuple[EarlierOutput, ...]:
+        """The earlier answers."""
+        first, members = self.stretch.first, self.stretch.members
+        return tuple(
+            EarlierOutput(members[at].trace_id, first + at, *members[at].direction_and_words()) for at in self.earlier
+        )
+
+
+def comparisons(stretch: Stretch, fresh: Collection[str], embedder: str) -> Iterator[Comparison]:
+    """The comparisons of ``fresh`` traces, and those of older traces whose predecessors have changed."""
+    members = stretch.members
+    first_new = next((index for index, member in enumerate(members) if member.changed), 0)
+    for index in range(first_new, len(members)):
+        member = members[index]
+        earlier = _earlier(members, index, embedder)
+        evidence = _evidence(member, [members[at] for at in earlier])
+        if member.trace_id in fresh or member.facts.loop_evidence != evidence:
+            yield Comparison(stretch, member, earlier, evidence)
+
+
+def speak_together(found: Sequence[Comparison], embedder: str) -> None:
+    """Prepares the vectors and words of all answers that will be compared, at once: numpy takes as long for a few rows
+    as for one."""
+    used = [each.stretch.members[at] for each in found for at in each.earlier]
+    used += [each.member for each in found if each.member.facts.embedder == embedder]
+    unpack_answers(list({id(member): member for member in used}.values()))
+
+
+def _earlier(members: Sequence[Member], index: int, embedder: str) -> list[int]:
+    """Positions of the newest three answers of the same agent that were finished before a trace began, oldest first.
+    None for a trace without an answer, which is compared with nothing."""
+    member = members[index]
+    if not member.facts.said:
+        return []
+    agent, start_ns = member.facts.agent, member.start_ns
+    found: list[int] = []
+    for position in range(index - 1, -1, -1):
+        if members[position].precedes(agent, start_ns, embedder):
+            found.append(position)
+            if len(found) == WINDOW:
+                break
+    return found[::-1]
+
+
+def _evidence(member: Member, earlier: Sequence[Member]) -> str:
+    """What a comparison depends on: the trace's own digest, and those of the traces it is compared with."""
+    if not earlier:
+        return member.facts.digest
+    used = [f"{each.trace_id}:{each.facts.digest}" for each in earlier]
+    return hashlib.blake2b(";".join([member.facts.digest, *used]).encode(), digest_size=16).hexdigest()
+
+
+def suffices(newest: Sequence[Member], start_ns: int, agents: Collection[str], embedder: str) -> bool:
+    """Whether ``newest``, the newest members of a session, include every answer that traces of ``agents`` which start
+    at ``start_ns`` or later have to be compared with."""
+    agents = {*agents, *(member.facts.agent for member in newest if member.start_ns >= start_ns)}
+    return all(sum(member.precedes(agent, start_ns, embedder) for member in newest) >= WINDOW for agent in agents)

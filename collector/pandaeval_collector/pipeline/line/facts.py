@@ -1,0 +1,164 @@
+"""What a decided trace leaves behind for its session, beside its answer; and how that is stored."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any, NotRequired, TypedDict
+
+import orjson
+
+
+class SignalFacts(TypedDict):
+    """The result of one of a trace's metrics for its session, as it is stored (see
+    :class:`pandaeval_collector.scoring.metric.SessionSignal`)."""
+
+    outcome: str
+    value: float | None
+    why: str | None
+    said: NotRequired[str]
+    lost: NotRequired[str]
+
+
+class TrialFacts(TypedDict):
+    """What a trace says of the trial that it is a part of, and how it was closed, by which it is read again. ``case``:
+    empty where it is of none by itself; ``trial``: empty where none is named; ``by_task``: only its input tells."""
+
+    case: str
+    trial: str
+    by_task: bool
+    trigger: str
+    late_spans: int
+
+
+@dataclass(slots=True)
+class Facts:
+    """``span_id``: of the root; ``captured``: whether there is an output; ``said``: whether it says something;
+    ``embedder``: by which one the answer can be compared, ``None`` where there is nothing to compare.
+    ``loop_evidence``: what it was compared with last. ``responses`` and ``continues``: as in
+    :class:`pandaeval_otel.model.Trace`. ``chained``: no span names its session, which follows from responses.
+    ``pending``: the trace ended in a tool call. ``done``: the tools that change something, and did in this trace.
+    ``turns``: how many turns of the conversation it holds; ``judged``: whether traces like it are judged at all.
+    ``rootless``: its root was not seen to end. ``trial``: only where there are cases."""
+
+    agent: str
+    service: str
+    environment: str | None
+    span_id: str
+    response_id: str
+    sampled: bool
+    fragment: bool
+    digest: str
+    revision: int
+    crashed: bool
+    captured: bool
+    said: bool
+    embedder: str | None
+    signals: dict[str, SignalFacts]
+    loop_evidence: str = ""
+    responses: tuple[str, ...] = ()
+    continues: str = ""
+    chained: bool = False
+    pending: bool = False
+    done: tuple[str, ...] = ()
+    turns: int = 1
+    judged: bool = False
+    rootless: bool = False
+    trial: TrialFacts | None = None
+
+    @property
+    def linked(self) -> bool:
+        """Whether a session can follow from it."""
+        return bool(self.responses or self.continues)
+
+    def pack(self) -> bytes:
+        """As it is stored."""
+        body: dict[str, Any] = {
+            "agent": self.agent,
+            "service": self.service,
+            "environment": self.environment,
+            "span_id": self.span_id,
+            "response_id": self.response_id,
+            "sampled": self.sampled,
+            "fragment": self.fragment,
+            "digest": self.digest,
+            "revision": self.revision,
+            "crashed": self.crashed,
+            "captured": self.captured,
+            "said": self.said,
+            "embedder": self.embedder,
+            "signals": self.signals,
+            "loop_evidence": self.loop_evidence,
+        }
+        if self.responses:
+            body["responses"] = self.responses
+        if self.continues:
+            body["continues"] = self.continues
+        if self.chained:
+            body["chained"] = True
+        if self.pending:
+            body["pending"] = True
+        if self.done:
+            body["done"] = self.done
+        if self.turns != 1:
+            body["turns"] = self.turns
+        if self.judged:
+            body["judged"] = True
+        if self.rootless:
+            body["rootless"] = True
+        if self.trial is not None:
+            body["trial"] = self.trial
+        return orjson.dumps(body)
+
+
+@dataclass(slots=True)
+class Older:
+    """The answer of a trace, where a store before schema version 4 kept it: among the facts. ``vector``: float32 bytes,
+    empty without one; ``words``: its content words."""
+
+    text: str
+    vector: bytes
+    words: str
+
+
+def unpack(packed: bytes) -> tuple[Facts, Older | None]:
+    """What :meth:`Facts.pack` packed, now or in any version that wrote the store. Raises ``ValueError`` for what is no
+    JSON, and ``KeyError`` where that lacks what every version said: there is no session to be told from it."""
+    body: dict[str, Any] = orjson.loads(packed)
+    older = _older(body) if "vector" in body else None
+    get = body.get
+    return Facts(
+        body["agent"],
+        get("service", ""),
+        get("environment"),
+        get("span_id", ""),
+        get("response_id", ""),
+        get("sampled", True),
+        get("fragment", False),
+        body["digest"],
+        get("revision", 1),
+        get("crashed", False),
+        get("captured", False),
+        get("said", False),
+        get("embedder"),
+        body["signals"],
+        get("loop_evidence", ""),
+        tuple(get("responses", ())),
+        get("continues", ""),
+        get("chained", False),
+        get("pending", False),
+        tuple(get("done", ())),
+        get("turns", 1),
+        get("judged", False),
+        get("rootless", False),
+        get("trial"),
+    ), older
+
+
+def _older(body: dict[str, Any]) -> Older:
+    """Takes the answer out of the facts, and adds what they did not say then."""
+    text, vector = body["output"], base64.b64decode(body["vector"])
+    body["captured"], body["said"] = text is not None, bool(text and text.strip())
+    if not vector:
+        body["embedder"] = None
+    return Older(text or "", vector, " ".join(body["tokens"]))

@@ -1,0 +1,131 @@
+"""A decided trace on its way to the collector that owns its session, and what that makes of it."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import zstandard
+from google.protobuf.message import DecodeError
+
+from pandaeval_collector.pipeline.line.facts import unpack
+from pandaeval_collector.pipeline.line.hints import Lacking
+from pandaeval_collector.pipeline.line.members import from_row, unit_again
+from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.store import SessionTraceRow
+from pandaeval_otel._proto.session_service_pb2 import Content, Member
+from pandaeval_otel.wire.labels import MOST_ID
+
+_log = logging.getLogger(__name__)
+
+_COMPARED = "by an owner before this one"
+Part = tuple[bool, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """``row``: what the trace left behind, filed under the session that its spans name, or under none. ``left``: it is
+    in that session no more. ``contents``: (is_logs, request) for its requests, where the owner may need them.
+    ``is_done``: an owner before this one has scored the session for good, as far as it had come."""
+
+    row: SessionTraceRow
+    left: bool = False
+    contents: Sequence[Part] = ()
+    is_done: bool = False
+
+    def done(self) -> Handed:
+        """The same, of a session that was scored."""
+        return replace(self, is_done=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An application said that a session is over."""
+
+    session_id: str
+
+
+def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
+    """A :class:`Handed` as it is sent. ``decided``: just now; otherwise a judge has answered."""
+    return Member(
+        trace_id=row.trace_id,
+        session_id=row.session_id,
+        start_ns=row.start_ns,
+        end_ns=row.end_ns,
+        facts=row.body,
+        answer=row.answer,
+        decided=decided,
+    ).SerializeToString()
+
+
+def packed_left(trace_id: bytes, session_id: str) -> bytes:
+    """Says that a trace is not in a session any more."""
+    return Member(trace_id=trace_id, session_id=session_id, left=True).SerializeToString()
+
+
+def packed_end(session_id: str) -> bytes:
+    """Says that a session is over."""
+    return Member(session_id=session_id, session_end=True).SerializeToString()
+
+
+def with_contents(message: bytes, read: Callable[[bytes], Sequence[Part]], most: int) -> bytes:
+    """A packed member with what is stored of its trace (``read``, by trace id), where the owner may need it: to ask a
+    judge about its session, or to grade the trial of a case that it names. Not with a later word on the trace, and not
+    with more than ``most`` bytes."""
+    member = Member.FromString(message)
+    if not member.decided:
+        return message
+    facts = unpack(member.facts)[0]
+    if not facts.judged and not (facts.trial and facts.trial["case"]):
+        return message
+    try:
+        parts = read(member.trace_id)
+    except zstandard.ZstdError as error:
+        _log.warning("the spans of trace %s were damaged and stay here (%s)", member.trace_id.hex(), error)
+        return message
+    if sum(len(request) for _, request in parts) > most:
+        return message
+    return (
+        message + Member(contents=[Content(request=request, logs=logs) for logs, request in parts]).SerializeToString()
+    )
+
+
+def unpacked(message: bytes) -> Handed | Ended:
+    """Raises ``ValueError`` for what no collector has sent."""
+    try:
+        member = Member.FromString(message)
+    except DecodeError as error:
+        raise ValueError(f"not a protobuf Member: {error}") from error
+    if len(member.session_id) > MOST_ID:
+        raise ValueError(f"its session id has more than {MOST_ID} characters")
+    if member.session_end:
+        if not member.session_id:
+            raise ValueError("it ends a session without a name")
+        return Ended(member.session_id)
+    if len(member.trace_id) != 16:
+        raise ValueError("its trace id has not 16 bytes")
+    if max(member.start_ns, member.end_ns) >= 1 << 63:
+        raise ValueError("its times are none")
+    row = SessionTraceRow(
+        member.trace_id, member.session_id, member.start_ns, member.end_ns, member.facts, member.answer
+    )
+    if member.left:
+        return Handed(row, left=True)
+    try:
+        unpack(row.body)
+        from_row(row).direction_and_words()
+    except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
+        raise ValueError(f"it says nothing of its trace: {type(error).__name__}: {error}") from error
+    return Handed(row, contents=[(each.logs, each.request) for each in member.contents])
+
+
+def run_of(handed: Handed) -> Run:
+    """The run that it is for its owner, with no results."""
+    member = from_row(handed.row)
+    unit = unit_again(member, handed.row.session_id, member.facts.digest)
+    unit.session_id = handed.row.session_id or None
+    if handed.is_done:
+        member.facts.loop_evidence = _COMPARED
+    return Run(unit, member, [], Lacking(unit.service), is_handed=True)

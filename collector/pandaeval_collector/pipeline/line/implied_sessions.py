@@ -1,0 +1,294 @@
+"""Finds the sessions of traces that name none: conversations in which each turn is a trace of its own that continues a
+response of an earlier trace, or holds the conversation of an earlier trace as its history.
+
+A trace belongs to the session that it names; else to that of the trace that it continues; else, as the first of a
+chain, to a session named by its last response id, which is what the next turn continues. So a turn whose predecessor
+was never seen gets the session that it would have if it had been seen. A trace that no other continues stays without a
+session.
+
+A predecessor began before the trace that continues it, so chains have no loops; of several traces that gave the same
+response the first is the predecessor. A conversation is weaker evidence than a response id (canned answers, examples in
+a prompt): it is continued only where exactly one earlier trace left it behind. The outcome depends on the traces alone,
+not on their order of arrival.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pandaeval_collector.pipeline.line.members import Member, from_row
+from pandaeval_collector.pipeline.line.understanding import Run
+from pandaeval_collector.store import ResponseRow, SessionTraceRow, Store, response_digest
+from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.history import is_history
+
+Order = tuple[int, str]
+
+
+@dataclass(slots=True)
+class Places:
+    """What the line has to know to file a batch of traces. ``sessions``: by trace id, of traces that name none
+    themselves; ``waiting``: traces that may come into a session later. ``before``: rows that older revisions left.
+    ``moved``: traces decided before that belong to another session now, or to none (``None``). ``responses``: rows by
+    which later traces find these."""
+
+    sessions: dict[str, str] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)
+    before: dict[str, SessionTraceRow] = field(default_factory=dict)
+    moved: list[tuple[SessionTraceRow, str | None]] = field(default_factory=list)
+    responses: list[ResponseRow] = field(default_factory=list)
+
+
+class Chains(Protocol):
+    """Finds the session of traces that name none."""
+
+    def place(self, runs: Sequence[Run]) -> Places:
+        """Where these belong. ``runs`` are in order of start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How a trace is linked with others. ``order``: by its start."""
+
+    order: Order
+    continues: str
+    responses: tuple[str, ...]
+
+    @classmethod
+    def of(cls, trace: Trace) -> Link:
+        return cls((trace.start_ns, trace.trace_id), trace.continues, trace.responses)
+
+
+class Forward:
+    """For input that is known whole, and traces that come in order of start. No trace is moved later. ``links``: of
+    every trace that may go on from another, or be gone on from."""
+
+    def __init__(self, links: Iterable[Link]) -> None:
+        known = [link for link in links if link.continues or link.responses]
+        self._continuing: dict[str, list[Order]] = defaultdict(list)
+        self._giving: dict[str, list[Order]] = defaultdict(list)
+        for link in known:
+            if link.continues:
+                self._continuing[link.continues].append(link.order)
+        for link in known:
+            for id_ in link.responses:
+                if is_history(id_) and id_ in self._continuing:
+                    self._giving[id_].append(link.order)
+        self._session_of: dict[str, str] = {}
+
+    def place(self, runs: Sequence[Run]) -> Places:
+        """See :class:`Chains`."""
+        places = Places()
+        for turn in [_understood(run) for run in runs if run.member.facts.linked]:
+            session = self.session(turn.named, Link(turn.order, turn.continues, turn.responses))
+            if turn.named is None and session is not None:
+                places.sessions[turn.trace_id] = session
+        return places
+
+    def session(self, named: str | None, link: Link) -> str | None:
+        """The session of the next trace: ``named``, if it names one."""
+        wanted = [id_ for id_ in link.responses if self._is_gone_on_from(id_, link.order)]
+        before = link.continues if self._goes_on(link.continues, link.order) else ""
+        follows = self._session_of.get(before, before) or (link.responses[-1] if wanted else None)
+        session = follows if named is None else named
+        for id_ in wanted:
+            self._session_of.setdefault(id_, str(session))
+        return session
+
+    def _goes_on(self, id_: str, order: Order) -> bool:
+        return not is_history(id_) or len([each for each in self._giving[id_] if each < order]) == 1
+
+    def _is_gone_on_from(self, id_: str, order: Order) -> bool:
+        if id_ not in self._continuing:
+            return False
+        if not is_history(id_):
+            return True
+        return min(self._giving[id_]) == order and any(
+            each > order and self._goes_on(id_, each) for each in self._continuing[id_]
+        )
+
+
+class Stored:
+    """For a running collector: traces come one after the other, in any order. Reads the store and never writes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def place(self, runs: Sequence[Run]) -> Places:
+        """See :class:`Chains`."""
+        revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1 or run.is_handed]
+        before = {row.trace_id.hex(): row for row in self._store.left_behind(revised).values()} if revised else {}
+        places = Places(before=before)
+        older = {trace_id: turn for trace_id, row in before.items() if (turn := _stored(row)).linked}
+        linked = [run for run in runs if run.member.facts.linked or run.unit.trace_id in older]
+        batch = [_understood(run) for run in linked]
+        if batch:
+            self._place(batch, older, places)
+        return places
+
+    def _place(self, batch: Sequence[_Turn], older: Mapping[str, _Turn], places: Places) -> None:
+        for turn in batch:
+            turn.stays(older.get(turn.trace_id))
+        fresh = [turn for turn in batch if turn.differs(older.get(turn.trace_id))]
+        web = _Web(self._store, batch)
+        web.settle(fresh, [older[turn.trace_id] for turn in fresh if turn.trace_id in older])
+        places.sessions = {turn.trace_id: turn.session for turn in batch if turn.named is None and turn.session}
+        places.waiting = {turn.trace_id for turn in batch if turn.session is None and turn.linked}
+        for turn in fresh:
+            trace_id = bytes.fromhex(turn.trace_id)
+            places.responses += [ResponseRow(trace_id, response_digest(id_), False) for id_ in turn.responses]
+            if turn.continues:
+                places.responses.append(ResponseRow(trace_id, response_digest(turn.continues), True))
+        others = [(turn.row, turn.session) for turn in web.turns.values() if turn.row is not None]
+        places.moved = [(row, session) for row, session in others if session != (row.session_id or None)]
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A trace, as far as it matters here. ``named``: the session that it names itself; ``session``: the one that it
+    belongs to; ``row``: what is stored, of a trace that was decided before."""
+
+    trace_id: str
+    start_ns: int
+    named: str | None
+    continues: str
+    responses: tuple[str, ...]
+    session: str | None = None
+    row: SessionTraceRow | None = None
+
+    @property
+    def order(self) -> Order:
+        return self.start_ns, self.trace_id
+
+    @property
+    def linked(self) -> bool:
+        return bool(self.responses or self.continues)
+
+    def stays(self, older: _Turn | None) -> None:
+        """Until more is known, it is where it was."""
+        self.session = self.named or (older.session if older is not None and older.named is None else None)
+
+    def differs(self, older: _Turn | None) -> bool:
+        """Whether anything changed that a session could follow from."""
+        if older is None:
+            return True
+        before = older.order, older.named, older.continues, older.responses
+        return before != (self.order, self.named, self.continues, self.responses)
+
+
+def _understood(run: Run) -> _Turn:
+    return _turn(run.member, run.unit.session_id)
+
+
+def _stored(row: SessionTraceRow) -> _Turn:
+    member, session = from_row(row), row.session_id or None
+    turn = _turn(member, None if member.facts.chained else session)
+    turn.session, turn.row = session, row
+    return turn
+
+
+def _turn(member: Member, named: str | None) -> _Turn:
+    return _Turn(member.trace_id, member.start_ns, named, member.facts.continues, member.facts.responses)
+
+
+class _Web:
+    """The turns around some new ones, read as they are needed. Of traces in the batch what is stored does not count."""
+
+    def __init__(self, store: Store, batch: Iterable[_Turn]) -> None:
+        self._store = store
+        self.turns: dict[str, _Turn] = {}
+        self._giving: dict[str, list[_Turn]] = defaultdict(list)
+        self._continuing: dict[str, list[_Turn]] = defaultdict(list)
+        self._asked: tuple[set[str], set[str]] = set(), set()
+        for turn in batch:
+            self._add(turn)
+
+    def settle(self, fresh: Sequence[_Turn], older: Sequence[_Turn]) -> None:
+        """Gives the fresh turns, and all whose session follows from theirs, their sessions. ``older``: what some of the
+        fresh ones were before."""
+        self._read_giving({turn.continues for turn in (*fresh, *older) if turn.continues})
+        self._read_continuing({id_ for turn in (*fresh, *older) for id_ in turn.responses})
+        told = [id_ for turn in (*fresh, *older) for id_ in turn.responses if is_history(id_) and self._continuing[id_]]
+        self._read_giving(told)
+        first = {turn.order: turn for turn in fresh}
+        first |= {each.order: each for id_ in told for each in self._giving[id_]}  # one more makes it anybody's
+        for turn in older:
+            heads = self._giving[turn.continues] if turn.continues else ()
+            first |= {each.order: each for each in heads if not each.continues or is_history(turn.continues)}
+            first |= {each.order: each for id_ in turn.responses for each in self._continuing[id_]}
+        for turn in fresh:
+            heads = self._giving[turn.continues] if turn.continues else ()
+            first |= {each.order: each for each in heads if each.session is None}
+            first |= {each.order: each for id_ in turn.responses for each in self._continuing[id_]}
+        self._settle(first, {turn.trace_id for turn in fresh})
+
+    def _settle(self, due: dict[Order, _Turn], fresh: Collection[str]) -> None:
+        """In order of start: what a session follows from is settled before."""
+        waiting = list(due)
+        heapq.heapify(waiting)
+        while waiting:
+            turn = due[heapq.heappop(waiting)]
+            session = self._session(turn)
+            if session == turn.session and turn.trace_id not in fresh:
+                continue
+            turn.session = session
+            self._read_continuing(turn.responses)
+            for later in [each for id_ in turn.responses for each in self._continuing[id_]]:
+                if later.order > turn.order and later.order not in due:
+                    due[later.order] = later
+                    heapq.heappush(waiting, later.order)
+
+    def _session(self, turn: _Turn) -> str | None:
+        if turn.named is not None:
+            return turn.named
+        before = self._before(turn)
+        if before is not None:
+            return before.session
+        if turn.continues and not is_history(turn.continues):
+            return turn.continues
+        return turn.responses[-1] if self._is_gone_on_from(turn) else None
+
+    def _before(self, turn: _Turn) -> _Turn | None:
+        """The trace that a turn goes on from, as far as it was seen."""
+        if not turn.continues:
+            return None
+        self._read_giving([turn.continues])
+        earlier = [each for each in self._giving[turn.continues] if each.order < turn.order]
+        if is_history(turn.continues) and len(earlier) != 1:
+            return None
+        return min(earlier, key=lambda each: each.order, default=None)
+
+    def _is_gone_on_from(self, turn: _Turn) -> bool:
+        if not any(self._continuing[id_] for id_ in turn.responses):
+            self._read_continuing(turn.responses)
+        return any(
+            not is_history(id_) or self._before(later) is turn
+            for id_ in turn.responses
+            for later in self._continuing[id_]
+        )
+
+    def _read_giving(self, ids: Iterable[str]) -> None:
+        if wanted := {*ids} - self._asked[0]:
+            self._asked[0].update(wanted)
+            self._add_stored(self._store.responses.giving(wanted))
+
+    def _read_continuing(self, ids: Iterable[str]) -> None:
+        if wanted := {*ids} - self._asked[1]:
+            self._asked[1].update(wanted)
+            self._add_stored(self._store.responses.continuing(wanted))
+
+    def _add_stored(self, rows: Iterable[SessionTraceRow]) -> None:
+        for row in rows:
+            if row.trace_id.hex() not in self.turns:
+                self._add(_stored(row))
+
+    def _add(self, turn: _Turn) -> None:
+        self.turns[turn.trace_id] = turn
+        for id_ in turn.responses:
+            self._giving[id_].append(turn)
+        if turn.continues:
+            self._continuing[turn.continues].append(turn)

@@ -1,0 +1,196 @@
+"""Turns due traces into a decision: files each understood trace under its session, and adds its results.
+
+Everything that a decision changes is returned as one :class:`WriteSet`, to be committed as one transaction. The line
+reads the store but never writes. One thread runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from pandaeval_collector.base.result import Result, Unit
+from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.pipeline.line.adopting import Adoption
+from pandaeval_collector.pipeline.line.decision import Decision, Judgement
+from pandaeval_collector.pipeline.line.handed import Handed
+from pandaeval_collector.pipeline.line.handover import Handover
+from pandaeval_collector.pipeline.line.implied_sessions import Chains
+from pandaeval_collector.pipeline.line.members import unpack_answers
+from pandaeval_collector.pipeline.line.revisions import Revisions
+from pandaeval_collector.pipeline.line.session_scores import SessionScores
+from pandaeval_collector.pipeline.line.session_trials import SessionTrials
+from pandaeval_collector.pipeline.line.sessions import Grown, Sessions
+from pandaeval_collector.pipeline.line.understanding import Understanding, Understood
+from pandaeval_collector.scoring.evaluator import Evaluator, unread
+from pandaeval_collector.scoring.metric import SessionView
+from pandaeval_collector.store import JobEnd, Store, TraceRow, WriteSet
+from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.model import Trigger
+
+Ownership = Literal["here", "elsewhere", "shared"]
+"""Who scores the sessions of traces that are decided here: this collector; one other; each of several those that are
+its own."""
+
+
+class Line:
+    """Scores the traces and sessions of one store."""
+
+    def __init__(
+        self,
+        store: Store,
+        evaluator: Evaluator,
+        emitter: Emitter | None = None,
+        chains: Chains | None = None,
+        left_out: Container[str] = frozenset(),
+        failures: LiveGroups | None = None,
+        sessions: Ownership = "here",
+    ) -> None:
+        """``chains``: finds the sessions of traces that name none; if not given, from what the store holds.
+        ``left_out``: ids of traces that no session is scored by; it may grow. ``failures``: the groups that failures
+        are filed under, if they are. ``sessions``: who scores those of the traces that are decided here."""
+        self._store, self._evaluator = store, evaluator
+        self._revisions = Revisions(store, emitter or Emitter(), evaluator.silent, failures)
+        self._sessions = Sessions(self._store, evaluator, chains)
+        self._scores = SessionScores(self._store, evaluator, left_out)
+        self._adoption = Adoption(store, evaluator, self._sessions)
+        self._handover: Handover | None = None
+        if sessions != "here":
+            self._handover = Handover(store, evaluator, self._sessions, unnamed=sessions == "elsewhere")
+        self.understanding = Understanding(store, evaluator)
+        """What is to be done with traces before they are filed, in this process."""
+        trials = self.understanding.trials
+        self._trials = None if trials is None else SessionTrials(store, trials)
+
+    def decide(self, due: Sequence[DueTrace]) -> Decision:
+        """Understands and files traces: scores them and the sessions that they change."""
+        return self.file(due, self.understanding.of(due))
+
+    def file(self, due: Sequence[DueTrace], understood: Sequence[Understood]) -> Decision:
+        """Files traces under their sessions. ``understood``: one for each of ``due``. May be called again with the same
+        arguments."""
+        decision = Decision()
+        changes = decision.changes
+        decision.runs = sorted((one.run for one in understood if one.run is not None), key=lambda run: run.member.order)
+        changes.traces = [_row(each, one) for each, one in zip(due, understood, strict=True)]
+        with self._store.snapshot():
+            filing = self._handover or self._sessions
+            decision.runs, places = filing.place(decision.runs)
+            changes.jobs = [job for run in decision.runs for job in run.jobs]
+            changes.listed = [run.listed for run in decision.runs if run.listed is not None]
+            unpack_answers([run.member for run in decision.runs if run.member.facts.embedder is not None])
+            results = [*filing.file(decision.runs, places, changes)]
+            alone = [run for run in decision.runs if run.unit.session_id is None]
+            results += [result for run in alone for result in run.graded]
+            for each, one in zip(due, understood, strict=True):
+                if one.failed is not None:
+                    results.extend(self._aside(each, *one.failed, decision))
+            first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
+            self._revisions.add(results, decision, first_time)
+        return decision
+
+    def set_aside(self, due: DueTrace, kind: str, why: str) -> Decision:
+        """Decides a trace that cannot be understood or filed: its results say so, and it is not tried again."""
+        decision = Decision(WriteSet(traces=[_row(due, Understood("", failed=(kind, why)))]))
+        self._revisions.add(self._aside(due, kind, why, decision), decision)
+        return decision
+
+    def adopt(self, handed: Sequence[Handed]) -> Decision:
+        """Makes traces that other collectors decided members of their sessions."""
+        decision = Decision()
+        with self._store.snapshot():
+            decision.grown = self._adoption.adopt(handed, decision.changes)
+        return decision
+
+    def compare(self, grown: Mapping[str, Grown]) -> Decision:
+        """Compares such members with the earlier ones of their sessions."""
+        decision = Decision()
+        with self._store.snapshot():
+            self._revisions.add(self._sessions.compare(grown, decision.changes), decision)
+            # Nothing came: a session is no more open than before, unless it was closed without these comparisons.
+            touched = decision.changes.touched
+            decision.changes.touched = {each for each in touched if not self._store.session_is_open(each)}
+        return decision
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether other collectors may score the sessions of traces that are decided here."""
+        return self._handover is not None
+
+    def end_elsewhere(self, session_id: str) -> Decision:
+        """Tells the owner of a session that an application ended it."""
+        decision = Decision()
+        if self._handover is not None:
+            self._handover.end(session_id, decision.changes)
+        return decision
+
+    def close_sessions(self, session_ids: Iterable[str], trigger: Callable[[str], Trigger]) -> Decision:
+        """Scores sessions and their trials for good. ``trigger``: why each is over."""
+        decision = Decision()
+        results: list[Result] = []
+        with self._store.snapshot():
+            for session_id in session_ids:
+                results.extend(self._scores.score(session_id, trigger(session_id)))
+                said, jobs = self._scores.ask(session_id, trigger(session_id))
+                results.extend(said)
+                results.extend([] if self._trials is None else self._trials.of(session_id))
+                decision.changes.jobs.extend(jobs)
+                decision.changes.closed.add(session_id)
+            self._revisions.add(results, decision)
+        return decision
+
+    def session_now(self, session_id: str) -> list[Result]:
+        """The scores that a session would have if it ended now, none of them for good."""
+        return [replace(each, final=False) for each in self._scores.score(session_id, Trigger.SESSION_CHANGED)]
+
+    def score_so_far(self, session_ids: Iterable[str]) -> Decision:
+        """Scores open sessions, which stay open: what is known of them by now, each result with ``final`` false. What
+        has no score yet is not said, and no judge is asked."""
+        decision = Decision()
+        with self._store.snapshot():
+            results = [each for session_id in session_ids for each in self.session_now(session_id)]
+            measured = [each for each in results if each.outcome != "unscored" and each.evaluator.kind != "llm"]
+            self._revisions.add(measured, decision, for_good=False)
+        return decision
+
+    def judged(self, judgements: Sequence[Judgement]) -> Decision:
+        """Files the answers of judges under results and sessions, and ends the jobs that asked for them. Drops an
+        answer about evidence that has grown since: a job for the new evidence exists."""
+        decision = Decision()
+        results: list[Result] = []
+        for judgement in judgements:
+            result = judgement.result
+            if result is None or self._now(result.unit) != result.unit.evidence:
+                end = judgement.end if result is None else JobEnd(judgement.end.id, "cancelled", "superseded")
+                decision.changes.ended.append(end)
+                continue
+            decision.changes.ended.append(judgement.end)
+            results.append(result)
+        (self._handover or self._sessions).tell(results, decision.changes)
+        self._revisions.add(results, decision)
+        return decision
+
+    def conversation(self, session_id: str, trigger: Trigger) -> tuple[SessionView, Unit] | None:
+        """See :meth:`Sessions.conversation`."""
+        return self._scores.conversation(session_id, trigger)
+
+    def _now(self, unit: Unit) -> str | None:
+        """The digest of what a result is about, as it is now; ``None`` where it is not there any more."""
+        if unit.level != "session":
+            held = self._store.held(bytes.fromhex(unit.trace_id))
+            return None if held is None else held[0]
+        found = self._scores.conversation(unit.id, Trigger(unit.trigger))
+        return None if found is None else found[1].evidence
+
+    def _aside(self, due: DueTrace, kind: str, why: str, decision: Decision) -> list[Result]:
+        decision.failed[due.trace_id] = kind
+        return self._evaluator.set_aside(unread(due), f"set aside: {kind}: {why}"[:500])
+
+
+def _row(due: DueTrace, understood: Understood) -> TraceRow:
+    """The row of a decided trace. One that is set aside has no digest and is final."""
+    failed = understood.failed is not None
+    digest, final = ("", True) if failed else (understood.digest, due.capped)
+    return TraceRow(due.trace_id, due.revision, final, digest, due.known, due.chunks, due.size)

@@ -1,0 +1,81 @@
+"""What lists show of an agent's trace: the row by which people find it again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.base.untrusted.excerpt import excerpt
+from pandaeval_collector.base.untrusted.plain_error import plain_error
+from pandaeval_collector.store import ListedRow
+from pandaeval_otel.model import Trace
+from pandaeval_otel.model.raw import RawSpan
+
+_EXCERPT, _NAME = 160, 80
+_VALUES, _VALUE = 8, 200
+"""So many values of an attribute are kept of a trace, and so many characters of each."""
+
+
+def shown_facts(trace: Trace) -> dict[str, Any]:
+    """What lists show of a trace, JSON-ready; every text is short and safe to show. ``at``: start, Unix milliseconds;
+    ``us``: duration in microseconds; ``in``, ``out``: the beginnings of input and answer."""
+    facts = {
+        "id": trace.trace_id,
+        "session": trace.session_id,
+        "agent": excerpt(trace.agent, _NAME),
+        "service": excerpt(trace.service, _NAME),
+        "user": excerpt(trace.user_id, _NAME),
+        "at": trace.start_ns // 1_000_000,
+        "us": max(0, trace.end_ns - trace.start_ns) // 1000,
+        "error": excerpt(trace.error and plain_error(trace.error), _EXCERPT),
+        "in": excerpt(trace.input, _EXCERPT),
+        "out": excerpt(trace.output, _EXCERPT),
+        "spans": len(trace.spans),
+        "llm": trace.llm_calls,
+        "tools": len(trace.tool_calls),
+        "tokens": [trace.usage.input, trace.usage.output],
+    }
+    if not trace.complete:
+        facts["incomplete"] = True
+    return {key: held for key, held in facts.items() if held is not None}
+
+
+def pairs_of(spans: Iterable[RawSpan], keys: Collection[str]) -> tuple[str, ...]:
+    """Pairs ``key=value`` of the attributes with these keys, of spans or their resources: of each key the first
+    :data:`_VALUES` values. Lists and objects are no values."""
+    found: dict[str, dict[str, None]] = {}
+    for span in spans:
+        for held in (span.attributes, span.resource.attributes):
+            for key in keys:
+                if key in held:
+                    _add(found.setdefault(key, {}), held[key])
+    return tuple(f"{key}={value}" for key, values in found.items() for value in values)
+
+
+def _add(values: dict[str, None], value: Any) -> None:
+    if len(values) < _VALUES and isinstance(value, str | bool | int | float) and value != "":
+        text = (str(value).lower() if isinstance(value, bool) else str(value))[:_VALUE]
+        values[text if text.isascii() else text.encode(errors="replace").decode()] = None
+
+
+def listed(trace: Trace, attributes: tuple[str, ...] = ()) -> ListedRow:
+    """The row of a trace. ``attributes``: of :func:`pairs_of`."""
+    facts = shown_facts(trace)
+    return ListedRow(
+        trace_id=bytes.fromhex(trace.trace_id),
+        at_ms=facts["at"],
+        agent=facts.get("agent", ""),
+        service=facts.get("service", ""),
+        environment=excerpt(trace.environment, _NAME) or "",
+        user=facts.get("user", ""),
+        broken="error" in facts,
+        facts=orjson.dumps(_storable(facts)),
+        attributes=attributes,
+    )
+
+
+def _storable(facts: dict[str, Any]) -> dict[str, Any]:
+    """Sums of numbers from outside may no longer fit into 64 bits."""
+    return {**facts, "tokens": [min(each, (1 << 53) - 1) for each in facts["tokens"]]}

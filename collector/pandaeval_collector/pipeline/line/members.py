@@ -1,0 +1,243 @@
+"""A decided trace as a member of its session: what it leaves behind for comparisons and session scores, as a row."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pandaeval_collector.analysis.embedding import Embedder
+from pandaeval_collector.analysis.embedding.plain import plain
+from pandaeval_collector.analysis.rules.response_recovery import changed_by
+from pandaeval_collector.analysis.stats.similarity import Direction
+from pandaeval_collector.base.result import Unit
+from pandaeval_collector.base.untrusted.silence import says_something
+from pandaeval_collector.pipeline.line.facts import Facts, SignalFacts, unpack
+from pandaeval_collector.scoring.metric import SessionSignal, Texts, TraceSummary
+from pandaeval_collector.store import SessionTraceRow
+from pandaeval_otel.base.names import bounded
+from pandaeval_otel.model import Trace, Trigger
+from pandaeval_otel.normal.session import MAX_ID_CHARS
+
+_HEAD = struct.Struct("<II")
+
+
+@dataclass(slots=True)
+class Answer:
+    """The answer of a trace. ``vector``: float32 bytes, empty without one; ``words``: its content words."""
+
+    text: str
+    vector: bytes
+    words: str
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Answer:
+        vector, words = _HEAD.unpack_from(packed)
+        at, text = _HEAD.size + vector, _HEAD.size + vector + words
+        return cls(packed[text:].decode(), packed[_HEAD.size : at], packed[at:text].decode())
+
+    def pack(self) -> bytes:
+        words = self.words.encode()
+        return _HEAD.pack(len(self.vector), len(words)) + self.vector + words + self.text.encode()
+
+
+@dataclass(slots=True)
+class Member:
+    """A trace in its session, new or from the store. ``answer`` is packed, and unpacked only when it is compared.
+    ``changed``: it has to be stored again."""
+
+    trace_id: str
+    start_ns: int
+    end_ns: int
+    facts: Facts
+    answer: bytes
+    changed: bool = False
+    _unpacked: tuple[Direction, frozenset[str]] | None = None
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Members of a session are in this order."""
+        return self.start_ns, self.trace_id
+
+    def direction_and_words(self) -> tuple[Direction, frozenset[str]]:
+        """The direction of its answer's vector, and the content words of the answer."""
+        unpacked = self._unpacked
+        if unpacked is None:
+            unpack_answers([self])
+            unpacked = self._unpacked
+            assert unpacked is not None
+        return unpacked
+
+    @property
+    def text(self) -> str:
+        """Its answer."""
+        return self.answer[_HEAD.size + sum(_HEAD.unpack_from(self.answer)) :].decode()
+
+    def without_vectors(self) -> Member:
+        """The same without what :func:`unpack_answers` adds."""
+        return Member(self.trace_id, self.start_ns, self.end_ns, self.facts, self.answer, self.changed)
+
+    def precedes(self, agent: str, start_ns: int, embedder: str) -> bool:
+        """Whether its answer can be compared with that of a trace of ``agent`` that begins at ``start_ns``."""
+        facts = self.facts
+        return self.end_ns <= start_ns and facts.agent == agent and facts.embedder == embedder
+
+
+def unpack_answers(members: Sequence[Member]) -> None:
+    """Unpacks the answers of members for :meth:`Member.direction_and_words`: together, since numpy takes as long
+    for a few rows as for one. All were embedded by the same embedder."""
+    packed = [member for member in members if member._unpacked is None]
+    if not packed:
+        return
+    heads = [_HEAD.unpack_from(member.answer) for member in packed]
+    vectors = [member.answer[_HEAD.size : _HEAD.size + size] for member, (size, _) in zip(packed, heads, strict=True)]
+    rows = np.frombuffer(b"".join(vectors), np.float32).reshape(len(vectors), -1)
+    for member, (size, words), direction in zip(packed, heads, Direction.of_rows(rows), strict=True):
+        at = _HEAD.size + size
+        member._unpacked = direction, frozenset(member.answer[at : at + words].decode().split())
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Why the texts of a trace have no vectors: an error that can be passed on to another process."""
+
+    kind: str
+    text: str
+
+    @classmethod
+    def of(cls, error: Exception | None) -> Lost | None:
+        return None if error is None else cls(type(error).__name__, str(error))
+
+    def error(self) -> Exception:
+        """An exception with the same words, to be raised where a vector is asked for."""
+        made: Exception = type(self.kind, (Exception,), {})(self.text)
+        return made
+
+
+def new_member(trace: Trace, texts: Texts, is_judged: bool = False) -> Member:
+    """A trace that has not met its session yet; without signals. ``is_judged``: whether traces like it are at all."""
+    root = next((span for span in trace.spans if span.span_id == trace.root_span_id), trace.spans[0])
+    text = plain(trace.output) if trace.output else ""
+    points = bool(text) and text in texts.rows and bool(texts.direction(text))
+    words = texts.words(text)
+    answer = Answer(trace.output or "", texts.rows[text].tobytes() if points else b"", " ".join(words))
+    facts = Facts(
+        agent=trace.agent,
+        service=trace.service,
+        environment=trace.environment,
+        span_id=trace.root_span_id,
+        response_id=trace.response_id,
+        sampled=trace.sampled,
+        fragment=trace.fragment,
+        digest=trace.digest,
+        revision=trace.revision,
+        crashed=trace.error is not None and not trace.output,
+        captured=trace.output is not None,
+        said=says_something(trace.output),
+        embedder=texts.embedder if points else None,
+        signals={},
+        responses=trace.responses,
+        continues=trace.continues,
+        pending=trace.ends_in_tool_call,
+        done=changed_by(trace) if trace.tool_calls else (),
+        turns=0 if trace.is_step else max(1, len(trace.turns)),
+        judged=is_judged,
+        rootless=not trace.complete,
+    )
+    unpacked = (texts.direction(text), words) if points else None
+    return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack(), _unpacked=unpacked)
+
+
+def with_its_signals(member: Member, signals: dict[str, SignalFacts]) -> Member:
+    """A copy of a new member with its signals, to be stored. The member itself stays as it is: it may have to be filed
+    again."""
+    facts = replace(member.facts, signals=signals)
+    return Member(member.trace_id, member.start_ns, member.end_ns, facts, member.answer, True, member._unpacked)
+
+
+def remembered(member: Member, unit: Unit) -> Trace:
+    """The trace of a member as comparisons see it, without spans. ``unit``: what its results are about."""
+    facts = member.facts
+    return Trace(
+        trace_id=member.trace_id,
+        spans=(),
+        root_span_id=unit.span_id,
+        agent=unit.agent,
+        service=unit.service,
+        environment=unit.environment,
+        session_id=unit.session_id,
+        error="" if facts.crashed else None,
+        output=member.text if facts.captured else None,
+        ends_in_tool_call=facts.pending,
+        trigger=Trigger(unit.trigger),
+        digest=facts.digest,
+        revision=unit.revision,
+        late_spans=unit.late_spans,
+        response_id=unit.response_id,
+        sampled=unit.sampled,
+        complete=not facts.rootless,
+        fragment=facts.fragment,
+    )
+
+
+def own_texts(member: Member, embedder: Embedder, size: int, lost: Lost | None = None) -> Texts:
+    """The vector and words of a member's answer, as metrics ask for them. ``size``: that of a vector, for an answer
+    that points nowhere; ``lost``: why the answer has no vector."""
+    text = plain(member.text)
+    texts = Texts({}, (), embedder.id, embedder.bands, None if lost is None else lost.error())
+    if member.facts.embedder is not None:
+        texts.know(text, *member.direction_and_words())
+    elif lost is None:
+        words = Answer.unpack(member.answer).words
+        texts.know(text, Direction(np.zeros(size, np.float32)), frozenset(words.split()))
+    return texts
+
+
+def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
+    """The unit of the results of a trace that was decided before and is compared again."""
+    facts = member.facts
+    return Unit(
+        level="trace",
+        id=member.trace_id,
+        trace_id=member.trace_id,
+        span_id=facts.span_id,
+        session_id=session_id,
+        agent=bounded(facts.agent),
+        service=bounded(facts.service),
+        environment=bounded(facts.environment or "") or None,
+        evidence=evidence,
+        revision=facts.revision,
+        trigger=Trigger.SESSION_CHANGED.value,
+        response_id=bounded(facts.response_id, MAX_ID_CHARS),
+        end_ns=member.end_ns,
+        sampled=facts.sampled,
+    )
+
+
+def from_row(row: SessionTraceRow) -> Member:
+    """Unpacks the row of a trace that was decided before."""
+    facts, older = unpack(row.body)
+    answer = row.answer if older is None else Answer(older.text, older.vector, older.words).pack()
+    return Member(row.trace_id.hex(), row.start_ns, row.end_ns, facts, answer)
+
+
+def to_row(member: Member, session_id: str) -> SessionTraceRow:
+    """Packs a member of a session as it is stored."""
+    trace_id, facts = bytes.fromhex(member.trace_id), member.facts.pack()
+    return SessionTraceRow(trace_id, session_id, member.start_ns, member.end_ns, facts, member.answer)
+
+
+def summary(member: Member) -> TraceSummary:
+    """A member as session metrics see it."""
+    signals = {name: SessionSignal(**signal) for name, signal in member.facts.signals.items()}
+    facts = member.facts
+    return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done)
+
+
+def with_signals(row: SessionTraceRow, signals: dict[str, SignalFacts]) -> SessionTraceRow:
+    """The row with further signals."""
+    member = from_row(row)
+    member.facts.signals.update(signals)
+    return to_row(member, row.session_id)

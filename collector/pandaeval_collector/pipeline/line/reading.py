@@ -1,0 +1,98 @@
+"""Traces, read back from what is stored of them: the one place where chunks become a trace."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.evidence import Evidence, gather
+from pandaeval_otel.normal.trace import Closing, build_trace
+
+_READ_BYTES = 4 << 20
+
+Part = tuple[bool, bytes]
+"""A chunk as it is stored: whether it holds logs, and its bytes."""
+
+
+class Chunks(Protocol):
+    """Where chunks are read."""
+
+    def chunks(self, ids: Collection[int]) -> dict[int, Part]:
+        """The chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace must not be taken for the
+        whole."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """While it lasts, reads cost less."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """``trace``: ``None`` where the evidence holds no span."""
+
+    evidence: Evidence
+    trace: Trace | None
+
+
+def rebuilt(parts: Iterable[Part], closing: Closing | None = None) -> Rebuilt:
+    """The trace that some chunks make up. Raises what decoding raises (``ValueError``, protobuf's ``DecodeError``, and
+    :class:`pandaeval_otel.wire.bounds.TooMuchError`)."""
+    evidence = gather(parts)
+    return Rebuilt(evidence, build_trace(evidence, closing))
+
+
+def closing_of(due: DueTrace) -> Closing:
+    """How a due trace came to be closed."""
+    return Closing(due.trigger, due.revision, due.late_spans)
+
+
+def stored(chunks: Chunks, ids: Collection[int], closing: Closing) -> Rebuilt:
+    """The trace that is stored under the ids of its chunks. Raises like :func:`rebuilt` and :meth:`Chunks.chunks`."""
+    return rebuilt(_ordered(chunks.chunks(ids)), closing)
+
+
+def parts_of(chunks: Chunks, due: Iterable[DueTrace]) -> Iterator[tuple[DueTrace, Sequence[Part] | Exception]]:
+    """What is stored of each trace, read for as many at a time as memory is spared for; what kept one from being read
+    stands in its place. Raises where the store fails."""
+    for group in _groups(due):
+        found = _contents(chunks, [id_ for each in group for id_ in each.chunks])
+        for each in group:
+            if isinstance(found, Exception):  # that of another trace, perhaps
+                alone = _contents(chunks, each.chunks)
+                yield each, alone if isinstance(alone, Exception) else _ordered(alone)
+            else:
+                yield each, _ordered({id_: found.pop(id_) for id_ in set(each.chunks)})
+
+
+def _contents(chunks: Chunks, ids: Collection[int]) -> dict[int, Part] | Exception:
+    try:
+        return chunks.chunks(ids)
+    except (sqlite3.Error, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - what is damaged in whichever way must not cost those beside it
+        return error
+
+
+def _ordered(found: dict[int, Part]) -> list[Part]:
+    """In order of arrival."""
+    return [found[id_] for id_ in sorted(found)]
+
+
+def _groups(due: Iterable[DueTrace]) -> Iterator[list[DueTrace]]:
+    """Traces that are small enough to be read together."""
+    group: list[DueTrace] = []
+    size = 0
+    for each in due:
+        if group and size + each.size > _READ_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(each)
+        size += each.size
+    if group:
+        yield group

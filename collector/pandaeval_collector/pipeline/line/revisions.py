@@ -1,0 +1,118 @@
+"""Adds results to a decision: numbered by revision, filed under failures, encoded, and counted in the series."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Score, Why
+from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.store import JudgedRow, ResultRow, Store
+from pandaeval_collector.store.failures.filing import filed
+from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_otel.base.names import bounded
+from pandaeval_otel.wire.labels import MOST_ID
+
+_NOT_SAMPLED = Why.NOT_SAMPLED.value
+
+
+class Revisions:
+    """Knows which results the store has, as the newest of their unit and metric. Reads the store and never writes; one
+    thread. ``silent``: keys of metrics whose results go nowhere; ``failures``: the groups that failures are filed
+    under, if they are."""
+
+    def __init__(self, store: Store, emitter: Emitter, silent: Collection[str], failures: LiveGroups | None) -> None:
+        self._store, self._emitter, self._silent, self._failures = store, emitter, silent, failures
+
+    def add(
+        self,
+        results: Sequence[Result],
+        decision: Decision,
+        first_time: Collection[str] = frozenset(),
+        *,
+        for_good: bool = True,
+    ) -> None:
+        """Adds to ``decision``, numbered by revision, each of ``results`` unless the store has its id as the newest of
+        the unit and metric: the same evidence is not reported twice. ``first_time``: ids of units of which the store
+        has no results, so that it need not be asked. ``for_good``: whether all are final; else none is."""
+        if self._silent:
+            results = [each for each in results if f"{each.unit.level}.{each.metric}" not in self._silent]
+        newest = self._store.newest_results(_to_ask_for(results, first_time))
+        counted: set[str] = set()
+        first: set[str] = set()
+        self._emitter.count([result for result in results if result.why == _NOT_SAMPLED], decision.changes)
+        for result in results:
+            if result.why == _NOT_SAMPLED:
+                continue
+            key = f"{result.unit.level}.{result.metric}"
+            known = newest.get((result.unit.id, key))
+            if known is not None:
+                if known.id == result.id:
+                    continue
+                if known.counted:
+                    counted.add(result.id)
+                if not known.settled:
+                    first.add(result.id)
+            numbered = _numbered(result, known)
+            if self._failures is not None and for_good and result.success is False:
+                numbered = filed(self._failures, numbered, result.id not in counted, decision.changes)
+            decision.results.append(numbered)
+            decision.changes.results.append(_row(numbered, key, known, for_good))
+            if result.evaluator.kind == "llm" and isinstance(result.finding, Score):
+                decision.changes.judged.append(_judged(numbered, key, result.finding))
+        if for_good:
+            self._emitter.add(decision.results, counted, decision.changes, first)
+        else:
+            self._emitter.add_interim(decision.results, decision.changes)
+
+
+def _to_ask_for(results: Sequence[Result], first_time: Collection[str]) -> set[str]:
+    """Ids of the units whose newest results have to be read."""
+    units = [result.unit for result in results]
+    of_turns = {unit.id for unit in units if unit.level == "turn" and unit.trace_id not in first_time}
+    return {unit.id for unit in units if unit.level != "turn"}.difference(first_time) | of_turns
+
+
+def _numbered(result: Result, known: ResultRow | None) -> Result:
+    """The result with a revision after that of ``known``, the newest one of its unit and metric."""
+    revision = max(result.revision, 1 if known is None else known.revision + 1)
+    return result if revision == result.revision else replace(result, revision=revision)
+
+
+def _row(result: Result, key: str, known: ResultRow | None, for_good: bool) -> ResultRow:
+    """The row of a numbered result. One that its unit is counted by, or settled by, stays so in later revisions."""
+    return ResultRow(
+        result.id,
+        result.unit.id,
+        key,
+        result.revision,
+        result.to_json(),
+        (known is not None and known.counted) or (for_good and result.outcome == "scored"),
+        success=result.success,
+        signal=_signal(result),
+        settled=for_good or (known is not None and known.settled),
+    )
+
+
+def _judged(result: Result, key: str, finding: Score) -> JudgedRow:
+    unit = result.unit
+    return JudgedRow(
+        unit=bounded(unit.id, MOST_ID),
+        metric=key,
+        session=bounded(unit.session_id or "", MOST_ID),
+        agent=bounded(unit.agent),
+        score=finding.value,
+        passed=result.success,
+        threshold=result.threshold if finding.raw is None else None,  # that of another scale
+        model=bounded(result.evaluator.model or ""),
+        version=result.evaluator.version,
+        probability=float(finding.metadata.get("inclusion_probability", 1.0)),
+    )
+
+
+def _signal(result: Result) -> float | None:
+    """What a scored result says to lists, 0..1: as sessions see it."""
+    finding = result.finding
+    return float(finding.metadata.get("calibrated", finding.value)) if isinstance(finding, Score) else None

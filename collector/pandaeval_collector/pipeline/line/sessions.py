@@ -1,0 +1,278 @@
+"""Files traces under their sessions: finds the session of each, and compares its answer with earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pandaeval_collector.base.result import Result, cut
+from pandaeval_collector.base.score import Why
+from pandaeval_collector.pipeline.line.comparisons import Comparison, Stretch, comparisons, speak_together, suffices
+from pandaeval_collector.pipeline.line.facts import SignalFacts
+from pandaeval_collector.pipeline.line.implied_sessions import Chains, Places, Stored
+from pandaeval_collector.pipeline.line.members import (
+    Member,
+    from_row,
+    own_texts,
+    remembered,
+    to_row,
+    unit_again,
+    with_its_signals,
+    with_signals,
+)
+from pandaeval_collector.pipeline.line.understanding import Run, by_itself, in_session
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
+
+_NEAR: tuple[int, ...] = (4, 32)
+"""So many traces of a session are read to place a new one; then so many, then all, where they do not suffice."""
+_AT_ONCE = 4096
+"""So many members are compared together at least, if there are as many: memory is not spared for more."""
+_SAID_CHARS = 200
+"""So much of the reason of a failed result is kept for the reason of its session."""
+_PENDING: SignalFacts = {"outcome": "pending", "value": None, "why": None}
+
+
+@dataclass(slots=True)
+class _Filing:
+    """A run that is being filed, with all of its results."""
+
+    run: Run
+    results: list[Result]
+
+
+@dataclass(slots=True)
+class Grown:
+    """What came into a session since it was compared: ``start_ns`` of the earliest, and the ``agents`` that said
+    something. ``whole``: that is not known, or something left it."""
+
+    start_ns: int = 0
+    agents: frozenset[str] = frozenset()
+    whole: bool = False
+
+    def merged(self, other: Grown) -> Grown:
+        """Both together."""
+        return Grown(min(self.start_ns, other.start_ns), self.agents | other.agents, self.whole or other.whole)
+
+
+class Sessions:
+    """The sessions of one store. Reads the store and never writes; one thread."""
+
+    def __init__(self, store: Store, evaluator: Evaluator, chains: Chains | None = None) -> None:
+        self._store, self._evaluator = store, evaluator
+        self._chains = chains or Stored(store)
+
+    def place(self, runs: Sequence[Run]) -> tuple[list[Run], Places]:
+        """Assigns ``runs``, ordered by start, to sessions: a run that names none gets the session that follows from the
+        responses which it continues."""
+        places = self._chains.place(runs)
+        sessions, evaluator = places.sessions, self._evaluator
+        return [
+            in_session(run, sessions[id_], evaluator)
+            if (id_ := run.unit.trace_id) in sessions
+            else by_itself(run, evaluator)
+            for run in runs
+        ], places
+
+    def file(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> list[Result]:
+        """Puts runs into their sessions, and compares again every answer whose predecessors changed. Returns the
+        results of all runs, in their order, those that come of comparing at the end of each; then new results of traces
+        that were decided before. ``places``: of these runs."""
+        batch = {run.unit.trace_id: _Filing(run, [*run.results]) for run in runs}
+        again: list[Result] = []
+        sessions, left = self._sessions(runs, places, changes)
+        came = self._came(places, left, changes)
+        elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
+        near = self._near(
+            {id_: added for id_, added in sessions.items() if id_ not in left and id_ not in came}, places
+        )
+        stretches: list[Stretch] = []
+        size = 0
+        for session_id in sorted({*sessions, *left, *came}):
+            first, members = near.get(session_id) or (0, self._all(session_id))
+            # What left this session in this batch is filed elsewhere; what is in it comes back as it is now.
+            members = [member for member in members if member.trace_id not in elsewhere]
+            members += [*(self.member(run, places) for run in sessions.get(session_id, ())), *came.get(session_id, ())]
+            members.sort(key=lambda member: member.order)
+            stretches.append(Stretch(session_id, first, members))
+            size += len(members)
+            if size >= _AT_ONCE:
+                again.extend(self._compare(stretches, batch, changes))
+                stretches, size = [], 0
+        again.extend(self._compare(stretches, batch, changes))
+        waiting = [run for run in runs if run.unit.trace_id in places.waiting]
+        changes.session_traces.extend(to_row(self.member(run, places), "") for run in waiting)
+        changes.responses.extend(places.responses)
+        return [*(result for filing in batch.values() for result in filing.results), *again]
+
+    def enter(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> set[str]:
+        """Puts runs into their sessions, to be compared later. Returns the sessions that have changed."""
+        sessions, left = self._sessions(runs, places, changes)
+        came = self._came(places, left, changes)
+        for session_id, some in sessions.items():
+            changes.session_traces.extend(to_row(self.member(run, places), session_id) for run in some)
+        for session_id, members in came.items():
+            changes.session_traces.extend(to_row(member, session_id) for member in members)
+        waiting = [run for run in runs if run.unit.trace_id in places.waiting]
+        changes.session_traces.extend(to_row(self.member(run, places), "") for run in waiting)
+        changes.responses.extend(places.responses)
+        grown = {*sessions, *left, *came}
+        changes.touched |= grown
+        return grown
+
+    def compare(self, grown: Mapping[str, Grown], changes: WriteSet) -> list[Result]:
+        """Compares the answers that :meth:`enter` has added to sessions, and every one whose predecessors changed."""
+        near = self._near_grown({session_id: each for session_id, each in grown.items() if not each.whole})
+        stretches: list[Stretch] = []
+        for session_id in sorted(grown):
+            first, members = near.get(session_id) or (0, self._all(session_id))
+            for member in members:
+                member.changed = not member.facts.loop_evidence
+            stretches.append(Stretch(session_id, first, members))
+        return self._compare(stretches, {}, changes)
+
+    def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
+        """Stores judged results among the signals of their traces."""
+        rows = self.retold(results)
+        changes.session_traces.extend(rows)
+        changes.touched.update(row.session_id for row in rows if row.session_id)
+
+    def retold(self, results: Sequence[Result]) -> list[SessionTraceRow]:
+        """The rows of traces with judged results among their signals."""
+        rows: dict[str, SessionTraceRow] = {}
+        for result in results:
+            if result.unit.level != "trace":
+                continue
+            trace_id = result.unit.trace_id
+            row = rows.get(trace_id) or self._store.session_trace(bytes.fromhex(trace_id))
+            if row is not None:
+                rows[trace_id] = with_signals(row, self._signals([result]))
+        return [*rows.values()]
+
+    def member(self, run: Run, places: Places) -> Member:
+        """Makes a run a member of its session, with the signals that are known by now."""
+        before = places.before.get(run.unit.trace_id)
+        older = from_row(before).facts.signals if before is not None and not run.is_handed else {}
+        told = run.member.facts.signals | _waiting(run.awaited, older) | self._signals(run.results)
+        return with_its_signals(run.member, told)
+
+    def _sessions(
+        self, runs: Sequence[Run], places: Places, changes: WriteSet
+    ) -> tuple[dict[str, list[Run]], set[str]]:
+        """The runs by session, and the sessions that some of them were filed under before and are no more."""
+        sessions: dict[str, list[Run]] = {}
+        left: set[str] = set()
+        for run in runs:
+            unit = run.unit
+            old = places.before.get(unit.trace_id) if places.before else None
+            if old is not None and old.session_id != (unit.session_id or ""):
+                left.add(old.session_id)
+                changes.moved.append(old.trace_id)
+            if unit.session_id is not None:
+                sessions.setdefault(unit.session_id, []).append(run)
+        return sessions, left - {""}
+
+    def _came(self, places: Places, left: set[str], changes: WriteSet) -> dict[str, list[Member]]:
+        """The traces that were decided before and belong elsewhere now, by session; what they ``left`` is added."""
+        came: dict[str, list[Member]] = {}
+        for row, session_id in places.moved:
+            member = from_row(row)
+            member.changed = True
+            if row.session_id:
+                left.add(row.session_id)
+            if session_id is None:
+                member.facts.chained = False
+                changes.session_traces.append(to_row(member, ""))
+            else:
+                member.facts.chained = True
+                came.setdefault(session_id, []).append(member)
+        return came
+
+    def _all(self, session_id: str) -> list[Member]:
+        return [from_row(row) for row in self._store.session_traces(session_id)]
+
+    def _near(self, grown: Mapping[str, Sequence[Run]], places: Places) -> dict[str, tuple[int, list[Member]]]:
+        """The members of sessions that runs which are new to them can be compared with, and the position of the first
+        of them: a session of thousands of traces is not read for each new one. Nothing of a session that has to be read
+        whole."""
+        found: dict[str, tuple[int, list[Member]]] = {}
+        wanted = {id_ for id_, added in grown.items() if all(_is_new(run, places) for run in added)}
+        for newest in _NEAR:
+            for session_id, (size, rows) in self._store.newest_traces(wanted, newest).items() if wanted else ():
+                members = [from_row(row) for row in rows]
+                if size <= newest or self._suffices(members, grown[session_id]):
+                    found[session_id] = size - len(members), members
+            wanted -= found.keys()
+        return found
+
+    def _near_grown(self, grown: Mapping[str, Grown]) -> dict[str, tuple[int, list[Member]]]:
+        """The newest members of sessions, where they suffice, as :meth:`_near`."""
+        found: dict[str, tuple[int, list[Member]]] = {}
+        newest = _NEAR[-1]
+        for session_id, (size, rows) in self._store.newest_traces(grown.keys(), newest).items() if grown else ():
+            each = grown[session_id]
+            members = sorted((from_row(row) for row in rows), key=lambda member: member.order)
+            if size <= newest or suffices(members, each.start_ns, each.agents, self._evaluator.embedder.id):
+                found[session_id] = size - len(members), members
+        return found
+
+    def _suffices(self, newest: Sequence[Member], added: Sequence[Run]) -> bool:
+        agents = {run.unit.agent for run in added if run.member.facts.said}
+        return suffices(newest, min(run.member.start_ns for run in added), agents, self._evaluator.embedder.id)
+
+    def _compare(self, stretches: Sequence[Stretch], batch: Mapping[str, _Filing], changes: WriteSet) -> list[Result]:
+        """Runs the due comparisons of some sessions and adds the changed members to ``changes``. Returns the results of
+        traces that are not in the batch."""
+        again: list[Result] = []
+        embedder = self._evaluator.embedder
+        found = [each for stretch in stretches for each in comparisons(stretch, batch, embedder.id)]
+        speak_together(found, embedder.id)
+        for each in found:
+            again.extend(self._compared(each, batch.get(each.member.trace_id)))
+        for stretch in stretches:
+            changed = [member for member in stretch.members if member.changed]
+            changes.session_traces.extend(to_row(member, stretch.session_id) for member in changed)
+            changes.touched.add(stretch.session_id)
+        return again
+
+    def _compared(self, comparison: Comparison, filing: _Filing | None) -> list[Result]:
+        """Compares one answer. Adds the results to what is being filed, or returns them."""
+        member, evidence, embedder = comparison.member, comparison.evidence, self._evaluator.embedder
+        if filing is not None:
+            unit, lost = filing.run.unit.with_evidence(evidence), filing.run.lost
+        else:
+            unit, lost = unit_again(member, comparison.stretch.session_id, evidence), None
+            member.changed = True
+        earlier = comparison.outputs()
+        texts = own_texts(member, embedder, len(earlier[0].embedding) if earlier else 0, lost)
+        results = self._evaluator.in_session(remembered(member, unit), unit, texts, earlier)
+        member.facts.loop_evidence = evidence
+        member.facts.signals.update(self._signals(results))
+        if filing is None:
+            return results
+        filing.results.extend(results)
+        return []
+
+    def _signals(self, results: Iterable[Result]) -> dict[str, SignalFacts]:
+        return {result.metric: self._signal(result) for result in results if result.unit.level == "trace"}
+
+    def _signal(self, result: Result) -> SignalFacts:
+        if not result.finding.metadata.get("in_sample", True):  # judged for itself: the session is judged whole or not
+            return {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
+        value = self._evaluator.signal_value(result)
+        signal: SignalFacts = {"outcome": result.outcome, "value": value, "why": result.why}
+        if result.success is False and result.finding.reason:
+            signal["said"] = cut(result.finding.reason, _SAID_CHARS)
+        if lost := result.finding.metadata.get("lost_tool"):
+            signal["lost"] = lost
+        return signal
+
+
+def _is_new(run: Run, places: Places) -> bool:
+    """Whether its session cannot hold it yet."""
+    return run.unit.trace_id not in places.before if run.is_handed else run.unit.revision == 1
+
+
+def _waiting(names: Iterable[str], older: dict[str, SignalFacts]) -> dict[str, SignalFacts]:
+    """Signals of metrics whose judge has yet to be asked: until it answers, the older revision's signal is used."""
+    return {name: older.get(name, _PENDING) for name in names}

@@ -1,0 +1,262 @@
+"""Understands a due trace by itself, before it is filed among the others of its session: decodes, normalises and scores
+it.
+
+Nothing here depends on other traces or on earlier decisions, so it may run in any order, in any process, and again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import orjson
+
+from pandaeval_collector.base.result import Result, Unit
+from pandaeval_collector.base.runtime import failpoints
+from pandaeval_collector.pipeline.line.grading import live_trials
+from pandaeval_collector.pipeline.line.hints import Lacking, lacking
+from pandaeval_collector.pipeline.line.listing import listed, pairs_of
+from pandaeval_collector.pipeline.line.members import Lost, Member, new_member
+from pandaeval_collector.pipeline.line.reading import Chunks, Part, closing_of, parts_of, rebuilt
+from pandaeval_collector.scoring.evaluator import Evaluator, Question, trace_unit
+from pandaeval_collector.scoring.metric import Texts
+from pandaeval_collector.store import JobRow, ListedRow
+from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.history import is_history
+from pandaeval_otel.normal.trace import is_genai
+
+_log = logging.getLogger(__name__)
+
+TURN, SESSION = "turn", "session"
+"""Keys in the body of a job that is about a turn (the span that answers), or about a session that closed (its id)."""
+_CHAINED = "session told from the responses that its traces go on from: no span names one"
+_TOLD = "session told from the conversation that its traces hold as their history: no span names one"
+
+
+class NotUnderstoodError(Exception):
+    """A worker process could not understand traces; ``kind`` is the name of the error that it met."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(slots=True)
+class Run:
+    """An agent's trace, as its session and its results need it. ``member``: what it leaves behind for its session, yet
+    without signals. ``is_judged``: whether traces like it are at all; ``suspicious``: whether it looks as if it had
+    failed. ``results``: those of comparing excepted. ``awaited``: metrics whose judge the session waits for;
+    ``jobs`` ask it. ``lost``: why its texts have no vectors, if they have none. ``trace``: ``None`` where nobody needs
+    the spans. Nobody changes what stands here: it may have to be filed again."""
+
+    unit: Unit
+    member: Member
+    results: list[Result]
+    lacking: Lacking
+    awaited: list[str] = field(default_factory=list)
+    jobs: list[JobRow] = field(default_factory=list)
+    lost: Lost | None = None
+    trace: Trace | None = None
+    is_judged: bool = False
+    suspicious: bool = False
+    listed: ListedRow | None = None
+    graded: Sequence[Result] = ()
+    """What it is worth as a trial of a case by itself, in no session."""
+    is_handed: bool = False
+    """Whether another collector decided it, and this one scores its session. It may have come before."""
+
+
+def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
+    """The run as a member of a session that its spans do not name; it is judged if that session is in the sample."""
+    unit = replace(run.unit, session_id=session_id)
+    return replace(
+        _drawn(run, unit, evaluator),
+        unit=unit,
+        member=replace(run.member, facts=replace(run.member.facts, chained=True)),
+        trace=run.trace and with_session(run.trace, session_id),
+    )
+
+
+def by_itself(run: Run, evaluator: Evaluator) -> Run:
+    """The run, judged if it is in the sample itself: where its history is that of no trace that was seen."""
+    alone = run.unit.session_id is None and is_history(run.member.facts.continues)
+    return _drawn(run, run.unit, evaluator) if alone and run.is_judged else run
+
+
+def _drawn(run: Run, unit: Unit, evaluator: Evaluator) -> Run:
+    results = [replace(result, unit=_in(result.unit, unit)) for result in run.results]
+    jobs, awaited = run.jobs, run.awaited
+    if run.is_judged:
+        results, choices = evaluator.drawn(results, unit, run.suspicious)
+        jobs = [job for job in jobs if choices[job.metric].included]
+        awaited = [name for name in awaited if choices[f"{unit.level}.{name}"].in_sample]
+    return replace(run, results=results, jobs=jobs, awaited=awaited)
+
+
+def _in(unit: Unit, placed: Unit) -> Unit:
+    """What a result is about, the trace itself or a turn of it, where the trace was ``placed`` in a session."""
+    return placed if unit.level == placed.level else replace(unit, session_id=placed.session_id)
+
+
+def with_session(trace: Trace, session_id: str) -> Trace:
+    """The trace as a member of a session that its spans do not name."""
+    by_history = is_history(trace.continues or session_id)
+    return replace(trace, session_id=session_id, notes=(*trace.notes, _TOLD if by_history else _CHAINED))
+
+
+@dataclass(slots=True)
+class Understood:
+    """The outcome for one due trace. ``digest``: of its evidence; ``run``: ``None`` for a trace without an agent;
+    ``failed``: kind and text of the error, for a trace that could not be understood."""
+
+    digest: str
+    run: Run | None = None
+    failed: tuple[str, str] | None = None
+
+    def without_spans(self) -> Understood:
+        """As it goes to another process."""
+        if self.run is None:
+            return self
+        return Understood(self.digest, replace(self.run, trace=None, member=self.run.member.without_vectors()))
+
+
+Ready = Callable[[], Sequence[Understood]]
+"""What was understood, on the line's own thread. Raises what :meth:`Understanding.of` raises, and
+:class:`NotUnderstoodError`."""
+
+
+def unasked(understood: Understood) -> Understood:
+    """The same, with no judge to be asked about it."""
+    run = understood.run
+    if run is None:
+        return understood
+    inline = [result for result in run.results if result.evaluator.kind != "llm"]
+    return replace(understood, run=replace(run, results=inline, jobs=[], awaited=[], is_judged=False))
+
+
+class Understands(Protocol):
+    """Understands due traces for a line, in this process or in others. ``room``: how many batches it can work on at a
+    time."""
+
+    room: int
+
+    async def of(self, due: Sequence[DueTrace]) -> Ready:
+        """Returns when it is only a small step to what became of each. Raises like :data:`Ready`."""
+        ...
+
+    def stop(self) -> None:
+        """From now on nothing is waited for that may never come."""
+        ...
+
+
+class Understanding:
+    """Reads traces and understands them. One thread."""
+
+    def __init__(self, chunks: Chunks, evaluator: Evaluator) -> None:
+        self._chunks, self._evaluator = chunks, evaluator
+        self.trials = live_trials(evaluator)
+        """The cases that traces are held against, if there are some."""
+
+    def of(self, due: Sequence[DueTrace]) -> list[Understood]:
+        """What became of each, in the same order: one that cannot be read or understood costs no other. Raises where
+        the store fails."""
+        with self._chunks.snapshot():
+            built = [self._build(each, parts) for each, parts in parts_of(self._chunks, due)]
+        texts = self._evaluator.embed([one.trace for one in built if one.trace is not None])
+        return [
+            Understood(one.digest, failed=one.failed) if one.trace is None else self._scored(one, one.trace, texts)
+            for one in built
+        ]
+
+    def _build(self, due: DueTrace, parts: Sequence[Part] | Exception) -> _Built:
+        failpoints.reach_over("over_trace", due.trace_id.hex())
+        if isinstance(parts, Exception):
+            return _Built("", failed=_failed(due.trace_id.hex(), parts))
+        try:
+            return self._built(due, parts)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever spans hold that nobody thought of, it costs their trace alone
+            return _Built("", failed=_failed(due.trace_id.hex(), error))
+
+    def _built(self, due: DueTrace, parts: Sequence[Part]) -> _Built:
+        found = rebuilt(parts, closing_of(due))
+        evidence, trace = found.evidence, found.trace
+        if trace is None or not is_genai(trace):
+            return _Built(evidence.digest)
+        attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
+        pairs = pairs_of(evidence.spans, self._evaluator.settings.listed_attributes)
+        return _Built(evidence.digest, trace, self._evaluator.judges(trace, attributes), attributes=pairs)
+
+    def _scored(self, built: _Built, trace: Trace, texts: Texts) -> Understood:
+        try:
+            return Understood(built.digest, self._run(built, trace, texts))
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            return Understood(built.digest, failed=_failed(trace.trace_id, error))
+
+    def _run(self, built: _Built, trace: Trace, texts: Texts) -> Run:
+        results = self._evaluator.trace(trace, texts)
+        results += self._evaluator.turns.inline(trace, built.is_judged)
+        member = new_member(trace, texts, built.is_judged)
+        if self.trials is not None:
+            member.facts.trial = self.trials.facts(trace)
+        run = Run(
+            trace_unit(trace),
+            member,
+            results,
+            lacking(trace),
+            lost=Lost.of(texts.lost),
+            trace=trace,
+            listed=listed(trace, built.attributes),
+            graded=()
+            if self.trials is None or member.facts.trial is None
+            else self.trials.alone(trace, member.facts.trial),
+        )
+        if built.is_judged and not trace.is_step:
+            self._ask(trace, run)
+        return run
+
+    def _ask(self, trace: Trace, run: Run) -> None:
+        """Adds what judged metrics say without a judge, and jobs for all others. A session waits for those that are in
+        the sample: it is judged whole, or nothing of it counts there."""
+        judge = self._evaluator.settings.judge
+        if judge is None:
+            return
+        run.is_judged = True
+        run.suspicious = suspicious = trace.error is not None or any(result.success is False for result in run.results)
+        found, questions = self._evaluator.judged(trace, suspicious)
+        of_turns, about_turns = self._evaluator.turns.questions(trace, suspicious)
+        run.results.extend((*found, *of_turns))
+        body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
+        body["suspicious"] = suspicious
+        run.jobs.extend(self._jobs(trace, questions, body, judge.delay))
+        for each in about_turns:
+            run.jobs.extend(self._jobs(trace, [each], {**body, TURN: each.unit.span_id}, judge.delay))
+        run.awaited.extend(question.metric.name for question in questions if question.choice.in_sample)
+
+    def _jobs(
+        self, trace: Trace, questions: Sequence[Question], body: Mapping[str, Any], delay: float
+    ) -> Iterator[JobRow]:
+        packed, trace_id = orjson.dumps(body), bytes.fromhex(trace.trace_id)
+        return (JobRow(each.id, trace_id, each.metric.key, delay, packed) for each in questions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A trace that was read; ``trace``: ``None`` without an agent, or where it ``failed``."""
+
+    digest: str
+    trace: Trace | None = None
+    is_judged: bool = False
+    failed: tuple[str, str] | None = None
+    attributes: tuple[str, ...] = ()
+
+
+def _failed(trace_id: str, error: Exception) -> tuple[str, str]:
+    _log.error("trace %s cannot be understood", trace_id, exc_info=error)
+    return type(error).__name__, str(error)[:300]

@@ -1,0 +1,97 @@
+"""The worker processes of a collector: hands each batch to the process with the least to do, and a batch over which a
+process died to another."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Ready
+from pandaeval_collector.pipeline.workers.process import Worker, WorkerEndedError
+from pandaeval_collector.pipeline.workers.wire import WorkerSetup, pack_due, raise_error, unpack_answer
+from pandaeval_otel.assembly import DueTrace
+
+_log = logging.getLogger(__name__)
+
+_PATIENCE_S, _PER_BYTE_S = 60.0, 2e-6
+"""So long a process may be at a request before it is taken for hanging: fifty times what it takes on a free core."""
+_ALONE = 3
+"""So many processes may end over a trace that they were given alone."""
+
+
+class Workers:
+    """Implements :class:`pandaeval_collector.pipeline.line.understanding.Understands`. On one event loop."""
+
+    def __init__(self, number: int, setup: WorkerSetup, environ: Mapping[str, str], telemetry: Telemetry) -> None:
+        self._changed = asyncio.Event()
+        self._stopping = False
+        self._told = False
+        packed = setup.pack()
+        self._workers = [Worker(packed, environ, telemetry, self._changed.set) for _ in range(number)]
+        self.room = 2 * number + 1
+        """Each has a batch at hand and another in its pipe; one is being filed."""
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that run."""
+        return [worker.pid for worker in self._workers if worker.pid is not None]
+
+    async def start(self) -> None:
+        """Returns when all can be asked. Raises :class:`WorkerStartError`; :meth:`close` has to be called all the
+        same."""
+        started = await asyncio.gather(*(worker.start() for worker in self._workers), return_exceptions=True)
+        for error in started:
+            if error is not None:
+                raise error
+
+    async def of(self, due: Sequence[DueTrace]) -> Ready:
+        """See :class:`Understands`. Several batches that a process was given with the one that it ended over are asked
+        again; that one is not, unless it is a single trace over which it did not hang."""
+        request, tries = pack_due(due), _ALONE if len(due) == 1 else 1
+        patience = _PATIENCE_S + sum(each.size for each in due) * _PER_BYTE_S
+        while True:
+            worker = await self._free()
+            try:
+                answer = await worker.ask(request, patience)
+            except WorkerEndedError as error:
+                if not error.over_it:
+                    continue
+                self._tell(due)
+                tries = 0 if error.hung else tries - 1
+                if not tries:
+                    raise NotUnderstoodError("worker_hung" if error.hung else "worker_ended", str(error)) from error
+                continue
+            raise_error(answer)
+            return partial(unpack_answer, answer)
+
+    def stop(self) -> None:
+        """See :class:`Understands`."""
+        self._stopping = True
+        self._changed.set()
+
+    async def close(self) -> None:
+        """Ends all processes."""
+        self.stop()
+        await asyncio.gather(*(worker.close() for worker in self._workers))
+
+    async def _free(self) -> Worker:
+        """The one that has least to do."""
+        while not (ready := [worker for worker in self._workers if worker.is_ready]):
+            if self._stopping:
+                raise NotUnderstoodError("stopping", "no process of the line is left to understand traces")
+            self._changed.clear()
+            await self._changed.wait()
+        return min(ready, key=lambda worker: worker.busy)
+
+    def _tell(self, due: Sequence[DueTrace]) -> None:
+        _log.error("a process of the line ended over %d traces; they are decided again by another", len(due))
+        if not self._told:
+            self._told = True
+            _log.error(
+                "if the machine is short of memory, lower line.workers or give it more; a trace that ends %d processes "
+                "alone is given up, and counted as failed",
+                _ALONE,
+            )

@@ -1,0 +1,185 @@
+"""One worker process, from the collector's side: starts it, and starts it again whenever it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime import failpoints
+from pandaeval_collector.base.runtime.backoff import Backoff
+from pandaeval_collector.base.runtime.child import Child, start_child
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.pipeline.workers.wire import LENGTH
+
+_log = logging.getLogger(__name__)
+
+_START_S = 60.0
+
+
+class WorkerStartError(UserError):
+    """A worker process does not come up."""
+
+
+class WorkerEndedError(Exception):
+    """The process ended before it answered. ``over_it``: while it was at this request, and no other; ``hung``: it was
+    ended because it would not come to an end of it."""
+
+    def __init__(self, over_it: bool, hung: bool = False) -> None:
+        super().__init__(f"a process of the line {'hung' if hung else 'ended'} over these traces")
+        self.over_it, self.hung = over_it, hung
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request that has no answer yet; ``patience``: how long the process may be at it, seconds."""
+
+    answer: asyncio.Future[bytes]
+    patience: float
+
+
+class Worker:
+    """One process after the other. On one event loop."""
+
+    def __init__(
+        self, setup: bytes, environ: Mapping[str, str], telemetry: Telemetry, on_change: Callable[[], None]
+    ) -> None:
+        """``on_change`` is called when there is a process to ask again."""
+        self._setup, self._environ, self._telemetry, self._on_change = setup, dict(environ), telemetry, on_change
+        self._process: Child | None = None
+        self._asked: deque[_Asked] = deque()
+        self._limit: asyncio.TimerHandle | None = None
+        """Ends the process over the request that it is at."""
+        self._hung = False
+        self._backoff = Backoff()
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be asked."""
+        return self._process is not None
+
+    @property
+    def busy(self) -> int:
+        """Requests that it has not answered."""
+        return len(self._asked)
+
+    @property
+    def pid(self) -> int | None:
+        """The process that runs, if one does."""
+        return None if self._process is None else self._process.pid
+
+    async def start(self) -> None:
+        """Returns when the process can be asked. Raises :class:`WorkerStartError`."""
+        process = await self._start()
+        self._task = asyncio.create_task(self._keep(process), name="pandaeval-worker")
+
+    async def ask(self, request: bytes, patience: float) -> bytes:
+        """The answer, in turn. ``patience``: how long it may take from its turn on, seconds; then the process is ended.
+        Raises :class:`WorkerEndedError`."""
+        process = self._process
+        if process is None:
+            raise WorkerEndedError(over_it=False)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._asked.append(_Asked(answer, patience))
+        if len(self._asked) == 1:
+            self._watch()
+        process.write(LENGTH.pack(len(request)) + request)
+        return await answer
+
+    async def close(self) -> None:
+        """Ends the process."""
+        self._closing = True
+        process = self._process
+        if process is not None:
+            await process.stop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _keep(self, process: Child) -> None:
+        while True:
+            await self._read(process)
+            code = await process.wait()
+            self._process = None
+            if self._closing:
+                return
+            self._ended(code)
+            process = await self._again()
+
+    async def _again(self) -> Child:
+        while True:
+            await asyncio.sleep(self._backoff.failed())
+            try:
+                return await self._start()
+            except WorkerStartError as error:
+                _log.error("%s; trying again", error)
+                self._telemetry.add("pandaeval.workers", "not_started")
+
+    async def _read(self, process: Child) -> None:
+        """Hands out answers until the process ends."""
+        while (answer := await _frame(process)) is not None:
+            asked = self._asked.popleft()
+            self._watch()
+            if not asked.answer.done():
+                asked.answer.set_result(answer)
+            self._backoff.succeeded()
+
+    def _watch(self) -> None:
+        """The turn of the oldest request begins."""
+        if self._limit is not None:
+            self._limit.cancel()
+        asked = self._asked[0] if self._asked else None
+        self._limit = asyncio.get_running_loop().call_later(asked.patience, self._end) if asked is not None else None
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._hung = True
+            self._process.kill()
+
+    def _ended(self, code: int) -> None:
+        hung, self._hung = self._hung, False
+        why = "hung" if hung else f"signal_{-code}" if code < 0 else f"exit_{code}"
+        self._telemetry.add("pandaeval.workers", "ended", 1, why)
+        asked, self._asked = self._asked, deque()
+        self._watch()
+        for number, each in enumerate(asked):
+            if not each.answer.done():
+                each.answer.set_exception(WorkerEndedError(over_it=number == 0, hung=hung))
+
+    async def _start(self) -> Child:
+        try:
+            process = await start_child("pandaeval_collector.pipeline.workers.main", self._environ)
+        except OSError as error:
+            raise WorkerStartError(f"a process of the line (line.workers) cannot be started: {error}") from error
+        process.write(LENGTH.pack(len(self._setup)) + self._setup)
+        try:
+            said = await asyncio.wait_for(_frame(process), _START_S)
+        except TimeoutError:
+            said = b"it says nothing"
+        except asyncio.CancelledError:  # the collector stops meanwhile
+            process.kill()
+            raise
+        if said != b"":
+            process.kill()
+            code = await process.wait()
+            why = said.decode(errors="replace") if said else f"it ended at once with {code}; see above"
+            raise WorkerStartError(f"a process of the line (line.workers) does not start: {why}")
+        self._telemetry.add("pandaeval.workers", "started")
+        # A point that killed one process is not armed in the next.
+        self._environ[failpoints.VARIABLE] = failpoints.lasting(self._environ.get(failpoints.VARIABLE, ""))
+        self._process = process
+        self._on_change()
+        return process
+
+
+async def _frame(process: Child) -> bytes | None:
+    """The next one; ``None`` when there will be none."""
+    try:
+        return await process.out.readexactly(LENGTH.unpack(await process.out.readexactly(LENGTH.size))[0])
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None

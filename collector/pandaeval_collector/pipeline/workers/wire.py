@@ -1,0 +1,97 @@
+"""The messages between the collector and its worker processes: frames of a length (8 bytes) and a body each.
+
+Both ends are the same program on the same machine, and no other process can write to the pipes between them.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+import struct
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.pipeline.line import understanding
+from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Understood
+from pandaeval_collector.scoring.evaluator import EvaluatorSettings
+from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.model import Trigger
+
+LENGTH = struct.Struct("<Q")
+_PROTOCOL = pickle.HIGHEST_PROTOCOL
+_GOOD, _STORE, _BAD = b"=", b"~", b"!"
+EDITION = Path(understanding.__file__).stat().st_mtime_ns
+"""Which installation this process runs. A worker of another one, put in place of ours since we started, would answer in
+words that we do not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSetup:
+    """What a worker is told at its start: the store's directory, how to embed, what to score, how much to log."""
+
+    store: Path
+    embedding: str
+    settings: EvaluatorSettings
+    log_level: int = 0
+
+    def pack(self) -> bytes:
+        return pickle.dumps((EDITION, self), _PROTOCOL)
+
+
+class OtherEditionError(RuntimeError):
+    """The program on disk is not the one that started this process."""
+
+
+def unpack_setup(body: bytes) -> WorkerSetup:
+    """Raises :class:`OtherEditionError`."""
+    edition, setup = pickle.loads(body)  # noqa: S301 - from our parent
+    if edition != EDITION:
+        raise OtherEditionError("another version was installed since the collector started; restart the collector")
+    return setup  # type: ignore[no-any-return]
+
+
+def pack_due(due: Sequence[DueTrace]) -> bytes:
+    """What has to be known of traces to understand them."""
+    asked = [(d.trace_id, d.trigger.value, d.chunks, d.late_spans, d.size, d.revision) for d in due]
+    return pickle.dumps(asked, _PROTOCOL)
+
+
+def unpack_due(body: bytes) -> list[DueTrace]:
+    asked: list[tuple[Any, ...]] = pickle.loads(body)  # noqa: S301 - from our parent
+    return [
+        DueTrace(trace_id, Trigger(trigger), True, False, chunks, frozenset(), 0, late_spans, size, revision)
+        for trace_id, trigger, chunks, late_spans, size, revision in asked
+    ]
+
+
+def pack_understood(understood: Sequence[Understood]) -> list[bytes]:
+    """The parts of an answer."""
+    return [_GOOD, pickle.dumps([each.without_spans() for each in understood], _PROTOCOL)]
+
+
+def pack_error(error: Exception) -> list[bytes]:
+    """The answer where traces could not be understood."""
+    kind = _STORE if isinstance(error, sqlite3.OperationalError) else _BAD
+    told = (type(error).__name__, str(error), "".join(traceback.format_exception(error)))
+    return [kind, pickle.dumps(told, _PROTOCOL)]
+
+
+def unpack_answer(answer: bytes) -> list[Understood]:
+    """Raises what :func:`raise_error` raises."""
+    raise_error(answer)
+    found: list[Understood] = pickle.loads(memoryview(answer)[1:])  # noqa: S301 - from our child
+    return found
+
+
+def raise_error(answer: bytes) -> None:
+    """Raises ``sqlite3.OperationalError`` where the store failed just now and :class:`NotUnderstoodError` for all else,
+    if the answer says so."""
+    if answer[:1] == _GOOD:
+        return
+    kind, text, trace = pickle.loads(memoryview(answer)[1:])  # noqa: S301 - from our child
+    if answer[:1] == _STORE:
+        raise sqlite3.OperationalError(text)
+    raise NotUnderstoodError(kind, f"{kind}: {text}\n{trace}")

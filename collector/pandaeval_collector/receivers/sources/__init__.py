@@ -1,0 +1,7 @@
+"""Trace stores of others as inputs: what Jaeger and Tempo hold is fetched over their query APIs."""
+
+from __future__ import annotations
+
+from pandaeval_collector.receivers.sources.source import Source
+
+__all__ = ["Source"]

@@ -1,0 +1,127 @@
+"""Traces from Jaeger: by its v3 API, which answers OTLP/JSON (Jaeger 2 and late versions of 1), else by that of its
+pages.
+
+The latter rounds times to microseconds and knows no lists in attributes, so that results about its traces have ids of
+their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pandaeval_collector.receivers.enveloped_json import from_envelope
+from pandaeval_collector.receivers.jaeger_json import from_jaeger
+from pandaeval_collector.receivers.sources.asking import Asking, MissingError, NoJsonError, TooLargeError
+from pandaeval_collector.receivers.sources.pages import newest_first
+from pandaeval_collector.receivers.sources.place import Place
+from pandaeval_collector.receivers.sources.split import Json, by_trace, started
+from pandaeval_otel.wire.otlp_json import BadOtlp
+
+TENANT = "x-tenant"
+_PAGE = 100
+_MOST_AT_ONCE = 400
+"""Traces of several services that are held at a time."""
+_LEAST_NS = 1_000_000
+_OURS = frozenset({"jaeger", "jaeger-all-in-one", "pandaeval-collector"})
+"""Services that trace themselves, in Jaeger as it comes and in the collector's output."""
+Found = dict[str, Json]
+
+
+class Jaeger:
+    """Implements :class:`pandaeval_collector.receivers.sources.source.Store`."""
+
+    def __init__(self, place: Place, asking: Asking) -> None:
+        self._place, self._asking = place, asking
+        self._v3 = True
+
+    def pages(self) -> Iterator[tuple[Found, bool]]:
+        """Traces by id, and whether these are all of their time."""
+        there = self._services()
+        if self._place.traces:
+            for id_ in self._place.traces:
+                yield self._one(id_), True
+            return
+        if self._place.service and self._place.service not in there:
+            raise self._place.told(f"there is no service {self._place.service}; {_named(there)}")
+        services = [self._place.service] if self._place.service else sorted(set(there) - _OURS)
+        window = self._place.since_ns, self._place.until_ns
+        yield from newest_first(*window, _LEAST_NS, lambda since, until: self._of_all(services, since, until))
+
+    def _of_all(self, services: Sequence[str], since_ns: int, until_ns: int) -> tuple[Found, bool]:
+        """What lies in a window, of all services together: the newest traces are the newest of any. A window that one
+        service does not answer as a whole, or that holds too much at once, is made smaller by whoever asks."""
+        found: Found = {}
+        whole, may_be_smaller = True, until_ns - since_ns > _LEAST_NS
+        for service in services:
+            page, all_of_it = self._page(service, since_ns, until_ns)
+            found |= page
+            whole = whole and all_of_it
+            if may_be_smaller and (not whole or len(found) > _MOST_AT_ONCE):
+                return {}, False
+        return {id_: found[id_] for id_ in sorted(found, key=lambda id_: -started(found[id_]))}, whole
+
+    def _services(self) -> list[str]:
+        """Also finds out which API there is: a Jaeger without v3 answers with its page, or not at all."""
+        for path, key in (("/api/v3/services", "services"), ("/api/services", "data")):
+            self._v3 = path == "/api/v3/services"
+            try:
+                return [str(name) for name in self._asking.get(path).get(key) or ()]
+            except (MissingError, NoJsonError):
+                continue
+        raise self._place.told(f"{self._place.url} is no query API of Jaeger (its port is 16686, as a rule)")
+
+    def _one(self, id_: str) -> Found:
+        try:
+            if self._v3:
+                return self._read(self._asking.get(f"/api/v3/traces/{id_}", {"raw_traces": "true"}))
+            return self._read(self._asking.get(f"/api/traces/{id_}", {"raw": "true"}))
+        except MissingError:
+            return {}
+        except TooLargeError as error:
+            raise self._place.told(f"trace {id_} is larger than 64 MiB") from error
+
+    def _page(self, service: str, since_ns: int, until_ns: int) -> tuple[Found, bool]:
+        try:
+            found = self._read(self._asking.get(*self._question(service, since_ns, until_ns)))
+        except MissingError:  # in v3 the word for "none"
+            return {}, True
+        except TooLargeError as error:
+            if until_ns - since_ns <= _LEAST_NS:
+                raise self._place.told("a trace is larger than 64 MiB: leave it out with since= or until=") from error
+            return {}, False
+        return found, len(found) < _PAGE
+
+    def _question(self, service: str, since_ns: int, until_ns: int) -> tuple[str, dict[str, str | int]]:
+        operation = (self._place.own or {}).get("operation", "")
+        if self._v3:
+            asked: dict[str, str | int] = {
+                "query.service_name": service,
+                "query.start_time_min": _rfc3339(since_ns),
+                "query.start_time_max": _rfc3339(until_ns),
+                "query.num_traces": _PAGE,
+                "query.raw_traces": "true",
+            }
+            return "/api/v3/traces", asked | ({"query.operation_name": operation} if operation else {})
+        asked = {"service": service, "start": since_ns // 1000, "end": until_ns // 1000, "limit": _PAGE, "raw": "true"}
+        return "/api/traces", asked | ({"operation": operation} if operation else {})
+
+    def _read(self, answer: dict[str, Any]) -> Found:
+        try:
+            document = from_envelope(answer) if self._v3 else from_jaeger(answer)
+            if document is None and answer.get("errors"):
+                raise self._place.told(f"{self._place.url} answered: {str(answer['errors'])[:300]}")
+            return {} if document is None else by_trace(document)
+        except (BadOtlp, AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._place.told(f"what it answered is not as Jaeger writes traces: {error}") from error
+
+
+def _named(services: list[str]) -> str:
+    shown = ", ".join(sorted(services)[:20])
+    return f"there are {shown}" if shown else "it knows no service at all"
+
+
+def _rfc3339(time_ns: int) -> str:
+    seconds, rest = divmod(time_ns, 10**9)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"

@@ -1,0 +1,80 @@
+"""A trace store as an input: what files are to :class:`pandaeval_collector.receivers.files.Input`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from pandaeval_collector.receivers.files import BadLine, Request
+from pandaeval_collector.receivers.sources.asking import Asking
+from pandaeval_collector.receivers.sources.jaeger import TENANT as JAEGERS
+from pandaeval_collector.receivers.sources.jaeger import Jaeger
+from pandaeval_collector.receivers.sources.place import place_of
+from pandaeval_collector.receivers.sources.split import Json
+from pandaeval_collector.receivers.sources.tempo import TENANT as TEMPOS
+from pandaeval_collector.receivers.sources.tempo import Tempo
+from pandaeval_otel.wire.otlp_json import BadOtlp, traces_from_json
+
+
+class Store(Protocol):
+    """Whoever asks one kind of trace store."""
+
+    def pages(self) -> Iterator[tuple[dict[str, Json], bool]]:
+        """OTLP/JSON of traces by their ids, newest first, and whether these are all of their time. A trace may come
+        again. Raises :class:`UnusableInputError`."""
+        ...
+
+
+class Source:
+    """The traces of one address; asked when they are read. ``size``, ``read_bytes``: unknown; ``notes``: sentences for
+    people about what was left out, once all is read."""
+
+    def __init__(self, name: str) -> None:
+        """Raises :class:`UnusableInputError` for an address that cannot be read."""
+        self.name = name
+        self._place = place_of(name)
+        self.size = self.read_bytes = 0
+        self.notes: list[str] = []
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+    def requests(self) -> Iterator[Request | BadLine]:
+        """A request for each trace, the newest first. Raises :class:`UnusableInputError`."""
+        seen: set[str] = set()
+        cut = False
+        with Asking(self._place, JAEGERS if self._place.kind == "jaeger" else TEMPOS) as asking:
+            store: Store = (Jaeger if self._place.kind == "jaeger" else Tempo)(self._place, asking)
+            for found, whole in store.pages():
+                cut = cut or not whole
+                for id_, document in found.items():
+                    if id_ in seen:
+                        continue
+                    if len(seen) == self._place.limit and not self._place.traces:
+                        self._tell(cut, more=True)
+                        return
+                    seen.add(id_)
+                    yield self._request(id_, document)
+        self._tell(cut, more=False)
+        if not seen:
+            raise self._place.told(self._nothing())
+
+    def _request(self, id_: str, document: Json) -> Request | BadLine:
+        try:
+            return Request(False, traces_from_json(document).SerializeToString())
+        except BadOtlp as error:
+            return BadLine(f"{self.name}: trace {id_}", str(error))
+
+    def _tell(self, cut: bool, more: bool) -> None:
+        if more:
+            self.notes.append(
+                f"{self.name}: there are more traces than limit={self._place.limit}; the newest were read"
+            )
+        if cut:
+            self.notes.append(f"{self.name}: of some moments not all traces were answered, there are too many at once")
+
+    def _nothing(self) -> str:
+        if self._place.traces:
+            return f"it has no trace {', '.join(self._place.traces[:3])}"
+        of = f" of service {self._place.service}" if self._place.service else ""
+        return f"no traces{of} from {self._place.window}; since=7d in the address looks further back"

@@ -1,0 +1,95 @@
+"""Traces from Tempo: searched by TraceQL, then fetched one by one as OTLP/JSON (v2 of its API, else v1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from pandaeval_collector.receivers.enveloped_json import from_envelope
+from pandaeval_collector.receivers.sources.asking import Asking, MissingError, NoJsonError, TooLargeError
+from pandaeval_collector.receivers.sources.pages import newest_first
+from pandaeval_collector.receivers.sources.place import Place
+from pandaeval_collector.receivers.sources.split import Json, by_trace
+
+TENANT = "x-scope-orgid"
+_PAGE = 200
+_SECOND_NS = 10**9
+_AT_ONCE = 4
+_AT_A_TIME = 16
+Found = dict[str, Json]
+
+
+class Tempo:
+    """Implements :class:`pandaeval_collector.receivers.sources.source.Store`."""
+
+    def __init__(self, place: Place, asking: Asking) -> None:
+        self._place, self._asking = place, asking
+        self._v2 = True
+        self._known: set[str] = set()
+
+    def pages(self) -> Iterator[tuple[Found, bool]]:
+        """Traces by id, and whether these are all of their time."""
+        if self._place.traces:
+            yield from ((found, True) for found in self._fetched(list(self._place.traces)))
+            return
+        # Tempo's search knows whole seconds.
+        since, until = self._place.since_ns // _SECOND_NS, -(-self._place.until_ns // _SECOND_NS)
+        for ids, whole in newest_first(since, until, 1, self._search):
+            new = [id_ for id_ in ids if id_ not in self._known]
+            self._known.update(new)
+            for found in self._fetched(new):
+                yield found, True
+            if not whole:
+                yield {}, False
+
+    def _search(self, since: int, until: int) -> tuple[list[str], bool]:
+        query = (self._place.own or {}).get("q") or self._of_service()
+        asked: dict[str, str | int] = {"q": query, "start": since, "end": until, "limit": _PAGE}
+        try:
+            hits = self._asking.get("/api/search", asked).get("traces") or []
+            newest = sorted(hits, key=lambda hit: -int(hit.get("startTimeUnixNano") or 0))
+            # Tempo leaves out zeros in front.
+            return [str(hit["traceID"]).lower().zfill(32) for hit in newest], len(hits) < _PAGE
+        except (MissingError, NoJsonError) as error:
+            raise self._place.told(
+                f"{self._place.url} is no query API of Tempo (its port is 3200, as a rule)"
+            ) from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._place.told(f"what it found is not as Tempo writes it: {error}") from error
+        except TooLargeError:
+            return [], False
+
+    def _of_service(self) -> str:
+        return f"{{ resource.service.name = {json.dumps(self._place.service)} }}" if self._place.service else "{}"
+
+    def _fetched(self, ids: list[str]) -> Iterator[Found]:
+        """Some traces at a time, in order, so that no more of them are in memory."""
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="pandaeval-tempo") as threads:
+            for at in range(0, len(ids), _AT_A_TIME):
+                yield from threads.map(self._one, ids[at : at + _AT_A_TIME])
+
+    def _one(self, id_: str) -> Found:
+        """Nothing for a trace that is gone."""
+        if self._v2:
+            try:
+                return self._read(id_, f"/api/v2/traces/{id_}")
+            except (MissingError, NoJsonError):
+                pass  # it is not there, or v2 is not
+        try:
+            found = self._read(id_, f"/api/traces/{id_}")
+        except MissingError:
+            return {}
+        except NoJsonError as error:
+            raise self._place.told(f"what {self._place.url} answered for trace {id_} is no JSON") from error
+        self._v2 = False
+        return found
+
+    def _read(self, id_: str, path: str) -> Found:
+        try:
+            document = from_envelope(self._asking.get(path))
+            return {} if document is None else by_trace(document)
+        except TooLargeError as error:
+            raise self._place.told(f"trace {id_} is larger than 64 MiB: leave it out by another q=") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._place.told(f"trace {id_} is not as Tempo writes traces: {error}") from error

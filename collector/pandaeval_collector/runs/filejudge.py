@@ -1,0 +1,156 @@
+"""The judge of a file run: what its traces, sessions and trials ask, and which failures have one cause.
+
+One process asks the model for all of it, and starts at the first question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.jobs import (
+    SLOTS,
+    Attempts,
+    Desks,
+    JudgeConfig,
+    Patience,
+    RecordBudgets,
+    Runner,
+    open_caller,
+    open_checks,
+)
+from pandaeval_collector.jobs.hiding import hider
+from pandaeval_collector.jobs.setup import StoredMemory
+from pandaeval_collector.jobs.trials import TrialJudge
+from pandaeval_collector.judge.call import Caller
+from pandaeval_collector.judge.client import WorkerProcess
+from pandaeval_collector.judge.desk import Desk, Judge
+from pandaeval_collector.judge.redact import redact
+from pandaeval_collector.pipeline.line.decision import Commit, Decision
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.scoring.cases.trial import Trial
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator.trials import TrialGrader, Verdict
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.failures import Failure, Group
+from pandaeval_collector.store.failures.group import by_label
+from pandaeval_collector.store.failures.grouping import grouped
+from pandaeval_collector.store.failures.question import RUBRIC, ErrorDeduplication, given, record
+from pandaeval_otel.model import Trigger
+
+_COOLDOWN_S = 3.0
+"""Somebody waits for a run: a provider that fails gets a shorter rest than in a collector."""
+_PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
+
+
+class FileJudge:
+    """One judge's process with an event loop of its own. One thread, which runs no other event loop; to be closed."""
+
+    def __init__(
+        self,
+        store: Store,
+        evaluator: Evaluator,
+        config: JudgeConfig,
+        environ: Mapping[str, str],
+        telemetry: Telemetry,
+        on_judged: Callable[[int, int], None],
+    ) -> None:
+        """``environ``: where its secrets are. ``on_judged`` hears how many of how many judgements are done."""
+        self._store, self._evaluator, self._config = store, evaluator, config
+        self._environ, self._telemetry, self._on_judged = environ, telemetry, on_judged
+        self._loop = asyncio.Runner()
+        self._asked = 0
+
+    @cached_property
+    def _open(self) -> tuple[WorkerProcess, Caller]:
+        hasty = replace(self._config, setup=replace(self._config.setup, cooldown=_COOLDOWN_S))
+        return open_caller(self._store, hasty, self._environ)
+
+    @cached_property
+    def _desks(self) -> Desks:
+        return Desks(self._open[1], self._evaluator.settings.judge)
+
+    def close(self) -> None:
+        """Ends the process, if one was started."""
+        with self._loop:
+            if "_open" in self.__dict__:
+                self._loop.run(self._open[0].close())
+
+    def results(self, line: Line, closing: Sequence[Sequence[str]]) -> list[Result]:
+        """What the stored jobs come to, then the results of the sessions of ``closing``, which is in batches, and what
+        a judge says of those."""
+        return self._loop.run(self._results(line, closing))
+
+    def trials(
+        self, grader: TrialGrader, batches: Iterable[Sequence[Trial]], total: int
+    ) -> Iterator[tuple[Trial, Mapping[str, Verdict]]]:
+        """Each trial of ``batches`` with what the judge finds about it, by grader; those of a batch are asked about at
+        the same time. ``total``: how many trials there are."""
+        settings = self._evaluator.settings.judge
+        hide = redact if settings is None else hider(settings)
+        asked = TrialJudge(grader, self._desk(), hide, secrets_out=self._desks.secrets)
+        done = 0
+        for trials in batches:
+            verdicts = self._loop.run(asked.verdicts(trials, partial(self._note_done, done, total)))
+            done += len(trials)
+            yield from zip(trials, verdicts, strict=True)
+
+    def _note_done(self, before: int, total: int, done: int, _: int) -> None:
+        self._on_judged(before + done, total)
+
+    def grouped(self, failures: Sequence[Failure]) -> tuple[Group, ...]:
+        """The failures by root cause, gravest first: as the judge says in one call, else by label."""
+        settings = self._evaluator.settings.judge
+        if settings is None:
+            return by_label(failures)
+        desk, model = self._desk(), settings.model
+
+        async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
+            return await Judge(desk, record(shown), model, self._desks.secrets).ask(RUBRIC, given(shown))
+
+        return self._loop.run(grouped(failures, ask))
+
+    def _desk(self) -> Desk:
+        return self._desks.desk(StoredMemory(self._store, self._telemetry))
+
+    async def _results(self, line: Line, closing: Sequence[Sequence[str]]) -> list[Result]:
+        """Runs all jobs, one decision at a time; then closes the sessions, and runs what those ask."""
+        results: list[Result] = []
+        turn = asyncio.Lock()
+
+        async def settle(decide: Callable[[], Decision]) -> None:
+            async with turn:
+                decision = decide()
+                await asyncio.wrap_future(self._store.commit(decision.changes))
+                results.extend(decision.results)
+
+        await self._drain(line, settle)
+        for session_ids in closing:
+            await settle(partial(line.close_sessions, session_ids, lambda _: Trigger.FILE))
+        await self._drain(line, settle)
+        return results
+
+    async def _drain(self, line: Line, settle: Commit) -> None:
+        """Runs the jobs that wait now."""
+        jobs = self._store.jobs
+        if not (waiting := jobs.waiting()):
+            return
+        self._asked += waiting
+        process, caller = self._open
+        attempts = Attempts(
+            self._store,
+            line,
+            self._evaluator,
+            caller,
+            settle,
+            self._telemetry,
+            _PATIENCE,
+            checks=open_checks(self._config, self._store, self._desks, self._telemetry),
+            budgets=RecordBudgets(process.record_budget),
+        )
+        runner = Runner(self._store, attempts, SLOTS * self._config.limits.concurrency)
+        await runner.drain(lambda: self._on_judged(self._asked - jobs.waiting(), self._asked))

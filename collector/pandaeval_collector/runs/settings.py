@@ -1,0 +1,270 @@
+"""Turns the configuration into the settings of each part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pandaeval_collector.base.runtime.cores import usable_cores
+from pandaeval_collector.config import (
+    Config,
+    MetricNames,
+    enabled_metrics,
+    judge_models,
+    judge_samples,
+    metric_thresholds,
+)
+from pandaeval_collector.config.sections_judge import Judge as JudgeSection
+from pandaeval_collector.config.sections_judge import JudgeParameters
+from pandaeval_collector.config.sections_kafka import Kafka
+from pandaeval_collector.judge.parameters import CallParameters
+from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.pipeline.line.line import Ownership
+from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.trials.labels.calibration import read, thresholds
+from pandaeval_otel.assembly import CloseRules
+
+if TYPE_CHECKING:
+    from pandaeval_collector.jobs import JudgeConfig
+    from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
+
+MOST_WORKERS = 3
+"""More would wait for the one process that files what they understood."""
+
+
+def evaluator(config: Config) -> Evaluator:
+    """The evaluator with its embedder. Raises ``EmbedderError`` when the embedder cannot be had."""
+    from pandaeval_collector.analysis.embedding.load import load
+
+    return Evaluator(load(config.embedding.model), scoring(config))
+
+
+def live_evaluator(config: Config) -> Evaluator:
+    """The one of a running collector, which grades traces that are trials (``cases.path``). Raises likewise."""
+    from pandaeval_collector.analysis.embedding.load import load
+
+    return Evaluator(load(config.embedding.model), replace(scoring(config), cases=config.cases.path))
+
+
+def scoring(config: Config) -> EvaluatorSettings:
+    names = [(metric.level, metric.name) for metric in registry(config.metrics.modules).values()]
+    return EvaluatorSettings(
+        enabled=_enabled(config, names),
+        thresholds={**_calibrated(config, names), **metric_thresholds(config, names)},
+        weights={str(name): weight for name, weight in config.session.weights.items()},
+        extra_signals=extra_signals(config),
+        coherence_signal=config.session.coherence_signal,
+        score_fragments=config.close.score_fragments,
+        score_rootless=config.close.score_rootless,
+        modules=config.metrics.modules,
+        listed_attributes=config.store.listed_attributes,
+        judge=_judge(config, names),
+    )
+
+
+def _enabled(config: Config, names: list[tuple[str, str]]) -> frozenset[str]:
+    """Without the metrics of sessions where traces of one may have reached other collectors."""
+    enabled = enabled_metrics(config, names)
+    if config.kafka.brokers is None or config.kafka.sessions != "none" or config.sessions.forward_to is not None:
+        return enabled
+    return frozenset(key for key in enabled if not key.startswith("session."))
+
+
+def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float]:
+    """The thresholds that the calibration suggests, where they are to be used. Raises ``UserError`` for a file that
+    cannot be read."""
+    judge = config.judge
+    if judge.calibration is None or judge.model is None:
+        return {}
+    models = _models(config, names)
+    judges = {
+        key: (models.get(key, judge.model), metric.version)
+        for key, metric in registry(config.metrics.modules).items()
+        if metric.kind == "llm" and not metric.scale  # what is suggested is a score of 0..1
+    }
+    found = thresholds(read(Path(judge.calibration)), judges)
+    return found if judge.calibrated_thresholds else {}
+
+
+def keys_of(config: Config, listed: Iterable[str]) -> list[str]:
+    """The metrics (``level.name``) that some names mean; those that mean none are left out."""
+    names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
+    return [key for name in listed for key in names.select(name)]
+
+
+def extra_signals(config: Config) -> tuple[str, ...]:
+    """The signals by their present names: ``error`` stands for ``response`` and ``grounding``."""
+    names = config.session.extra_signals
+    every = (each for name in names for each in (("response", "grounding") if name == "error" else (name,)))
+    return tuple(dict.fromkeys(every))
+
+
+def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None:
+    judge = config.judge
+    if judge.model is None:
+        return None
+    selection = Selection(
+        share=judge.sample,
+        shares=judge_samples(config, names),
+        when=judge.when,
+        agents=frozenset(judge.only.agents),
+        services=frozenset(judge.only.services),
+        attributes=judge.only.attributes,
+    )
+    return JudgeSettings(
+        judge.model,
+        models=_models(config, names),
+        selection=selection,
+        delay=judge.delay,
+        secrets=config.redact.secrets,
+        pii=config.redact.pii,
+        custom=config.redact.custom,
+        votes=judge.votes,
+        turn_calls=judge.turn_calls,
+        language=judge.language,
+        defaults=_parameters(judge, JudgeParameters()),
+        parameters=_all_parameters(judge),
+    )
+
+
+def _models(config: Config, names: list[tuple[str, str]]) -> dict[str, str]:
+    """The models of single metrics by key: those that the configuration names outweigh those that metrics name."""
+    own = {key: metric.model for key, metric in registry(config.metrics.modules).items() if metric.model is not None}
+    return {**own, **judge_models(config, names)}
+
+
+def _all_parameters(judge: JudgeSection) -> dict[str, CallParameters]:
+    return {model: _parameters(judge, own) for model, own in judge.parameters.items()}
+
+
+def _parameters(judge: JudgeSection, own: JudgeParameters) -> CallParameters:
+    """Those of one model, and of all where it has none of its own."""
+    return CallParameters(
+        max_tokens=own.max_tokens or judge.max_tokens,
+        reasoning_effort=own.reasoning_effort or judge.reasoning_effort,
+        response_format=own.response_format or judge.response_format,
+        context_tokens=own.context_tokens or judge.context_tokens,
+        extra={**judge.extra, **own.extra},
+    )
+
+
+def judge(config: Config, live: bool = False) -> JudgeConfig | None:
+    """How the judge is reached, and how far it may go; ``None`` when there is none. ``live``: with the one in its
+    shadow, of which runs and files know nothing."""
+    settings = scoring(config).judge
+    if settings is None:
+        return None
+    from pandaeval_collector.jobs import JudgeConfig, Limits
+    from pandaeval_collector.judge.client import JudgeProcessSetup
+
+    given = config.judge
+    second = {given.second.model} if given.second.model is not None else set()
+    shadow = {given.shadow.model} if live and given.shadow.model is not None else set()
+    models = tuple(sorted({settings.model, *settings.models.values(), *second, *shadow}))
+    return JudgeConfig(
+        JudgeProcessSetup(
+            models,
+            api_base=given.api_base,
+            api_key_env=given.api_key_env,
+            timeout=given.timeout,
+            cooldown=given.cooldown,
+            allowed_fails=given.allowed_fails,
+            fallbacks=given.fallbacks,
+            home=settings.model.partition("/")[0],
+            defaults=settings.defaults,
+            parameters=settings.parameters,
+        ),
+        Limits(
+            concurrency=given.concurrency,
+            rpm=given.rpm,
+            tpm=given.tpm,
+            daily_usd=given.daily_usd,
+            daily_tokens=given.daily_tokens,
+        ),
+        over_budget=given.over_budget,
+        votes=given.votes,
+        retest=given.retest,
+        second=given.second.model,
+        second_share=given.second.share,
+        shadow=given.shadow.model if live else None,
+        shadow_share=given.shadow.share,
+        canaries=given.canaries,
+        canary_interval=given.canary_interval,
+    )
+
+
+def workers(config: Config) -> int:
+    """How many processes understand traces for the line; 0: the collector's own does it."""
+    wanted = config.line.workers
+    if wanted != "auto":
+        return wanted
+    cores = usable_cores()
+    return min(cores, MOST_WORKERS) if cores > 1 else 0
+
+
+def close_rules(config: Config) -> CloseRules:
+    close = config.close
+    return CloseRules(
+        quiet=close.quiet,
+        idle=close.idle,
+        max_age=close.max_age,
+        fragment_quiet=max(close.quiet, min(close.idle, 3 * close.quiet)),
+        max_spans=close.max_spans,
+        max_bytes=close.max_bytes,
+        reopen_delays=CloseRules().reopen_delays if config.late.policy == "rescore" else (),
+    )
+
+
+def ownership(config: Config) -> Ownership:
+    """Who scores the sessions of traces that are decided here."""
+    if config.sessions.forward_to is not None:
+        return "elsewhere"
+    return "shared" if config.kafka.brokers is not None and config.kafka.sessions == "topic" else "here"
+
+
+def timing(config: Config) -> Timing:
+    return Timing(
+        close=close_rules(config),
+        session_idle=config.session.idle,
+        session_max_age=config.session.max_age,
+        session_interim=config.session.interim,
+        judge_wait=config.session.judge_wait if config.judge.model is not None else 0.0,
+        late_window=config.late.window,
+        retention=config.store.retention,
+        keep_bytes=config.store.keep_bytes if config.store.keep_content else 0,
+        judged=config.labels.window,
+        upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
+    )
+
+
+def kafka_members(config: Kafka, environ: Mapping[str, str], owner: str) -> ReaderSettings | None:
+    """How decided traces are read from Kafka, likewise; ``None`` where sessions are not shared."""
+    spans = kafka_reader(config, environ, owner)
+    if spans is None or config.sessions != "topic":
+        return None
+    return replace(spans, topic=config.sessions_topic, group=f"{config.group}-sessions", name="sessions")
+
+
+def kafka_reader(config: Kafka, environ: Mapping[str, str], owner: str) -> ReaderSettings | None:
+    """How spans are read from Kafka by the collector whose store has the id ``owner``; ``None`` when they are not.
+    Raises ``UserError`` for what is not installed or not set."""
+    if config.brokers is None:
+        return None
+    from pandaeval_collector.base.runtime.kafka import client, library, producer
+    from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
+
+    library("kafka.brokers")
+    return ReaderSettings(
+        client(config, environ),
+        producer(config, environ),
+        topic=config.topic,
+        group=config.group,
+        owner=owner,
+        dead_letters=config.dead_letters,
+        instance=config.instance,
+        session_timeout=config.session_timeout,
+    )

@@ -1,0 +1,1 @@
+"""The metrics, what they are declared with, and the evaluator that runs them. Imports judge, analysis and base."""

@@ -1,0 +1,10 @@
+"""Cases with a reference: what an agent is to do, and how its trials are held against that.
+
+A case says what is expected of a run; a trial is one attempt at a case, the trace or traces of which name it.
+"""
+
+from pandaeval_collector.scoring.cases.model import Case, Suite
+from pandaeval_collector.scoring.cases.reading import read_suite
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+
+__all__ = ["Case", "Suite", "Trial", "TrialContext", "read_suite"]

@@ -1,0 +1,120 @@
+"""Whether the arguments of a call are those that are expected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_collector.scoring.cases.model import ExpectedCall
+from pandaeval_otel.model import ToolCall
+
+_LOOSE = re.compile(r"[\s,./_*^'\"()-]+")
+
+
+def same(expected: Any, actual: Any) -> bool:
+    """Equality as JSON has it: 1 and 1.0 are equal, 1 and true are not."""
+    if isinstance(expected, bool) or isinstance(actual, bool):
+        return expected is actual
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        return expected.keys() == actual.keys() and all(same(value, actual[key]) for key, value in expected.items())
+    if _is_list(expected) and _is_list(actual):
+        return len(expected) == len(actual) and all(map(same, expected, actual))
+    return bool(expected == actual)
+
+
+def argument_equal(call: ExpectedCall, name: str, actual: Any) -> bool:
+    """Whether an argument that was given has the expected value, or one that is as good."""
+    how = call.compare_args[name] if isinstance(call.compare_args, Mapping) and name in call.compare_args else "exact"
+    expected = call.parameters or {}
+    candidates = [*([expected[name]] if name in expected else ()), *call.acceptable.get(name, ())]
+    if how == "any":
+        return True
+    return any(_EQUAL[how](candidate, actual) for candidate in candidates)
+
+
+def equal_keys(call: ExpectedCall, arguments: Mapping[str, Any]) -> tuple[int, int]:
+    """How many of the arguments that are compared are equal, and how many there are on either side."""
+    known = {*(call.parameters or {}), *call.acceptable}
+    compared = known | set(arguments)
+    if call.compare_args is not None:
+        compared &= set(call.compare_args)
+    missing_is_right = {name for name in compared if name not in arguments and name in call.optional}
+    equal = sum(argument_equal(call, name, arguments[name]) for name in compared & known if name in arguments)
+    return equal + len(missing_is_right), len(compared)
+
+
+def agreement(expected: ExpectedCall, call: ToolCall) -> float:
+    """1 for equal arguments, and where the case says nothing of them; else equal keys / union of the keys."""
+    if expected.parameters is None and not expected.acceptable:
+        return 1.0
+    equal, union = equal_keys(expected, given(call))
+    return equal / union if union else 1.0
+
+
+def semantic(expected: ExpectedCall, call: ToolCall) -> float | None:
+    """Share of the expected arguments that are equal; ``None`` where nothing is said of them."""
+    if expected.parameters is None and not expected.acceptable:
+        return None
+    known = {*(expected.parameters or {}), *expected.acceptable}
+    if expected.compare_args is not None:
+        known &= set(expected.compare_args)
+    arguments = given(call)
+    right = sum(
+        argument_equal(expected, name, arguments[name]) if name in arguments else name in expected.optional
+        for name in known
+    )
+    return right / len(known) if known else 1.0
+
+
+def given(call: ToolCall) -> Mapping[str, Any]:
+    """The arguments of a call by name; none for what is no object."""
+    return call.arguments if isinstance(call.arguments, Mapping) else {}
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _same_text(expected: Any, actual: Any) -> bool:
+    """Case, spaces and punctuation apart, in lists too."""
+    return same(_loose(expected), _loose(actual))
+
+
+def _same_number(expected: Any, actual: Any) -> bool:
+    """As numbers, also where they are written as text."""
+    one, other = _number(expected), _number(actual)
+    return same(expected, actual) if one is None or other is None else one == other
+
+
+def _loose(value: Any) -> Any:
+    if isinstance(value, str):
+        return _LOOSE.sub("", value).casefold()
+    if isinstance(value, Mapping):
+        return {key: _loose(each) for key, each in value.items()}
+    return [_loose(each) for each in value] if _is_list(value) else value
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _same_items(expected: Any, actual: Any) -> bool:
+    """Lists with equal items in any order."""
+    if not (_is_list(expected) and _is_list(actual)):
+        return same(expected, actual)
+    left = list(actual)
+    for item in expected:
+        at = next((at for at, other in enumerate(left) if same(item, other)), None)
+        if at is None:
+            return False
+        del left[at]
+    return not left
+
+
+_EQUAL = {"exact": same, "text": _same_text, "number": _same_number, "unordered": _same_items}

@@ -1,0 +1,129 @@
+"""Which graders a case declares, and whether there are such."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from pandaeval_collector.base.runtime.modules import ModuleLoadError
+from pandaeval_collector.base.score import Finding
+from pandaeval_collector.scoring.cases.custom import finding, function, source_of
+from pandaeval_collector.scoring.cases.model import Case, Suite
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+
+CORRECT = "trial_correct"
+SEPARATOR = ":"
+
+
+def declared(case: Case) -> tuple[str, ...]:
+    """The names of the graders that decide about a trial: those of fields that demand something, and those named."""
+    demands = (
+        ("end_state", bool(case.end_state)),
+        ("exit_code", case.exit_code is not None),
+        ("output_format", case.output_format is not None),
+        ("required_order", bool(case.required_order)),
+        ("forbidden_tools", bool(case.forbidden_tools)),
+        ("answer_correctness", case.expected_answer is not None),
+        ("conversation_correctness", bool(case.interactions)),
+        ("tool_correctness", case.expected is not None),
+    )
+    return tuple(dict.fromkeys((*(name for name, is_said in demands if is_said), *case.graders)))
+
+
+Fault = tuple[tuple[str | int, ...], str]
+"""Where something is wrong, and what."""
+
+
+def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[Fault]]:
+    """The suite with each function that ``graders`` name by a bare name written out; and what is wrong with any name.
+    ``known``: names of the metrics of level trial."""
+    wrong = [*_same_ids(suite)]
+    cases = []
+    for at, case in enumerate(suite.cases):
+        names = tuple(_written_out(name, suite, known) for name in case.graders)
+        for index, name in enumerate(names):
+            wrong += [(("cases", at, "graders", index), fault) for fault in _faults(name, known)]
+        wrong += [(("cases", at, "graders", index), fault) for index, fault in _twice(names)]
+        unknown = set(case.thresholds) - set(known) - {short(name) for name in names}
+        wrong += [(("cases", at, "thresholds", name), _unknown(name, known)) for name in sorted(unknown)]
+        if case.end_state_from is not None:
+            wrong += [(("cases", at, "end_state_from"), fault) for fault in _loading(case.end_state_from)]
+        cases.append(case.model_copy(update={"graders": names}))
+    return suite.model_copy(update={"cases": tuple(cases)}), wrong
+
+
+def _same_ids(suite: Suite) -> Iterator[Fault]:
+    known: dict[str, int] = {}
+    for at, case in enumerate(suite.cases):
+        first = known.setdefault(case.id, at)
+        if first != at:
+            yield ("cases", at, "id"), f"the id {case.id} is that of cases[{first}] already; rename one"
+
+
+def short(name: str) -> str:
+    """What the results of a grader are called: of a function its own name."""
+    return name.rpartition(SEPARATOR)[2].lower() if SEPARATOR in name else name
+
+
+def custom(cases: Iterable[Case]) -> dict[str, Metric[Trial, TrialContext]]:
+    """The functions of the user's that cases name, as metrics by what the cases call them."""
+    names = dict.fromkeys(name for case in cases for name in case.graders if SEPARATOR in name)
+    return {name: _metric(name) for name in names}
+
+
+def _metric(name: str) -> Metric[Trial, TrialContext]:
+    def evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+        return finding(function(name)(trial))
+
+    layer = getattr(function(name), "layer", "outcome")
+    of = {"of": name, "source": source_of(name)}  # what else a function could say is another result
+    return Metric("trial", short(name), "code", "1", 0.5, "?", "-", evaluate, settings=of, layer=layer)
+
+
+def _written_out(name: str, suite: Suite, known: Collection[str]) -> str:
+    if SEPARATOR in name or name in known or suite.graders_from is None:
+        return name
+    return f"{suite.graders_from}{SEPARATOR}{name}"
+
+
+def _faults(name: str, known: Collection[str]) -> Iterator[str]:
+    if SEPARATOR in name:
+        yield from _making(name)
+        if short(name) in known:
+            yield f"{name}: there is a grader {short(name)} already; give the function another name"
+    elif name not in known or name == CORRECT:
+        yield _unknown(name, known)
+
+
+def _twice(names: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Two graders of a case whose results would have one name, so that one would hide the other."""
+    known: dict[str, str] = {}
+    for index, name in enumerate(names):
+        other = known.setdefault(short(name), name)
+        if other != name:
+            yield index, f"{name}: results of {other} have the same name, {short(name)}; give one another name"
+
+
+def _loading(name: str) -> Iterator[str]:
+    try:
+        function(name)
+    except ModuleLoadError as error:
+        yield str(error)
+
+
+def _making(name: str) -> Iterator[str]:
+    """What keeps a function from being a grader: its name, its layer."""
+    try:
+        _metric(name)
+    except ModuleLoadError as error:
+        yield str(error)
+    except ValueError as error:
+        yield f"{name}: {error}"
+
+
+def _unknown(name: str, known: Collection[Any]) -> str:
+    meant = get_close_matches(name, sorted(set(known) - {CORRECT}), 1)
+    cure = f"did you mean {meant[0]}?" if meant else "`pandaeval metrics` lists those of level trial."
+    return f"there is no grader {name}; {cure} A function of your own is written module:function"

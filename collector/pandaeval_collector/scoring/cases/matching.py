@@ -1,0 +1,151 @@
+"""Which traces are trials of which case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pandaeval_collector.base.untrusted.stated_names import stated
+from pandaeval_collector.scoring.cases.model import Case, Suite
+from pandaeval_collector.scoring.cases.trial import said_first
+from pandaeval_otel.base import semconv
+from pandaeval_otel.base.names import bounded
+from pandaeval_otel.model import Trace, Trigger
+
+_MOST_UNKNOWN = 100
+_MOST_SAID = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is remembered of a trace until its trial is graded, by which it is read again: the trial is whole long after
+    the trace was there. ``session_id``: that in which it was placed."""
+
+    trace_id: str
+    session_id: str | None
+    trigger: Trigger
+    revision: int
+    late_spans: int
+
+    @classmethod
+    def of(cls, trace: Trace) -> Stored:
+        return cls(trace.trace_id, trace.session_id, trace.trigger, trace.revision, trace.late_spans)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A trial whose traces wait to be read. ``name``: number or name of the attempt."""
+
+    case: Case
+    name: str
+    traces: Sequence[Stored]
+
+
+class Trials:
+    """Gathers the traces of trials, of which it holds no content. They come by start time, so that the first of a
+    conversation comes first.
+
+    A trace belongs to the case that its spans name; else to that which was frozen from it; else to that of the traces
+    before it in its session; else to that whose ``inputs.task`` is its input, if there is one such case alone. A trial
+    is what has one case and one ``pandaeval.trial``; where none is given, one session, else one trace.
+    """
+
+    def __init__(self, suite: Suite) -> None:
+        self._cases = {case.id: case for case in suite.cases}
+        self._named = {bounded(case.id): case for case in suite.cases}
+        self._by_task: dict[str, list[Case]] = {}
+        self._frozen: dict[str, Case] = {}
+        for case in suite.cases:
+            self._frozen.update(dict.fromkeys(case.recorded.trace_ids if case.recorded else (), case))
+            if case.task is not None:
+                self._by_task.setdefault(case.task, []).append(case)
+        self._sessions: dict[str, tuple[Case, str]] = {}
+        self._gathered: dict[tuple[str, str], list[Stored]] = {}
+        self.unknown: dict[str, int] = {}
+        """How many traces name a case that there is not, by its id; of the first 100 such ids."""
+        self.ambiguous = 0
+        """Traces without a case whose input is the task of several cases."""
+        self.unmatched = 0
+        """Traces of no case."""
+        self.unmatched_said = ""
+        """What the user says first in one of them, cut."""
+        self.alike: dict[tuple[str, str], int] = {}
+        """Trials (case, name) of several traces that each begin anew with the same words, and how many those are."""
+        self._began: dict[tuple[str, str], tuple[int, str | None]] = {}
+
+    def add(self, traces: Iterable[Trace]) -> None:
+        """Takes traces in; those of no case are counted."""
+        for trace in traces:
+            found = self.case_of(trace)
+            if found is None:
+                self.unmatched += 1
+                self.unmatched_said = self.unmatched_said or (said_first(trace) or "").strip()[:_MOST_SAID]
+                continue
+            case, name = found
+            self._compare((case.id, name), trace)
+            self._gathered.setdefault((case.id, name), []).append(Stored.of(trace))
+            if trace.session_id is not None:
+                self._sessions[trace.session_id] = found
+
+    def _compare(self, trial: tuple[str, str], trace: Trace) -> None:
+        """Two runs of one task under one name are two attempts, in all likelihood."""
+        said, session = hash(said_first(trace)), trace.session_id
+        first = self._began.get(trial)
+        if first is None:
+            self._began[trial] = said, session
+        elif first[0] == said and (session is None or first[1] != session):
+            self.alike[trial] = self.alike.get(trial, 1) + 1
+
+    def attempts(self) -> list[Attempt]:
+        """All trials, in the order of the cases."""
+        order = {id_: at for at, id_ in enumerate(self._cases)}
+        keys = sorted(self._gathered, key=lambda key: order[key[0]])
+        return [Attempt(self._cases[id_], name, self._gathered[id_, name]) for id_, name in keys]
+
+    @property
+    def without_trial(self) -> list[str]:
+        """The ids of cases that no trace is a trial of."""
+        tried = {id_ for id_, _ in self._gathered}
+        return [id_ for id_ in self._cases if id_ not in tried]
+
+    def case_of(self, trace: Trace) -> tuple[Case, str] | None:
+        """The case of a trace, and the name of the trial."""
+        name = stated(trace, semconv.PANDAEVAL_TRIAL) or trace.session_id or trace.trace_id
+        case, is_named = self.named(trace)
+        if not is_named and trace.session_id in self._sessions:
+            return self._sessions[trace.session_id]
+        case = case if is_named else self.by_task(trace)
+        return None if case is None else (case, name)
+
+    def case(self, id_: str) -> Case | None:
+        """The case of an id."""
+        return self._cases.get(id_)
+
+    def named(self, trace: Trace) -> tuple[Case | None, bool]:
+        """The case that the spans of a trace name, or that was frozen from it; and whether there is a name at all, be
+        it that of no case."""
+        named = stated(trace, semconv.PANDAEVAL_CASE_ID)
+        if not named:
+            frozen = self._frozen.get(trace.trace_id)
+            return frozen, frozen is not None
+        case = self._named.get(named)
+        if case is None:
+            self._note_unknown(named)
+        return case, True
+
+    def by_task(self, trace: Trace) -> Case | None:
+        """The one case whose task is the input of a trace."""
+        found = self._same_task(trace)
+        self.ambiguous += len(found) > 1
+        return found[0] if len(found) == 1 else None
+
+    def _note_unknown(self, name: str) -> None:
+        """Whoever sends spans may name any number of cases, for as long as a collector runs."""
+        if name in self.unknown or len(self.unknown) < _MOST_UNKNOWN:
+            self.unknown[name] = self.unknown.get(name, 0) + 1
+
+    def _same_task(self, trace: Trace) -> list[Case]:
+        for said in (trace.input, said_first(trace)):
+            if said is not None and said.strip() in self._by_task:
+                return self._by_task[said.strip()]
+        return []

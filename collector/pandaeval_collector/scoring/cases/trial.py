@@ -1,0 +1,173 @@
+"""A trial: the trace, or the traces in their order, of one attempt at a case, as graders see it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.analysis.rules._failures import failed
+from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_collector.base.score import Finding
+from pandaeval_collector.scoring.cases.custom import source_of
+from pandaeval_collector.scoring.cases.model import Case, CountedCalls, ExpectedCall
+from pandaeval_collector.scoring.cases.steps import in_best_order
+from pandaeval_otel.model import ToolCall, Trace
+
+END_STATE, EXIT_CODE, PLAN = "pandaeval.end_state", "pandaeval.exit_code", "pandaeval.plan"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """``name``: number or name of the attempt; ``traces``: in order of their start, at least one."""
+
+    case: Case
+    name: str
+    traces: tuple[Trace, ...]
+
+    @property
+    def last(self) -> Trace:
+        return self.traces[-1]
+
+    @cached_property
+    def all_calls(self) -> tuple[ToolCall, ...]:
+        """Every call of a tool, in order."""
+        return tuple(call for trace in self.traces for call in trace.tool_calls)
+
+    @cached_property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Those that count for this case (``counted_calls``)."""
+        return self.counted(self.all_calls)
+
+    def counted(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+        """Those of ``calls`` that count for this case."""
+        how = self.case.counted_calls
+        return tuple(c for c in calls if counts(c.name, how, self._hints.get(c.name)) and (how.failed or not failed(c)))
+
+    @cached_property
+    def _hints(self) -> Mapping[str, bool | None]:
+        hints: dict[str, bool | None] = {}
+        for trace in self.traces:
+            for tool in trace.tools:
+                hints.setdefault(tool.name, tool.read_only)
+        return hints
+
+    @cached_property
+    def called(self) -> tuple[str, ...]:
+        """The names of the calls that count."""
+        return tuple(call.name for call in self.calls)
+
+    @cached_property
+    def expected(self) -> tuple[ExpectedCall, ...] | None:
+        """The calls to make, of tools that count; ``None`` where the case says nothing of tools."""
+        return self.counted_expected(self.case.expected)
+
+    def counted_expected(self, expected: Sequence[ExpectedCall] | None) -> tuple[ExpectedCall, ...] | None:
+        """Those of ``expected`` that count for this case."""
+        if expected is None:
+            return None
+        how, hints = self.case.counted_calls, self._hints
+        return tuple(each for each in expected if counts(each.tool_name, how, hints.get(each.tool_name)))
+
+    def expected_names(self, actual: Sequence[str]) -> list[str]:
+        """The names of the calls to make; calls of one step in the order that fits ``actual`` best."""
+        return in_best_order(self.expected or (), actual)
+
+    @cached_property
+    def schemas(self) -> Mapping[str, Any]:
+        """JSON schemas of arguments by tool: the case's own, else those that the traces declare."""
+        declared = {tool.name: tool.parameters for trace in self.traces for tool in trace.tools if tool.parameters}
+        return {**declared, **self.case.tool_schemas}
+
+    @property
+    def task(self) -> str | None:
+        """What the user asked for first."""
+        return said_first(self.traces[0])
+
+    @property
+    def answer(self) -> str | None:
+        """The last answer; ``None``: not captured, or there is none."""
+        return self.last.output
+
+    @cached_property
+    def answers(self) -> tuple[str, ...]:
+        """Everything that the agent said to the user."""
+        return tuple(text for trace in self.traces for text in _said(trace) if text)
+
+    def stated(self, name: str) -> Any:
+        """What the spans, or events on them, state under an attribute ``pandaeval.…``, JSON read; the last one counts.
+        ``None``: nothing."""
+        found = [span.attributes[name] for trace in self.traces for span in trace.spans if name in span.attributes]
+        return _read(found[-1]) if found else None
+
+    @cached_property
+    def evidence(self) -> str:
+        """Digest of all that grading rests on: the traces, what the case says, and whoever tells the end state."""
+        told: list[Any] = [[trace.digest for trace in self.traces], case_digest(self.case)]
+        if self.case.end_state_from is not None:
+            told.append(source_of(self.case.end_state_from))
+        return hashlib.blake2b(orjson.dumps(told), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """What came of one grader. ``success``: ``None`` where it could not be told; ``gates``: the case declares it."""
+
+    name: str
+    layer: str
+    success: bool | None
+    gates: bool
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialContext:
+    """What a grader may look at besides the trial. ``judged``: what judged graders found, by name; ``graded``: what
+    came of all other graders, for ``trial_correct`` alone."""
+
+    threshold: float
+    judged: Mapping[str, Finding] = field(default_factory=dict)
+    graded: tuple[Graded, ...] = ()
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+
+
+def counts(name: str, how: CountedCalls, read_only: bool | None = None) -> bool:
+    """Whether calls of a tool count. ``read_only``: what the hints of its definition say."""
+    match how.tools:
+        case "all":
+            return True
+        case "changing":
+            return nature(name, read_only) is Nature.CHANGING
+        case names:
+            return name in names
+
+
+def said_first(trace: Trace) -> str | None:
+    """The first words of the user in a trace."""
+    first = next((turn.user for turn in trace.turns if turn.user), None)
+    return first or trace.input
+
+
+def case_digest(case: Case) -> str:
+    """Digest of what a case expects; its description and where it comes from are none of that."""
+    told = case.model_dump(mode="json", exclude={"description", "source", "recorded"})
+    return hashlib.blake2b(orjson.dumps(told, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
+
+
+def _said(trace: Trace) -> Iterator[str | None]:
+    yield from (turn.assistant for turn in trace.turns)
+    if trace.output not in [turn.assistant for turn in trace.turns]:
+        yield trace.output
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            return orjson.loads(value)
+        except ValueError:
+            return value
+    return value

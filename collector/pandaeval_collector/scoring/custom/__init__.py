@@ -1,0 +1,11 @@
+"""Metrics of the user's own, in a few lines: a decorated function or class, or a definition that a judge answers.
+
+:func:`metric` makes a metric of a function or a class; :func:`judged` makes one of a question, a scale or labels, and
+criteria. A YAML file among ``metrics.modules`` holds definitions of the second kind (:mod:`.files`).
+"""
+
+from pandaeval_collector.scoring.custom.definition import Definition, Label
+from pandaeval_collector.scoring.custom.functions import metric
+from pandaeval_collector.scoring.custom.judged import judged
+
+__all__ = ["Definition", "Label", "judged", "metric"]

@@ -1,0 +1,110 @@
+"""YAML files of metrics that a judge answers: one definition, a list of them, or a list under ``metrics``."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from pandaeval_collector.base.runtime.modules import ModuleLoadError
+from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.base.untrusted.yaml_text import BadTextError, read_yaml
+from pandaeval_collector.scoring.custom.definition import Definition, Label, Scale
+from pandaeval_collector.scoring.custom.judged import build
+from pandaeval_collector.scoring.metric import Metric
+
+SUFFIXES = (".yaml", ".yml")
+_MAX_BYTES = 1 << 20
+_CURES = {
+    "name": "write a name in small letters, as in name: tone",
+    "score": "write a number 0..1, as in rude: 0 or rude: {score: 0, severity: high}",
+    "min": "write both ends, as in scale: {min: 1, max: 5}",
+    "max": "write both ends, as in scale: {min: 1, max: 5}",
+}
+
+
+def metrics_of(path: str) -> tuple[Metric[Any, Any], ...]:
+    """The metrics of a file, read once in a process. Raises :class:`ModuleLoadError` with the file, the key and the
+    cure of everything that is wrong with it."""
+    return _read(Path(path).expanduser().resolve())
+
+
+@cache
+def _read(path: Path) -> tuple[Metric[Any, Any], ...]:
+    held = _loaded(path)
+    entries = held.get("metrics", [held]) if isinstance(held, dict) else held
+    if isinstance(held, dict) and "metrics" in held and len(held) > 1:
+        raise ModuleLoadError(
+            f"{path}: {next(key for key in held if key != 'metrics')}: stands beside metrics; indent it"
+        )
+    if not isinstance(entries, list) or not entries:
+        raise ModuleLoadError(f"{path}: it holds no metric; write a list of them: - name: tone …")
+    metrics: list[Metric[Any, Any]] = []
+    wrong: list[str] = []
+    for index, entry in enumerate(entries):
+        where = f"{path}: {_called(entry, index)}"
+        try:
+            metrics.append(build(Definition.model_validate(entry)))
+        except ValidationError as error:
+            wrong += [f"{where}: {fault}" for fault in _faults(error)]
+        except ValueError as error:  # what any metric is held to, its name and level for instance
+            wrong.append(f"{where}: {error}")
+    if wrong:
+        raise ModuleLoadError(one_printable_line("; ".join(wrong)))
+    return tuple(metrics)
+
+
+def _loaded(path: Path) -> Any:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise ModuleLoadError(f"{path}: it has more than {_MAX_BYTES >> 20} MiB; is it the right file?")
+        return read_yaml(path.read_text(encoding="utf-8-sig"))[0]
+    except FileNotFoundError as error:
+        raise ModuleLoadError(f"there is no file {path}; a path counts from the working directory") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModuleLoadError(f"{path} cannot be read: {error}") from error
+    except BadTextError as error:
+        told = (f"{path}: {f'line {line}: ' if line else ''}{fault}" for line, fault in error.faults)
+        raise ModuleLoadError(one_printable_line("; ".join(told))) from error
+
+
+def _called(entry: object, index: int) -> str:
+    name = entry.get("name") if isinstance(entry, dict) else None
+    return f"metrics[{index}] ({name})" if isinstance(name, str) else f"metrics[{index}]"
+
+
+def _faults(error: ValidationError) -> Iterator[str]:
+    for each in error.errors(include_url=False):
+        key = ".".join(str(part) for part in each["loc"])
+        yield f"{key}: {_sentence(each)}" if key else _sentence(each)
+
+
+def _keys(inside: str) -> type[BaseModel]:
+    match inside:
+        case "labels":
+            return Label
+        case "scale":
+            return Scale
+    return Definition
+
+
+def _sentence(error: ErrorDetails) -> str:
+    key = str(error["loc"][-1]) if error["loc"] else ""
+    match error["type"]:
+        case "extra_forbidden":
+            known = [*_keys(str(error["loc"][0]) if len(error["loc"]) > 1 else "").model_fields]
+            meant = difflib.get_close_matches(key, known, n=1)
+            return f"unknown key; did you mean {meant[0]}?" if meant else f"unknown key; known are {', '.join(known)}"
+        case "missing":
+            return f"is missing; {_CURES.get(key, 'add it')}"
+        case "value_error":
+            return str(error["ctx"]["error"])
+        case "model_type" | "dict_type" | "model_attributes_type":
+            return "is not a map, such as {name: tone, criteria: …}"
+    cure = f"; {_CURES[key]}" if key in _CURES else ""
+    return f"{error['input']!r:.60}: {error['msg'][0].lower()}{error['msg'][1:]}{cure}"

@@ -1,0 +1,17 @@
+"""Evaluates traces and sessions: runs the metrics, identifies their results, and prepares questions for judges."""
+
+from pandaeval_collector.scoring.evaluator.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator.judged import PASSING, Question
+from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings, JudgeSettings
+from pandaeval_collector.scoring.evaluator.unit import trace_unit, turn_unit, unread
+
+__all__ = [
+    "PASSING",
+    "Evaluator",
+    "EvaluatorSettings",
+    "JudgeSettings",
+    "Question",
+    "trace_unit",
+    "turn_unit",
+    "unread",
+]

@@ -1,0 +1,44 @@
+"""Runs one metric on one subject, or finds out why it must not run."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.base.untrusted.foreign import explained
+from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_otel.model import Trace
+
+_log = logging.getLogger(__package__)
+
+_FINDINGS = (Score, Assumed, Unscored)
+_FRAGMENT = Unscored(
+    Why.INCOMPLETE_TRACE,
+    "only a part of a trace over several services came here (close.score_fragments scores such parts)",
+)
+_ROOTLESS = Unscored(
+    Why.INCOMPLETE_TRACE,
+    "the root span did not come here, so that other spans may have gone elsewhere as well (close.score_rootless)",
+)
+
+
+def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
+    """The finding of a metric, or ``refusal`` instead of it if there is one; ``None`` when the metric does not apply. A
+    metric that raises gives ``unscored(metric_error)``."""
+    try:
+        finding = metric.evaluate(subject, context)
+        if finding is not None and not isinstance(finding, _FINDINGS):
+            raise TypeError(f"{metric.key} handed back a {type(finding).__name__}, and no Score, Assumed or Unscored")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a metric's bug must cost one result
+        _log.exception("metric %s failed", metric.key)
+        finding = Unscored(Why.METRIC_ERROR, explained(error))
+    return finding if finding is None or refusal is None else refusal
+
+
+def refusal(trace: Trace, settings: EvaluatorSettings) -> Unscored | None:
+    """Why no metric may score this trace; ``None`` when each may."""
+    if trace.fragment:
+        return None if settings.score_fragments else _FRAGMENT
+    return None if trace.complete or settings.score_rootless else _ROOTLESS

@@ -1,0 +1,193 @@
+"""Runs the metrics of a subject: embeds the texts that they need in one batch, calls them, and makes results of their
+findings.
+
+One thread calls an evaluator at a time. A metric that raises gives an ``unscored(metric_error)`` result of its own and
+affects no other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from pandaeval_collector.analysis.embedding import Embedder
+from pandaeval_collector.base.result import Result, Unit, now
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.judge.desk import Spent
+from pandaeval_collector.judge.parts import QuestionPart
+from pandaeval_collector.judge.selection import Choice
+from pandaeval_collector.scoring.evaluator.asking import ask, refusal
+from pandaeval_collector.scoring.evaluator.judged import Judged, Question
+from pandaeval_collector.scoring.evaluator.prepared import Preparation, Prepared
+from pandaeval_collector.scoring.evaluator.running import running_metrics
+from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
+from pandaeval_collector.scoring.evaluator.texts import vectors
+from pandaeval_collector.scoring.evaluator.turns import Turns
+from pandaeval_collector.scoring.evaluator.unit import trace_unit
+from pandaeval_collector.scoring.metric import (
+    EarlierOutput,
+    Metric,
+    SessionContext,
+    SessionMetric,
+    SessionView,
+    Texts,
+    TraceContext,
+    TraceMetric,
+)
+from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_otel.model import Trace
+
+
+class Evaluator:
+    """The enabled metrics with one embedder."""
+
+    def __init__(self, embedder: Embedder, settings: EvaluatorSettings | None = None) -> None:
+        self.embedder = embedder
+        self.settings = settings or EvaluatorSettings()
+        judge = self.settings.judge
+        running = running_metrics(registry(self.settings.modules), self.settings.enabled)
+        self.silent = running.silent
+        """Keys of the metrics whose results are for session metrics alone."""
+        metrics = [metric for metric in running.metrics if metric.kind != "llm" or judge is not None]
+        self._preparation = Preparation(self.settings, embedder, metrics)
+        judged = [metric for metric in metrics if metric.kind == "llm"]
+        self._judged = None if judge is None else Judged(judge, judged, self._preparation)
+        self.turns = Turns(running.metrics, self._preparation, self._judged)
+        """The metrics of turns."""
+        inline = [metric for metric in metrics if metric.kind != "llm"]
+        self._trace: list[TraceMetric] = [m for m in inline if m.level == "trace" and not m.needs_session]
+        self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
+        self._session: list[SessionMetric] = [m for m in inline if m.level == "session"]
+        self._calibrated = {m.name: m for m in metrics if m.level == "trace" and m.calibrated is not None}
+        self._only_failures = {m.name for m in metrics if m.level == "trace" and m.signals_failures_only}
+
+    def threshold(self, metric: Metric[Any, Any]) -> float:
+        """From which on a result of a metric passes."""
+        return self._preparation.of(metric).threshold
+
+    def embed(self, traces: Iterable[Trace]) -> Texts:
+        """The vectors of all texts that the enabled metrics want of these traces. If the embedder fails for a single
+        trace, asking for a vector of its texts raises, so that only the results that need it are
+        ``unscored(metric_error)``."""
+        return vectors(self.embedder, (*self._trace, *self._in_session), traces)
+
+    def trace(self, trace: Trace, texts: Texts) -> list[Result]:
+        """Results of the metrics that look at one trace alone."""
+        unit = trace_unit(trace)
+        metrics = [metric for metric in self._trace if metric.of_steps] if trace.is_step else self._trace
+        return self._run(metrics, trace, unit, lambda t: TraceContext(texts, t), self._refusal(trace))
+
+    def set_aside(self, unit: Unit, reason: str) -> list[Result]:
+        """``unscored(metric_error)`` results of the same metrics, for a trace that cannot be read."""
+        metrics = [self._preparation.of(metric) for metric in self._trace]
+        return [_result(each, unit, Unscored(Why.METRIC_ERROR, reason), 0.0, now()) for each in metrics]
+
+    def in_session(self, trace: Trace, unit: Unit, texts: Texts, earlier: tuple[EarlierOutput, ...]) -> list[Result]:
+        """Results of the metrics that compare a trace, which needs no spans for it, with its session; the evidence of
+        ``unit`` covers the traces compared."""
+        return self._run(self._in_session, trace, unit, lambda t: TraceContext(texts, t, earlier), self._refusal(trace))
+
+    @property
+    def compared(self) -> Sequence[Metric[Any, Any]]:
+        """The metrics of :meth:`in_session`."""
+        return self._in_session
+
+    def session(self, session: SessionView, unit: Unit) -> list[Result]:
+        """Results of the session metrics that ask no model."""
+        return self._run(self._session, session, unit, self._session_context, None)
+
+    def judged_session(self, session: SessionView, unit: Unit, suspicious: bool) -> tuple[list[Result], list[Question]]:
+        """The judged metrics of a session that closes: results where no model has to be asked, and questions."""
+        if self._judged is None:
+            return [], []
+        return self._judged.of_session(session, unit, suspicious, self._session_context)
+
+    def _session_context(self, threshold: float) -> SessionContext:
+        settings, names = self.settings, self._preparation.names
+        return SessionContext(
+            threshold, names, settings.weights, settings.extra_signals, judged=settings.judge is not None
+        )
+
+    def signal_value(self, result: Result) -> float | None:
+        """What session metrics see of a trace's result: its score, or what its metric says instead
+        (``metadata.session_signal``, but for ``coherence_signal: raw``, the source's letter); where the metric has a
+        calibrated scale, what ``coherence_signal`` asks for. ``None`` for a result without a score or, if asked for,
+        without a calibrated one; and for one that passed where the metric counts by its failures only."""
+        finding, mode = result.finding, self.settings.coherence_signal
+        if not isinstance(finding, Score) or (result.success and result.metric in self._only_failures):
+            return None
+        if mode == "raw":
+            return finding.value
+        metric = self._calibrated.get(result.metric)
+        if metric is None or metric.calibrated is None:
+            said: float = finding.metadata.get("session_signal", finding.value)
+            return said
+        if mode == "sure" and not (metric.sure is not None and finding.metadata.get(metric.sure)):
+            return None
+        calibrated: float | None = finding.metadata.get(metric.calibrated)
+        return calibrated
+
+    @property
+    def asked(self) -> list[str]:
+        """Keys of the metrics that a judge is asked for, sorted."""
+        return sorted(self._judged.keys) if self._judged is not None else []
+
+    def judges(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
+        return self._judged is not None and self._judged.concerns(trace, attributes)
+
+    def judged(self, trace: Trace, suspicious: bool = False) -> tuple[list[Result], list[Question]]:
+        """The judged metrics: results where no model has to be asked, and questions for all others."""
+        return ([], []) if self._judged is None else self._judged.questions(trace, suspicious)
+
+    def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
+        """See :meth:`Judged.together`."""
+        return () if self._judged is None else self._judged.together(questions, question)
+
+    def drawn(self, results: Sequence[Result], unit: Unit, suspicious: bool) -> tuple[list[Result], dict[str, Choice]]:
+        """See :meth:`Judged.drawn`."""
+        return ([*results], {}) if self._judged is None else self._judged.drawn(results, unit, suspicious)
+
+    def answered(self, question: Question, finding: Finding, spent: Spent | None = None) -> Result:
+        """The result of a question that :meth:`judged` asked."""
+        assert self._judged is not None
+        return self._judged.answered(question, finding, spent)
+
+    def _refusal(self, trace: Trace) -> Unscored | None:
+        return refusal(trace, self.settings)
+
+    def _run(
+        self,
+        metrics: Sequence[Metric[Any, Any]],
+        subject: Any,
+        unit: Unit,
+        context: Callable[[float], Any],
+        refusal: Unscored | None,
+    ) -> list[Result]:
+        results = []
+        concluded = now()
+        for metric in metrics:
+            prepared = self._preparation.of(metric)
+            started = time.perf_counter()
+            finding = ask(metric, subject, context(prepared.threshold), refusal)
+            if finding is not None:
+                elapsed = (time.perf_counter() - started) * 1e3
+                results.append(_result(prepared, unit, finding, elapsed, concluded))
+        return results
+
+
+def _result(prepared: Prepared, unit: Unit, finding: Finding, duration_ms: float, concluded: datetime) -> Result:
+    return Result(
+        id=prepared.identity.of(unit),
+        metric=prepared.metric.name,
+        unit=unit,
+        finding=finding,
+        evaluator=prepared.by,
+        threshold=prepared.threshold,
+        revision=unit.revision,
+        final=True,
+        duration_ms=round(duration_ms, 3),
+        time=concluded,
+    )

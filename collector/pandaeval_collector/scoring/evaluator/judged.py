@@ -1,0 +1,237 @@
+"""The judged metrics of traces, their turns and sessions: the questions that a model has to answer, and the results of
+its answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, now
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.judge.desk import Spent
+from pandaeval_collector.judge.parts import QuestionPart
+from pandaeval_collector.judge.selection import Choice
+from pandaeval_collector.judge.turns import TurnView
+from pandaeval_collector.scoring.evaluator.asking import ask, refusal
+from pandaeval_collector.scoring.evaluator.prepared import Preparation
+from pandaeval_collector.scoring.evaluator.provenance import provenance
+from pandaeval_collector.scoring.evaluator.settings import JudgeSettings
+from pandaeval_collector.scoring.evaluator.unit import trace_unit, turn_unit
+from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
+from pandaeval_collector.scoring.metric.rules import ends
+from pandaeval_otel.model import Trace
+
+_log = logging.getLogger(__package__)
+PASSING = frozenset({Why.JUDGE_FAILED, Why.TIMEOUT, Why.OVER_BUDGET, Why.INVALID_VERDICT, Why.METRIC_ERROR})
+"""Whys that another try may take away."""
+UNJUDGED = "unjudged"
+"""The key, in the metadata of what code says, of why no judge said more."""
+_NOT_SAMPLED = Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A judged metric about one trace, turn or session, to be asked: ``id`` is that of the result to be."""
+
+    id: str
+    metric: Metric[Any, Any]
+    unit: Unit
+    model: str
+    threshold: float
+    choice: Choice = field(default_factory=Choice)
+
+    @property
+    def passes_from(self) -> float:
+        """The threshold as a score of 0..1."""
+        least, most = ends(self.metric.scale)
+        return (self.threshold - least) / (most - least)
+
+
+class Judged:
+    """The judged metrics that are enabled, with the settings of their judge."""
+
+    def __init__(self, judge: JudgeSettings, metrics: Sequence[Metric[Any, Any]], preparation: Preparation) -> None:
+        self._judge, self._preparation = judge, preparation
+        self._metrics = [metric for metric in metrics if metric.level == "trace"]
+        self._of_turns = [metric for metric in metrics if metric.level == "turn"]
+        self._of_sessions = [metric for metric in metrics if metric.level == "session"]
+
+    @property
+    def keys(self) -> list[str]:
+        """Of its metrics."""
+        return [metric.key for metric in self._metrics]
+
+    def concerns(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
+        return self._judge.selection.concerns(trace.agent, trace.service, attributes)
+
+    def questions(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
+        """Results where no model has to be asked, and questions for all others."""
+        embedder = self._preparation.embedder
+        texts = Texts({}, frozenset(), embedder.id, embedder.bands)
+        return self._asked(
+            self._metrics, trace, trace, trace_unit(trace), suspicious, lambda threshold: TraceContext(texts, threshold)
+        )
+
+    def of_turn(self, view: TurnView, suspicious: bool) -> tuple[list[Result], list[Question]]:
+        """The same of one turn."""
+        return self._asked(self._of_turns, view, view.trace, turn_unit(view), suspicious, TurnContext)
+
+    def of_session(
+        self, session: SessionView, unit: Unit, suspicious: bool, context: Callable[[float], SessionContext]
+    ) -> tuple[list[Result], list[Question]]:
+        """The same of a session that closes."""
+        results: list[Result] = []
+        questions: list[Question] = []
+        for metric in self._of_sessions:
+            choice = self._judge.selection.choose(metric.key, unit.id, suspicious)
+            question = self._question(metric, unit, choice)
+            said = ask(metric, session, context(question.threshold), None)
+            finding = said if choice.included else _NOT_SAMPLED
+            if finding is None:
+                questions.append(question)
+            else:
+                results.append(self.answered(question, finding))
+        return results, questions
+
+    def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
+        """The questions about the same turn that are put in one call with this one: those to the same model."""
+        if not self._judge.shares_turns or question.metric.part is None:
+            return ()
+        same = [each for each in questions if each.unit.id == question.unit.id and each.model == question.model]
+        return tuple(each.metric.part for each in same if each.metric.part is not None)
+
+    def _asked(
+        self,
+        metrics: Sequence[Metric[Any, Any]],
+        subject: Any,
+        trace: Trace,
+        unit: Unit,
+        suspicious: bool,
+        context: Callable[[float], Any],
+    ) -> tuple[list[Result], list[Question]]:
+        results: list[Result] = []
+        questions: list[Question] = []
+        for metric in metrics:
+            if not _applies(metric, subject):
+                continue
+            choice = self._choice(metric, trace, suspicious)
+            threshold = self._preparation.of(metric).threshold
+            finding = self._before_asking(metric, subject, trace, choice.included, context(threshold))
+            question = self._question(metric, unit, choice)
+            if finding is None:
+                questions.append(question)
+            else:
+                results.append(self.answered(question, finding))
+        return results, questions
+
+    def drawn(self, results: Sequence[Result], unit: Unit, suspicious: bool) -> tuple[list[Result], dict[str, Choice]]:
+        """The same questions for a trace that was asked about before its session was known, which ``unit`` names if
+        there is one: the results that were given without asking, and the choices by metric key. Those not chosen are
+        ``not_sampled``."""
+        whole = unit.session_id or unit.trace_id
+        metrics = [*self._metrics, *self._of_turns]
+        choices = {m.key: self._judge.selection.choose(m.key, whole, suspicious) for m in metrics}
+        found = [self._again(result, choices.get(f"{result.unit.level}.{result.metric}")) for result in results]
+        given = {result.metric for result in results if result.unit.level == "trace"}
+        left_out = [m for m in self._metrics if not choices[m.key].included and m.name not in given]
+        return [*found, *(self._not_sampled(m, unit, choices[m.key]) for m in left_out)], choices
+
+    def _again(self, result: Result, choice: Choice | None) -> Result:
+        if choice is None or result.evaluator.kind == "code":
+            return result
+        if not choice.included:
+            key = f"{result.unit.level}.{result.metric}"
+            metric = next(metric for metric in (*self._metrics, *self._of_turns) if metric.key == key)
+            return self._not_sampled(metric, result.unit, choice)
+        return replace(result, finding=_with(result.finding, choice, {}))
+
+    def _not_sampled(self, metric: Metric[Any, Any], unit: Unit, choice: Choice) -> Result:
+        return self.answered(self._question(metric, unit, choice), _NOT_SAMPLED)
+
+    def _choice(self, metric: Metric[Any, Any], trace: Trace, suspicious: bool) -> Choice:
+        """A turn of a conversation that no span names is drawn with its session, once that is known."""
+        if trace.session_id is None and trace.continues:
+            return Choice()
+        whole = trace.session_id or next(reversed(trace.responses), trace.trace_id)
+        return self._judge.selection.choose(metric.key, whole, suspicious)
+
+    def answered(self, question: Question, finding: Finding, spent: Spent | None = None) -> Result:
+        """The result of a question. What the provider or the budget kept from being answered has an id of its own, so
+        that an answer at a later try is a new result."""
+        metric, id_, spent = question.metric, question.id, spent or Spent()
+        by = EvaluatorInfo(metric.kind, metric.version, spent.model or question.model)
+        unjudged = finding.metadata.get(UNJUDGED)
+        if isinstance(finding, Unscored) and finding.why in PASSING:
+            unjudged = finding.why.value
+        elif unjudged is not None:
+            by = EvaluatorInfo("code", metric.version)
+        if unjudged is not None:
+            depends = {**self._preparation.depends_on(metric, question.threshold), "why": unjudged}
+            id_ = Identity(metric.key, metric.version, question.model, depends).of(question.unit)
+        return Result(
+            id=id_,
+            metric=metric.name,
+            unit=question.unit,
+            finding=_with(finding, question.choice, provenance(finding, spent, question.model)),
+            evaluator=by,
+            threshold=question.threshold,
+            revision=question.unit.revision,
+            final=True,
+            duration_ms=round(spent.seconds * 1e3, 3),
+            time=now(),
+            cost_usd=spent.cost_usd,
+            tokens=spent.tokens,
+        )
+
+    def _before_asking(
+        self, metric: Metric[Any, Any], subject: Any, trace: Trace, sampled: bool, context: Any
+    ) -> Finding | None:
+        if not sampled:
+            return _NOT_SAMPLED
+        refused = refusal(trace, self._preparation.settings)
+        if refused is None and trace.forced:
+            refused = Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
+        if refused is not None:
+            return refused
+        return ask(metric, subject, context, None)
+
+    def _question(self, metric: Metric[Any, Any], unit: Unit, choice: Choice) -> Question:
+        prepared = self._preparation.of(metric)
+        model = self._judge.model_of(metric.key)
+        return Question(prepared.identity.of(unit), metric, unit, model, prepared.threshold, choice)
+
+
+def without_verdict(question: Question, subject: Any, missed: Unscored) -> Finding:
+    """The finding where a judge gave no verdict: the score that code gives, marked as unjudged, else ``missed``."""
+    found = score_by_code(question.metric, subject)
+    return missed if found is None else replace(found, metadata={**found.metadata, UNJUDGED: missed.why.value})
+
+
+def score_by_code(metric: Metric[Any, Any], subject: Any) -> Score | None:
+    """The score of a judged metric by code alone (``Metric.by_code``); ``None`` where code cannot score the subject."""
+    if metric.by_code is None:
+        return None
+    try:
+        return metric.by_code(subject)
+    except Exception:  # noqa: BLE001 - a metric's bug must cost its own result, and no other's
+        _log.exception("metric %s failed", metric.key)
+        return None
+
+
+def _applies(metric: Metric[Any, Any], subject: Any) -> bool:
+    """Whether it is asked at all; one that cannot say so is asked, and fails there."""
+    if metric.applies is None:
+        return True
+    try:
+        return metric.applies(subject)
+    except Exception:  # noqa: BLE001 - a metric's bug must cost its own result, and no other's
+        _log.exception("metric %s cannot say whether it applies", metric.key)
+        return True
+
+
+def _with(finding: Finding, choice: Choice, more: Mapping[str, Any]) -> Finding:
+    chosen = {"inclusion_probability": choice.probability, "in_sample": choice.in_sample}
+    return replace(finding, metadata={**finding.metadata, **chosen, **more})

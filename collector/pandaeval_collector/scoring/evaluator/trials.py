@@ -1,0 +1,227 @@
+"""Grades trials: runs the metrics of level trial, and the functions that cases name, and makes results of what they
+find."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, now
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.cases.graders import CORRECT, custom, declared, short
+from pandaeval_collector.scoring.cases.model import Case, Suite
+from pandaeval_collector.scoring.cases.trial import Graded, Trial, TrialContext
+from pandaeval_collector.scoring.evaluator.asking import ask, refusal
+from pandaeval_collector.scoring.evaluator.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator.prepared import Preparation
+from pandaeval_collector.scoring.evaluator.unit import trace_unit
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metric.registry import registry
+
+Grader = Metric[Trial, TrialContext]
+_NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a judge found, by which model, and what it took."""
+
+    finding: Finding
+    model: str = ""
+    cost_usd: float = 0.0
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+class TrialGrader:
+    """The graders of a suite. Any thread, one at a time."""
+
+    def __init__(
+        self, evaluator: Evaluator, suite: Suite, heard: Callable[[Sequence[Mapping[str, Any]]], None] | None = None
+    ) -> None:
+        """``heard``: hears all results of each trial, JSON-ready: those too that nobody asked for, by which
+        ``trial_correct`` was decided."""
+        self.suite, self._settings, self._heard = suite, evaluator.settings, heard
+        known = [metric for metric in registry(self._settings.modules).values() if metric.level == "trial"]
+        self._preparation = Preparation(self._settings, evaluator.embedder, known)
+        self._correct = next(metric for metric in known if metric.name == CORRECT)
+        others = [metric for metric in known if metric.name != CORRECT]
+        self._inline: list[Grader] = [metric for metric in others if metric.kind != "llm"]
+        self.judged: list[Grader] = [metric for metric in others if metric.kind == "llm"]
+        """Those that ask a judge."""
+        self._custom = custom(suite.cases)
+        keys = {metric.key for metric in known}
+        enabled = self._settings.enabled
+        self._shown = keys if enabled is None or not keys & set(enabled) else keys & set(enabled)
+
+    def model_of(self, metric: Grader) -> str | None:
+        """The model that a judged grader asks; ``None``: none is configured."""
+        judge = self._settings.judge
+        return None if judge is None else judge.model_of(metric.key)
+
+    def before_asking(self, metric: Grader, trial: Trial) -> Finding | None:
+        """What a judged grader says without a model; ``None``: it has to be asked."""
+        return ask(metric, trial, TrialContext(self._threshold(metric, trial.case)), self._refusal(trial))
+
+    def results(self, trial: Trial, verdicts: Mapping[str, Verdict] | None = None) -> list[Result]:
+        """The results of a trial that are asked for. ``verdicts``: what the judged graders found, by name."""
+        unit = trial_unit(trial)
+        given = dict(verdicts or {})
+        findings = {name: verdict.finding for name, verdict in given.items()}
+        results = [self._answered(trial, unit, metric, given[metric.name]) for metric in self._of(trial, given)]
+        names = declared(trial.case)
+        graders = [*self._inline, *(self._custom[name] for name in trial.case.graders if name in self._custom)]
+        results += [r for metric in graders if (r := self._graded(trial, unit, metric, findings)) is not None]
+        graded = tuple(self._outcomes(trial, names, results))
+        correct = self._graded(trial, unit, self._correct, findings, graded)
+        results += [] if correct is None else [correct]
+        ids = [trace.trace_id for trace in trial.traces]
+        told = [self._with(result, trial.case, trial.name, ids) for result in results]
+        if self._heard is not None:
+            self._heard([result.to_dict() for result in (*told, *self._silent(trial, unit, graded, results))])
+        return [result for result in told if self._is_shown(result.metric)]
+
+    def untold(
+        self,
+        case: Case,
+        name: str,
+        unit: Unit,
+        traces: Sequence[str],
+        why: str,
+        metrics: Collection[str] = (CORRECT,),
+        **about: str,
+    ) -> list[Result]:
+        """Results without a score, of a trial that cannot be graded; ``unit``: of its last trace; ``why``: told by
+        ``metrics``; ``about``: what else they say."""
+        finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why, about)
+        every = (*self._inline, *self.judged, *self._custom.values(), self._correct)
+        shown = [metric for metric in every if metric.name in metrics and self._is_shown(metric.name)]
+        return [self._with(self._untold(metric, case, unit, finding), case, name, traces) for metric in shown]
+
+    def _silent(
+        self, trial: Trial, unit: Unit, graded: Sequence[Graded], results: Sequence[Result]
+    ) -> Iterator[Result]:
+        """What gave no result and left the trial undecided, as results: for those who have to say why."""
+        spoke = {result.metric for result in results}
+        why = {each.name: each.said for each in graded if each.success is None and each.name not in spoke}
+        if CORRECT not in spoke:
+            why[CORRECT] = "the case expects nothing that a run could fail"
+        ids = [trace.trace_id for trace in trial.traces]
+        for metric in (*self._inline, *self.judged, *self._custom.values(), self._correct):
+            if metric.name in why:
+                finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why[metric.name])
+                yield self._with(self._untold(metric, trial.case, unit, finding), trial.case, trial.name, ids)
+
+    def _untold(self, metric: Grader, case: Case, unit: Unit, finding: Unscored) -> Result:
+        threshold, by = self._threshold(metric, case), EvaluatorInfo(metric.kind, metric.version)
+        depends = {**self._preparation.depends_on(metric, threshold), "untold": finding.reason}
+        trial = replace(unit, level="trial")
+        id_ = Identity(metric.key, metric.version, None, depends).of(trial)
+        return _result(metric, trial, finding, by, threshold, id_, 0.0)
+
+    def _is_shown(self, name: str) -> bool:
+        return f"trial.{name}" in self._shown or name in {short(each) for each in self._custom}
+
+    def _with(self, result: Result, case: Case, name: str, traces: Sequence[str]) -> Result:
+        """The result with what tells of which trial it is."""
+        about = {
+            "case": case.id,
+            "trial": name,
+            "layer": self._layer(result.metric),
+            "case_kind": case.kind,
+            "gates": result.metric in {short(each) for each in declared(case)},
+            "traces": [*traces],
+            **({"suite": self.suite.name} if self.suite.name else {}),
+        }
+        return replace(result, finding=replace(result.finding, metadata={**result.finding.metadata, **about}))
+
+    def _of(self, trial: Trial, verdicts: Mapping[str, Verdict]) -> Iterator[Grader]:
+        return (metric for metric in self.judged if metric.name in verdicts)
+
+    def _answered(self, trial: Trial, unit: Unit, metric: Grader, verdict: Verdict) -> Result:
+        threshold = self._threshold(metric, trial.case)
+        depends = dict(self._preparation.depends_on(metric, threshold))
+        if isinstance(verdict.finding, Unscored):  # an answer at a later try is a new result
+            depends["why"] = verdict.finding.why.value
+        by = EvaluatorInfo(metric.kind, metric.version, verdict.model or self.model_of(metric))
+        id_ = Identity(metric.key, metric.version, by.model, depends).of(unit)
+        made = _result(metric, unit, verdict.finding, by, threshold, id_, verdict.seconds * 1e3)
+        return replace(made, cost_usd=verdict.cost_usd, tokens=verdict.tokens)
+
+    def _graded(
+        self,
+        trial: Trial,
+        unit: Unit,
+        metric: Grader,
+        judged: Mapping[str, Finding],
+        graded: tuple[Graded, ...] = (),
+    ) -> Result | None:
+        threshold = self._threshold(metric, trial.case)
+        started = time.perf_counter()
+        limits = {name: self._limit(name, trial.case) for name in ("answer_correctness", "tool_correctness")}
+        context = TrialContext(threshold, judged, graded, limits)
+        refusal = None if metric is self._correct else self._refusal(trial)
+        finding = ask(metric, trial, context, refusal)
+        if finding is None:
+            return None
+        depends = dict(self._preparation.depends_on(metric, threshold))
+        if judged:
+            depends["judged"] = {name: _brief(each) for name, each in judged.items()}
+        if graded:
+            depends["graded"] = [[each.name, each.success, each.gates] for each in graded]
+        id_ = Identity(metric.key, metric.version, None, depends).of(unit)
+        by = EvaluatorInfo(metric.kind, metric.version)
+        return _result(metric, unit, finding, by, threshold, id_, (time.perf_counter() - started) * 1e3)
+
+    def _outcomes(self, trial: Trial, names: tuple[str, ...], results: list[Result]) -> Iterator[Graded]:
+        """What came of each grader; one that the case declares and that gave no result could not tell."""
+        gates = {short(name) for name in names}
+        found = {result.metric: result for result in results}
+        for name, result in found.items():
+            yield Graded(name, self._layer(name), result.success, name in gates, result.finding.reason)
+        for name in sorted(gates - found.keys()):
+            if name == "tool_correctness" and trial.expected is None:
+                continue  # it decides only where tools are declared
+            if name == "tool_correctness" and self._refusal(trial) is None:
+                yield Graded(name, self._layer(name), True, True, "no call is expected, and none was made")
+                continue
+            judged = any(metric.name == name for metric in self.judged)
+            said = _NO_JUDGE if judged else "it does not apply to this trial"
+            yield Graded(name, self._layer(name), None, True, said)
+
+    def _layer(self, name: str) -> str:
+        every = (*self._inline, *self.judged, self._correct, *self._custom.values())
+        return next((metric.layer for metric in every if metric.name == name), "outcome")
+
+    def _threshold(self, metric: Grader, case: Case) -> float:
+        own = case.thresholds.get(metric.name)
+        return self._preparation.of(metric).threshold if own is None else own
+
+    def _limit(self, name: str, case: Case) -> float:
+        metric = next((each for each in (*self._inline, *self.judged) if each.name == name), None)
+        return 1.0 if metric is None else self._threshold(metric, case)
+
+    def _refusal(self, trial: Trial) -> Unscored | None:
+        for trace in trial.traces:
+            if trace.forced or refusal(trace, self._settings) is not None:
+                return Unscored(Why.INCOMPLETE_TRACE, "a trace of the trial was closed before its root span ended")
+        return None
+
+
+def trial_unit(trial: Trial) -> Unit:
+    """What the results of a trial are about: its last trace stands for it."""
+    ids = tuple(f"{trace.trace_id}:{trace.root_span_id}" for trace in trial.traces)
+    unit = trace_unit(trial.last, trial.evidence)
+    return replace(unit, level="trial", trace_ids=ids if len(ids) > 1 else ())
+
+
+def _result(
+    metric: Grader, unit: Unit, finding: Finding, by: EvaluatorInfo, threshold: float, id_: str, took_ms: float
+) -> Result:
+    return Result(id_, metric.name, unit, finding, by, threshold, unit.revision, True, round(took_ms, 3), now())
+
+
+def _brief(finding: Finding) -> Any:
+    return finding.value if isinstance(finding, Score) else getattr(finding, "why", "assumed")

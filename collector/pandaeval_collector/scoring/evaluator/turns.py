@@ -1,0 +1,111 @@
+"""The metrics of a trace's turns: the results that code computes, and the questions that a judge has to answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, now
+from pandaeval_collector.base.score import Finding, Unscored, Why
+from pandaeval_collector.judge.turns import TurnView, turn_view
+from pandaeval_collector.scoring.evaluator.asking import ask, refusal
+from pandaeval_collector.scoring.evaluator.judged import Judged, Question, score_by_code
+from pandaeval_collector.scoring.evaluator.prepared import Preparation
+from pandaeval_collector.scoring.evaluator.unit import turn_unit
+from pandaeval_collector.scoring.metric import Metric, TurnContext, TurnMetric
+from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.one_turn import of_turn
+
+
+class Turns:
+    """``metrics``: all that run, those included that have no judge to ask; ``judged``: ``None`` without a judge."""
+
+    def __init__(self, metrics: Sequence[Metric[Any, Any]], preparation: Preparation, judged: Judged | None) -> None:
+        of_turns: list[TurnMetric] = [metric for metric in metrics if metric.level == "turn"]
+        self._inline = [metric for metric in of_turns if metric.kind != "llm"]
+        self._by_code = [metric for metric in of_turns if metric.by_code is not None]
+        self._asks = judged is not None and any(metric.kind == "llm" for metric in of_turns)
+        self._judged, self._preparation = judged, preparation
+
+    def inline(self, trace: Trace, is_judged: bool) -> list[Result]:
+        """The results of each turn that need no judge. ``is_judged``: whether a judge is asked about the trace; else
+        judged metrics that code can score (``Metric.by_code``) are among them."""
+        by_code = [] if is_judged or len(trace.tool_calls) < 2 else self._by_code
+        if trace.is_step or not (self._inline or by_code):
+            return []
+        results: list[Result | None] = []
+        refused = refusal(trace, self._preparation.settings)
+        for index in range(len(trace.turns)):
+            bare = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
+            found = (
+                [] if refused is not None else [metric for metric in by_code if score_by_code(metric, bare) is not None]
+            )
+            if found or self._inline:
+                view = turn_view(trace, index)
+                results += [self._run(metric, view, refused) for metric in self._inline]
+                results += [self.without_judge(metric, view) for metric in found]
+        return [result for result in results if result is not None]
+
+    def questions(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
+        """Results where no model has to be asked, and questions for all others, of every turn."""
+        results: list[Result] = []
+        questions: list[Question] = []
+        judged = self._judged
+        if judged is None or not self._asks or trace.is_step:
+            return results, questions
+        for view in _views(trace):
+            found, asked = judged.of_turn(view, suspicious)
+            questions += asked
+            for result in found:
+                said = self._stands(result, view) if result.why == Why.NOT_SAMPLED else None
+                results.append(result if said is None else said)
+        return results, questions
+
+    def about(self, view: TurnView, suspicious: bool) -> list[Question]:
+        """The questions about one turn."""
+        return [] if self._judged is None else self._judged.of_turn(view, suspicious)[1]
+
+    def without_judge(self, metric: TurnMetric, view: TurnView) -> Result | None:
+        """The result of a judged metric by code alone; ``None`` where code cannot score it."""
+        found = score_by_code(metric, view)
+        if found is None:
+            return None
+        prepared = self._preparation.of(metric)
+        depends = {**metric.settings, "threshold": prepared.threshold}
+        identity = Identity(metric.key, metric.version, None, depends)
+        return self._result(metric, view, found, identity, EvaluatorInfo("code", metric.version), 0.0)
+
+    def _stands(self, result: Result, view: TurnView) -> Result | None:
+        metric = next((each for each in self._by_code if each.name == result.metric), None)
+        return None if metric is None else self.without_judge(metric, view)
+
+    def _run(self, metric: TurnMetric, view: TurnView, refused: Unscored | None) -> Result | None:
+        prepared = self._preparation.of(metric)
+        started = time.perf_counter()
+        if metric.applies is not None and not metric.applies(view):
+            return None
+        found = ask(metric, view, TurnContext(prepared.threshold), refused)
+        elapsed = (time.perf_counter() - started) * 1e3
+        return None if found is None else self._result(metric, view, found, prepared.identity, prepared.by, elapsed)
+
+    def _result(
+        self, metric: TurnMetric, view: TurnView, found: Finding, identity: Identity, by: EvaluatorInfo, elapsed: float
+    ) -> Result:
+        unit = turn_unit(view)
+        return Result(
+            id=identity.of(unit),
+            metric=metric.name,
+            unit=unit,
+            finding=found,
+            evaluator=by,
+            threshold=self._preparation.of(metric).threshold,
+            revision=unit.revision,
+            final=True,
+            duration_ms=round(elapsed, 3),
+            time=now(),
+        )
+
+
+def _views(trace: Trace) -> Iterator[TurnView]:
+    return (turn_view(trace, index) for index in range(len(trace.turns)))

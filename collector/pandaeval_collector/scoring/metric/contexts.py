@@ -1,0 +1,87 @@
+"""What a metric is given besides its subject, and a session as its metrics see it.
+
+Nobody changes these objects. Those that there are many of are not declared frozen: setting the fields of a frozen
+object takes four times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pandaeval_collector.analysis.stats.similarity import Vector
+from pandaeval_collector.scoring.metric.texts import Texts
+
+
+@dataclass(slots=True)
+class EarlierOutput:
+    """An answer that the same agent gave earlier in the session; ``index``: 0-based position of its trace there."""
+
+    trace_id: str
+    index: int
+    embedding: Vector
+    tokens: frozenset[str]
+
+
+@dataclass(slots=True)
+class TraceContext:
+    """What a trace metric may look at besides the trace. ``threshold``: in the metric's own scale. ``earlier``: oldest
+    first, for metrics with ``needs_session``; empty for the others. Those with it see the trace without its spans and
+    messages: it may have been decided long ago."""
+
+    texts: Texts
+    threshold: float
+    earlier: tuple[EarlierOutput, ...] = ()
+
+
+@dataclass(slots=True)
+class TurnContext:
+    """What a turn metric may look at besides the turn. ``threshold``: in the metric's own scale."""
+
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSignal:
+    """The result of one of a trace's metrics as session metrics see it: ``value`` only where ``outcome`` is
+    ``scored`` and the score counts for the session; ``said``: the reason of a result that failed; ``lost``: the tool
+    whose failure it is about."""
+
+    outcome: str
+    value: float | None = None
+    why: str | None = None
+    said: str = ""
+    lost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """A decided trace as its session sees it. ``crashed``: the outermost agent failed and there is no final output;
+    ``signals``: by the name of the metric; ``done``: the tools that change something, and did."""
+
+    trace_id: str
+    digest: str
+    crashed: bool
+    signals: Mapping[str, SessionSignal]
+    done: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """A session: the summaries of its decided traces, ordered by (earliest span start, trace id)."""
+
+    session_id: str
+    traces: tuple[TraceSummary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """What a session metric may look at besides the session. ``enabled``: names of the trace metrics that are switched
+    on; ``weights``: overrides of the signal weights; ``extra_signals``: names of our own signals that count as well;
+    ``judged``: a judge is configured."""
+
+    threshold: float
+    enabled: frozenset[str]
+    weights: Mapping[str, float]
+    extra_signals: tuple[str, ...]
+    judged: bool = False

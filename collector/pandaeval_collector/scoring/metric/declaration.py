@@ -1,0 +1,135 @@
+"""What a metric is: a named question about a trace, a turn, a session or a trial, as a value."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from pandaeval_collector.analysis.embedding import Bands
+from pandaeval_collector.base.score import Finding, Score, Why
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.parts import QuestionPart
+from pandaeval_collector.judge.rubric import Rubric
+from pandaeval_collector.judge.turns import TurnView
+from pandaeval_collector.scoring.metric.contexts import SessionContext, SessionView, TraceContext, TurnContext
+from pandaeval_collector.scoring.metric.rules import check
+from pandaeval_otel.model import Trace
+
+S = TypeVar("S")
+C = TypeVar("C")
+
+Threshold = float | Callable[[Bands | None], float]
+
+_JUDGED = frozenset(
+    {
+        *(Why.NOT_SAMPLED, Why.OVER_BUDGET, Why.TIMEOUT, Why.JUDGE_FAILED),
+        *(Why.INVALID_VERDICT, Why.INJECTION_SUSPECTED),
+    }
+)
+"""Why a judge is not asked, or its answer not taken. The evaluator and the judge's runner say these, not the metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric(Generic[S, C]):
+    """A question about a subject.
+
+    The level names the subject and the context that ``evaluate`` is called with: ``trace``: a
+    :class:`pandaeval_otel.model.Trace` and a :class:`TraceContext`; ``turn``: a
+    :class:`pandaeval_collector.judge.turns.TurnView` and a :class:`TurnContext`; ``session``: a :class:`SessionView`
+    and a :class:`SessionContext`, or, with kind ``llm``, a :class:`pandaeval_collector.judge.turns.Conversation` once
+    the session closes; ``trial``: a :class:`pandaeval_collector.scoring.cases.Trial` and a
+    :class:`pandaeval_collector.scoring.cases.TrialContext`.
+
+    Making one raises ``ValueError`` for what could not be run.
+    """
+
+    level: str
+    name: str
+    kind: str
+    """``embedding | llm | code | math``. With ``llm``, a judge is asked."""
+    version: str
+    """Changes whenever a score could: it is part of a result's id."""
+    threshold: Threshold
+    """The default of the least score that passes, in ``scale``; or a function that gives it for an embedder's bands."""
+    question: str
+    """For people, one line."""
+    needs: str
+    """For people: what has to be captured."""
+    evaluate: Callable[[S, C], Finding | None]
+    """Pure; runs on the line's thread. What it raises becomes ``unscored(metric_error)``. ``None``: no result. With
+    kind ``llm`` it says what needs no model (nothing was captured, say), and ``None`` means that ``ask`` is awaited
+    later."""
+    texts: Callable[[S], Sequence[str]] | None = None
+    """What has to be embedded before ``evaluate`` is called."""
+    needs_session: bool = False
+    """Of level trace: it is also given the earlier answers of the session (``TraceContext.earlier``)."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What else a score depends on; JSON. Part of a result's id."""
+    calibrated: str | None = None
+    """The key, in a score's metadata, of the value on a scale that does not depend on the embedder. Session metrics see
+    that value unless ``session.coherence_signal`` is ``raw``."""
+    sure: str | None = None
+    """The key, in a score's metadata, of a mark: true where a low score is sure. With ``session.coherence_signal:
+    sure`` session metrics see marked scores alone."""
+    signals_failures_only: bool = False
+    """Session metrics see its score only where that fails its threshold."""
+    of_steps: bool = False
+    """Whether it is asked about a single step of a run whose other steps are traces of their own
+    (:attr:`pandaeval_otel.model.Trace.is_step`)."""
+    ask: Callable[[S, Judge], Awaitable[Finding | None]] | None = None
+    """Of kind ``llm``: asks a judge that has read the trace. Runs on an event loop and must not block it."""
+    rubrics: tuple[Rubric[Any], ...] = ()
+    """All that ``ask`` may ask, extractions first, its own question last; so people can read them."""
+    unscored: tuple[Why, ...] = ()
+    """Every why that ``evaluate`` or ``ask`` says; :attr:`whys` has those said around the metric, too."""
+    signals: tuple[str, ...] = ()
+    """Of level session: the trace metrics, by name, whose results it reads. Those that need no judge run wherever it
+    runs; unless they are enabled themselves, their results go nowhere else."""
+    layer: str = ""
+    """Of level trial, which layer of an agent it looks at: ``reasoning | action | outcome``."""
+    scale: str = ""
+    """The scale of ``threshold`` and of ``Score.raw``, its worst and its best end, as ``"1-5"``; ``""``: 0..1."""
+    applies: Callable[[S], bool] | None = None
+    """Of kind ``llm``, levels turn and session: whether it is asked of a subject at all."""
+    by_code: Callable[[S], Score | None] | None = None
+    """Of the same: what code alone says where no judge is asked, or none answers; ``None``: nothing."""
+    part: QuestionPart[Any] | None = None
+    """Its question, where it can share a call with others about the same turn."""
+    model: str | None = None
+    """The judge's model, unless ``judge.models`` names another."""
+    about: str = ""
+    """What :attr:`description` gives instead of the docstring of its module."""
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def whys(self) -> tuple[Why, ...]:
+        """Every why that a result of it can have, in the order of :class:`Why`."""
+        can = {*self.unscored, Why.METRIC_ERROR}
+        if self.level in ("trace", "turn", "trial"):
+            can.add(Why.INCOMPLETE_TRACE)
+        if self.kind == "llm":
+            can |= _JUDGED
+        return tuple(why for why in Why if why in can)
+
+    @property
+    def key(self) -> str:
+        """``level.name``, unique."""
+        return f"{self.level}.{self.name}"
+
+    @property
+    def description(self) -> str:
+        """The metric at length, for people: the question first, with ``Scale:`` and ``Source:`` lines."""
+        return (self.about or sys.modules[self.evaluate.__module__].__doc__ or self.question).strip()
+
+    def threshold_for(self, bands: Bands | None) -> float:
+        """The default threshold with this embedder."""
+        return self.threshold(bands) if callable(self.threshold) else self.threshold
+
+
+TraceMetric = Metric[Trace, TraceContext]
+TurnMetric = Metric[TurnView, TurnContext]
+SessionMetric = Metric[SessionView, SessionContext]

@@ -1,0 +1,83 @@
+"""All metrics by their keys: nothing is registered anywhere, modules are looked through for them.
+
+Metrics are found under the name ``METRIC`` in every module below ``pandaeval_collector.scoring.metrics`` and in the
+modules that installed packages name (entry points ``pandaeval.metrics``); and in the user's own modules
+(``metrics.modules``), which may be YAML files, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_module
+from pandaeval_collector.scoring.custom.files import SUFFIXES, metrics_of
+from pandaeval_collector.scoring.metric.declaration import Metric
+from pandaeval_otel.base.discovery import find
+from pandaeval_otel.base.plugins import NotUsableError, Plugin, Plugins, installed
+
+
+@cache
+def registry(modules: tuple[str, ...] = ()) -> Mapping[str, Metric[Any, Any]]:
+    """Every metric by its key: ours, those of installed packages, and those of the user's own ``modules``
+    (``metrics.modules``, see :func:`load_module`).
+
+    Raises ``ValueError`` when two files of ours claim one key, and :class:`ModuleLoadError` for a module of the user's
+    that cannot be used. A package that cannot be used is logged and left out.
+    """
+    metrics = dict(_ours())
+    metrics.update((plugin.value.key, plugin.value) for plugin in of_packages().found)
+    for module in modules:
+        for own in _own(module):
+            if own.key in metrics:
+                raise ModuleLoadError(f"{module}: there is a metric {own.key} already; give it another name")
+            metrics[own.key] = own
+    return dict(sorted(metrics.items()))
+
+
+@cache
+def of_packages() -> Plugins:
+    """The metrics of installed packages, and the entry points of those that cannot be used."""
+    taken = set(_ours())
+
+    def check_one(plugin: Plugin) -> None:
+        _check_is_metric(plugin.value)
+        if plugin.value.key in taken:
+            raise NotUsableError(f"there is a metric {plugin.value.key} already")
+        taken.add(plugin.value.key)
+
+    return installed("pandaeval.metrics", "METRIC", check_one)
+
+
+@cache
+def _ours() -> Mapping[str, Metric[Any, Any]]:
+    metrics: dict[str, Metric[Any, Any]] = {}
+    for metric in find("pandaeval_collector.scoring.metrics", "METRIC"):
+        if metric.key in metrics:
+            raise ValueError(f"two metrics are called {metric.key}")
+        metrics[metric.key] = metric
+    return metrics
+
+
+def _own(module: str) -> tuple[Metric[Any, Any], ...]:
+    """The metrics of a YAML file; of a Python module ``METRIC``, or every metric that a name in it stands for."""
+    if module.endswith(SUFFIXES):
+        return metrics_of(module)
+    held = vars(load_module(module))
+    try:
+        if "METRIC" in held:
+            _check_is_metric(held["METRIC"])
+            return (held["METRIC"],)
+        ours = {id(metric) for metric in _ours().values()}
+        found = {id(each): each for each in held.values() if isinstance(each, Metric) and id(each) not in ours}
+        if not found:
+            raise NotUsableError("it holds no METRIC = pandaeval_collector.Metric(…), nor a function below @metric")
+        return tuple(found.values())
+    except NotUsableError as error:
+        raise ModuleLoadError(f"{module}: {error}") from error
+
+
+def _check_is_metric(value: object) -> None:
+    if not isinstance(value, Metric):
+        raise NotUsableError("it holds no METRIC = pandaeval_collector.Metric(…)")

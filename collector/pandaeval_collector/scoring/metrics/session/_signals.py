@@ -1,0 +1,123 @@
+"""What the traces of a session say, made ready for the session formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pandaeval_collector.scoring.metric import SessionContext, SessionView, TraceSummary
+
+KINDS = ("confidence", "loop_detection", "tool_correctness", "coherence")
+JUDGED = ("confidence", "tool_correctness")
+ENDINGS = ("response", "error")
+MADE_UP_FOR = 0.5
+NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
+ENOUGH = 0.5
+"""Each enabled kind must have been obtained in at least this share of the traces that expect it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """``share``: signals obtained / expected, 1.0 where none is expected. Without a judge our own signals count too,
+    and the judged kinds are expected of every trace, and missing. ``thin``: kinds that are enabled and were obtained
+    too rarely. ``assumed``: something was reported as assumed; ``expected``: how many signals of the source's kinds
+    should be there."""
+
+    share: float
+    thin: tuple[str, ...]
+    expected: int
+    assumed: bool
+
+
+def session_signals(session: SessionView, context: SessionContext) -> list[dict[str, float]]:
+    """The signals of each trace. A tool that failed for good in one trace, and worked in a later one, was made up for:
+    that is no failure of the session, and counts half."""
+    found = [signals_of(trace, context) for trace in session.traces]
+    done: set[str] = set()
+    for trace, signals in zip(reversed(session.traces), reversed(found), strict=True):
+        response = trace.signals.get("response")
+        if response is not None and response.lost in done:
+            signals.update({name: max(signals[name], MADE_UP_FOR) for name in ENDINGS if name in signals})
+        done.update(trace.done)
+    return found
+
+
+def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]:
+    """The scored signals of a trace, and ours of how the run ended and of loops in it where they are switched on."""
+    found = {
+        kind: signal.value
+        for kind in KINDS
+        if (signal := trace.signals.get(kind)) is not None and signal.outcome == "scored" and signal.value is not None
+    }
+    ended = "response" if "response" in context.extra_signals else "error"  # its older name
+    if ended in context.extra_signals and (value := _ending(trace)) is not None:
+        found[ended] = value
+    loop = trace.signals.get("tool_loop")
+    if "tool_loop" in context.extra_signals and loop is not None and loop.value is not None and loop.value < 1.0:
+        found["tool_loop"] = loop.value
+    grounding = trace.signals.get("grounding")
+    if "grounding" in context.extra_signals and grounding is not None and grounding.value is not None:
+        found["grounding"] = grounding.value  # only a failed one has a value here
+    return found
+
+
+def _ending(trace: TraceSummary) -> float | None:
+    """How the run ended, if not well. A crash that ``response`` gives no score to (its root span never came, or the
+    metric is switched off) is one all the same: without it the session would look better than it was."""
+    response = trace.signals.get("response")
+    if response is None or response.value is None:
+        return 0.0 if trace.crashed else None
+    return response.value if response.value < 1.0 else None
+
+
+def rests_on(session: SessionView, context: SessionContext) -> dict[str, int]:
+    """In how many traces each signal was obtained, whether it spoke against the trace or not; none that never was."""
+    names = (*KINDS, *(name for name in context.extra_signals if name not in KINDS))
+    found = {name: sum(_obtained(trace, name) for trace in session.traces) for name in names}
+    return {name: count for name, count in found.items() if count}
+
+
+def is_judged(session: SessionView) -> bool:
+    """Whether a judge was or will be asked about any trace of the session."""
+    signals = (trace.signals.get(kind) for trace in session.traces for kind in JUDGED)
+    return any(signal is not None and signal.why not in NOT_EXPECTED for signal in signals)
+
+
+def was_drawn(session: SessionView) -> bool:
+    """Whether any trace of the session was selected and drawn for judging its confidence."""
+    signals = (trace.signals.get("confidence") for trace in session.traces)
+    return any(signal is not None and signal.why != "not_sampled" for signal in signals)
+
+
+def coverage(session: SessionView, context: SessionContext) -> Coverage:
+    """How much of the evidence that should be there is there."""
+    counts = {kind: _count(session, kind) for kind in KINDS if kind in context.enabled}
+    thin = tuple(kind for kind, (expected, obtained) in counts.items() if expected and obtained < ENOUGH * expected)
+    expected, obtained = _total(counts.values())
+    wanted, had = expected, obtained
+    if not context.judged:
+        own = _total(_count(session, name) for name in context.extra_signals)
+        wanted, had = wanted + own[0] + len(JUDGED) * len(session.traces), had + own[1]
+    assumed = any(
+        (signal := trace.signals.get(kind)) is not None and signal.outcome == "assumed"
+        for trace in session.traces
+        for kind in counts
+    )
+    return Coverage(had / wanted if wanted else 1.0, thin, expected, assumed)
+
+
+def _count(session: SessionView, name: str) -> tuple[int, int]:
+    """In how many traces a signal is expected, and in how many of those it was obtained."""
+    signals = [signal for trace in session.traces if (signal := trace.signals.get(name)) is not None]
+    expected = [each for each in signals if each.outcome != "assumed" and each.why not in NOT_EXPECTED]
+    return len(expected), sum(each.outcome == "scored" for each in expected)
+
+
+def _total(counts: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    pairs = list(counts)
+    return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+
+
+def _obtained(trace: TraceSummary, name: str) -> bool:
+    signal = trace.signals.get(name)
+    return signal is not None and signal.outcome == "scored"

@@ -1,0 +1,76 @@
+"""Was the agent steady throughout this session?
+
+Per trace with a confidence score: (1 + weighted risks of repetition, tool choice and topic) × weighted lack of
+confidence; over the session 1 - the root mean square. It does not say that the agent was right: confidence 1.0 gives
+consistency 1.0 however wrong the answers are. Not applicable where no judge is
+to give confidence: none is configured, or the session was not selected or not drawn for judging.
+
+Source: PandaProbe, session metrics, *Agent Consistency*.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pandaeval_collector.analysis.stats import agent_consistency, agent_reliability
+from pandaeval_collector.analysis.stats.bands import consistency_band, session_profile
+from pandaeval_collector.analysis.stats.session import Consistency
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView
+from pandaeval_collector.scoring.metrics.session._signals import KINDS, coverage, session_signals, was_drawn
+
+
+def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
+    if "confidence" not in context.enabled:
+        return None
+    if not session.traces:
+        return Assumed("No traces or signals to evaluate.")
+    if not was_drawn(session):
+        return None  # no judge was to look at this session
+    signals = session_signals(session, context)
+    found = agent_consistency(signals, context.weights)
+    covered = coverage(session, context)
+    metadata = _metadata(session, found)
+    if covered.thin:
+        metadata["partial_score"] = found.score if found.evaluated else None
+        reason = f"too few traces have a score for {', '.join(covered.thin)}"
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=covered.share)
+    if not found.evaluated:
+        if covered.assumed and not covered.expected:
+            return Assumed("No evaluable traces.", metadata)
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, "no trace of this session has a confidence score", metadata)
+    metadata["band"] = consistency_band(found.score)
+    reliability = agent_reliability(signals, context.weights, extra_signals=context.extra_signals)
+    metadata["session_profile"] = session_profile(reliability.score, found.score)
+    worst = max(range(found.evaluated), key=lambda index: found.weighted_uncertainty[index])
+    reason = (
+        f"most uncertain is trace {found.positions[worst] + 1} of {found.total} "
+        f"({found.weighted_uncertainty[worst]:.2f}); instability over the session {found.raw_instability:.2f}"
+    )
+    return Score(found.score, reason, metadata, coverage=covered.share)
+
+
+def _metadata(session: SessionView, found: Consistency) -> dict[str, Any]:
+    ids = [session.traces[position].trace_id for position in found.positions]
+    return {
+        "total_traces_in_session": found.total,
+        "traces_evaluated": found.evaluated,
+        "raw_instability": found.raw_instability,
+        "signal_weights": dict(found.weights),
+        "per_trace_signals": {id_: dict(parts) for id_, parts in zip(ids, found.components, strict=True)},
+        "aggregation": {"method": "weighted_rms", "rms_value": found.raw_instability},
+    }
+
+
+METRIC = Metric(
+    level="session",
+    name="agent_consistency",
+    kind="math",
+    version="2",
+    threshold=0.5,
+    question="Was the agent steady throughout this session?",
+    needs="session id; confidence (judged)",
+    evaluate=_evaluate,
+    unscored=(Why.INSUFFICIENT_EVIDENCE,),
+    signals=KINDS,
+)

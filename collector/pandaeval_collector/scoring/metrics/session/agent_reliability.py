@@ -1,0 +1,109 @@
+"""Did the agent ever fail badly in this session?
+
+Per trace the greatest weighted risk (1 - signal) of confidence, repetition, tool choice and topic, and of our own
+three: a run that did not end well (``response``), values from nowhere (``grounding``) and a loop of tool calls; over
+the session 0.9 × the mean of the worst 15 % + 0.1 × the worst. It does not average good traces against a bad one. Yet
+the tail is relative: one catastrophe among 14 to 20 traces still scores 0.60, so read ``max_risk`` and the flagged
+traces too.
+
+Without a judge it rests on what code can see, and says so: ``metadata.basis`` is ``inline``, ``coverage`` counts the
+judged signals as missing, the label is ``problem_found`` (a flagged trace, or a score below the threshold) or
+``no_problem_found``, and there is no band. No problem found is not task success: nobody asked for that.
+
+Source: PandaProbe, session metrics, *Agent Reliability*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_collector.analysis.stats import agent_reliability
+from pandaeval_collector.analysis.stats.bands import reliability_band
+from pandaeval_collector.analysis.stats.session import Reliability
+from pandaeval_collector.base.result import TOLERANCE
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView
+from pandaeval_collector.scoring.metrics.session._signals import KINDS, coverage, is_judged, rests_on, session_signals
+
+_NOT_ASKED = "whether the task was done was not judged"
+
+
+def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
+    if not session.traces:
+        return Assumed("No traces or signals to evaluate.")
+    signals = session_signals(session, context)
+    found = agent_reliability(signals, context.weights, extra_signals=context.extra_signals)
+    covered, basis = coverage(session, context), rests_on(session, context)
+    metadata = _metadata(session, found) | {"rests_on": basis}
+    judged = context.judged and is_judged(session)
+    if not judged:
+        metadata["basis"] = "inline"
+    if covered.thin:
+        metadata["partial_score"] = found.score if found.evaluated else None
+        reason = f"too few traces have a score for {', '.join(covered.thin)}"
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=covered.share)
+    if not found.evaluated and not basis:
+        if covered.assumed:
+            return Assumed("No evaluable traces.", metadata)
+        return Unscored(Why.NO_CONTENT, "no trace of this session has content to evaluate", metadata)
+    reason = _reason(session, signals, found, basis)
+    if judged:
+        return Score(found.score, reason, metadata | {"band": reliability_band(found.score)}, coverage=covered.share)
+    problem = bool(found.flagged) or found.score < context.threshold - TOLERANCE
+    label = "problem_found" if problem else "no_problem_found"
+    return Score(found.score, f"{reason}; {_NOT_ASKED}", metadata, label=label, coverage=covered.share)
+
+
+def _metadata(session: SessionView, found: Reliability) -> dict[str, Any]:
+    ids = [session.traces[position].trace_id for position in found.positions]
+    return {
+        "total_traces_in_session": found.total,
+        "traces_evaluated": found.evaluated,
+        "raw_risk": found.raw_risk,
+        "signal_weights": dict(found.weights),
+        "per_trace_signals": {id_: dict(parts) for id_, parts in zip(ids, found.components, strict=True)},
+        "flagged_traces": [ids[index] for index in found.flagged],
+        "aggregation": {
+            "method": "max_compose_top_k",
+            "top_k_percentile": 0.15,
+            "ensemble_weight": 0.1,
+            "mean_top_k_risk": found.mean_top_k_risk,
+            "max_risk": found.max_risk,
+        },
+    }
+
+
+def _reason(
+    session: SessionView, signals: Sequence[Mapping[str, float]], found: Reliability, basis: Mapping[str, int]
+) -> str:
+    if not found.max_risk:
+        return f"max risk 0.00: nothing speaks against any of {_traces(found.total)} ({', '.join(basis)})"
+    worst = max(range(found.evaluated), key=lambda index: found.per_trace_risk[index])
+    at = found.positions[worst]
+    cause = max(signals[at], key=lambda name: found.weights.get(name, 1.0) * (1.0 - signals[at][name]))
+    trace = session.traces[at]
+    signal = trace.signals.get(cause)
+    said = f": {signal.said}" if signal is not None and signal.said else ""
+    return (
+        f"max risk {found.max_risk:.2f} ({cause}) in trace {at + 1} of {found.total} ({trace.trace_id}){said}; "
+        f"{len(found.flagged)} of {_traces(found.evaluated)} flagged"
+    )
+
+
+def _traces(count: int) -> str:
+    return f"{count} trace{'' if count == 1 else 's'}"
+
+
+METRIC = Metric(
+    level="session",
+    name="agent_reliability",
+    kind="math",
+    version="2",
+    threshold=0.5,
+    question="Did the agent ever fail badly in this session?",
+    needs="session id; any of coherence, loop_detection, confidence, tool_correctness",
+    evaluate=_evaluate,
+    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    signals=(*KINDS, "response", "grounding", "tool_loop"),
+)

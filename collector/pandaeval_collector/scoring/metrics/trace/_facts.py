@@ -1,0 +1,138 @@
+"""What the spans say by themselves about a run, as judged metrics need it: nothing here asks a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_collector.base.score import Unscored, Why
+from pandaeval_collector.base.untrusted.silence import says_something as has_content
+from pandaeval_collector.base.untrusted.value_text import as_text
+from pandaeval_collector.judge.neutral import elided, visible
+from pandaeval_collector.judge.redact import redact, redact_value
+from pandaeval_otel.model import Kind, Reasoning, Text, ToolCall, ToolRequest, Trace
+
+_MAX_TEXT = 2000
+"""Characters of a text that a result's metadata hold."""
+_MAX_VALUE = 1000
+_MAX_LISTED = 100
+_OPENING = 80
+"""An opening is shorter than this."""
+_OPENINGS = frozenset(
+    {
+        *("thought process", "thinking", "thoughts", "solution", "answer", "the answer", "final answer", "response"),
+        *("the final answer is", "the answer is", "assistant", "output", "result", "analysis", "explanation"),
+        *("let s solve this problem step by step", "let us solve this problem step by step"),
+        *("let s solve this step by step", "let us solve this step by step", "let s think step by step"),
+        *("let me think step by step", "step by step", "lösung", "antwort", "réponse", "respuesta", "solución"),
+        *("解", "解答", "答え", "かいせつ", "답변", "ответ", "решение"),
+    }
+)
+"""Openings that were published as enough to move a judge, and their like, without case and punctuation."""
+
+
+def user_input(trace: Trace) -> str | None:
+    """What the user said in all turns, without secrets and at most about 2000 characters; ``None``: not captured."""
+    text = _asked(trace)
+    return elided(redact(text), _MAX_TEXT) if text else None
+
+
+def _asked(trace: Trace) -> str:
+    said = [turn.user for turn in trace.turns if turn.user and turn.user.strip()]
+    return "\n\n".join(said) or (trace.input or "").strip()
+
+
+def answered(trace: Trace) -> bool:
+    """Whether there is an answer that says anything: an empty one, or one of a punctuation mark, does not."""
+    return any(says_something(text) for text in (trace.output, *(turn.assistant for turn in trace.turns)))
+
+
+def says_something(text: str | None) -> bool:
+    """Whether a text says anything: nothing, punctuation alone (letters, digits and pictographs are what counts), a
+    token of control and the bare opening of an answer that never comes say nothing. Such texts make some judges answer
+    "all is well"."""
+    seen = visible(text or "")
+    if len(seen) > _OPENING:
+        return has_content(seen)
+    return has_content(seen) and _bare(seen) not in _OPENINGS
+
+
+def _bare(text: str) -> str:
+    return " ".join("".join(sign if sign.isalnum() else " " for sign in text.casefold()).split())
+
+
+def answer_missing(trace: Trace) -> bool:
+    """The last answer was not captured, or the run ends in a tool call: what became of the task is not known."""
+    last = trace.turns[-1].assistant if trace.turns else None
+    return trace.output is None and last is None
+
+
+def crashed(trace: Trace) -> bool:
+    """The run ended with an error, and its last answer says nothing."""
+    last = trace.turns[-1].assistant if trace.turns else None
+    return trace.error is not None and not says_something(trace.output) and not says_something(last)
+
+
+def has_steps(trace: Trace) -> bool:
+    """Whether tools were called or thoughts were captured."""
+    return bool(trace.tool_calls) or any(says_something(text) for text in trace.reasoning)
+
+
+def told(trace: Trace) -> bool:
+    """Whether any words were captured, of the user, the agent or a tool. The names of tools alone, which are recorded
+    even where content is switched off, tell neither what was wanted nor what came of it."""
+    if _asked(trace) or answered(trace) or any(says_something(text) for text in trace.reasoning):
+        return True
+    return any(call.error or call.result or (call.has_arguments and call.arguments) for call in trace.tool_calls)
+
+
+NOTHING_TOLD = Unscored(Why.NO_CONTENT, "no words of the user, the agent or a tool were captured")
+
+
+def tools_called(trace: Trace) -> list[dict[str, Any]]:
+    """``{name, parameters}`` of the calls in their order; of more than 100 the first and last 50. Without secrets."""
+    return [{"name": call.name, "parameters": parameters(call)} for call in _ends(trace.tool_calls)]
+
+
+def available_tools(trace: Trace) -> list[dict[str, str]]:
+    """``{name, description}`` of the first 100 tools that the agent had, without secrets."""
+    return [
+        {"name": tool.name, "description": elided(redact(tool.description), _MAX_VALUE)}
+        for tool in trace.tools[:_MAX_LISTED]
+    ]
+
+
+def parameters(call: ToolCall) -> Any:
+    """A call's arguments without secrets; as a shortened text when they are long, ``None`` when not captured."""
+    if not call.has_arguments:
+        return None
+    value = redact_value(call.arguments)
+    text = as_text(value)
+    return value if isinstance(value, Mapping) and len(text) <= _MAX_VALUE else elided(text, _MAX_VALUE)
+
+
+def said_before(trace: Trace) -> dict[int, str]:
+    """What the model thought or said when it asked for a call, by the call's 0-based position: claims, without
+    secrets. Calls are matched by name and order, as ids repeat in real traces."""
+    asked: dict[str, list[str]] = {}
+    for span in trace.spans:
+        for message in (span.output or ()) if span.kind is Kind.LLM else ():
+            words = redact(" ".join(part.text for part in message.parts if isinstance(part, Reasoning | Text)).strip())
+            for part in message.parts:
+                if isinstance(part, ToolRequest):
+                    asked.setdefault(part.name, []).append(words)
+    made: dict[str, list[int]] = {}
+    for index, call in enumerate(trace.tool_calls):
+        made.setdefault(call.name, []).append(index)
+    return {
+        index: words
+        for name, indexes in made.items()
+        if len(indexes) == len(asked.get(name, ()))
+        for index, words in zip(indexes, asked[name], strict=True)
+        if words
+    }
+
+
+def _ends(calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
+    half = _MAX_LISTED // 2
+    return calls if len(calls) <= _MAX_LISTED else (*calls[:half], *calls[-half:])

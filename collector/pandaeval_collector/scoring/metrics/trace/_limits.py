@@ -1,0 +1,126 @@
+"""What code knows about a run limits what a judge may say of it: a judge reads words, and words can be wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pandaeval_collector.analysis.rules._failures import failed
+from pandaeval_collector.analysis.rules._verbs import ends_run
+from pandaeval_collector.analysis.rules.response_owning_up import owns_up
+from pandaeval_collector.analysis.rules.response_recovery import lost_at
+from pandaeval_collector.analysis.rules.tool_loop import tool_loop
+from pandaeval_collector.base.score import Score
+from pandaeval_collector.scoring.metrics.trace._facts import crashed
+from pandaeval_otel.model import Kind, ToolCall, Trace
+
+LEFT_UNDONE = 0.49
+"""Below half: the user was left with nothing, or with an action that was not carried out."""
+NOT_KNOWN = 0.74
+"""In part at most: what was to be found out was not."""
+
+_ACTS = frozenset(
+    """
+    accept activate add apply approve assign book buy cancel change charge close confirm create deactivate delete deploy
+    disable edit enable exchange grant insert issue merge modify move open order pay post publish purchase put refund
+    register reject remove rename renew replace reserve reset return revoke save schedule send set submit transfer
+    update upgrade upload upsert write
+    """.split()  # noqa: SIM905 - a list of words to be read
+)
+"""First words of tools that are there to change something. A name that says nothing is not taken for an action here:
+what it failed to do may as well have been found out elsewhere."""
+_SEGMENT = re.compile(r"__|[./:]")
+_FIRST_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The best score that the facts allow. ``by`` is for programs, ``reason`` for people; ``calls``: their 1-based
+    positions. A ``best`` of 1 with a reason limits nothing and is worth a note."""
+
+    best: float
+    by: str
+    reason: str
+    calls: tuple[int, ...] = ()
+
+    def applied(self, value: float, reason: str, metadata: Mapping[str, Any]) -> Score:
+        """The judge's score, or the limit where it is lower; then reason and metadata say so. ``metadata.noted``: what
+        was found and limits nothing."""
+        if value <= self.best:
+            noted = {"noted": self.reason} if self.best == 1.0 and self.reason else {}
+            return Score(value, reason, {**metadata, **noted})
+        return Score(
+            self.best,
+            f"capped at {self.best:.4g}: {self.reason}. {reason}",
+            {**metadata, "capped_by": self.by, "judged": value},
+        )
+
+
+NO_LIMIT = Limit(1.0, "", "")
+
+
+def completion_limit(trace: Trace) -> Limit:
+    """How far a task can have been accomplished.
+
+    A run that ended with an error and gave no answer: below half. If the agent neither told of it nor handed over, so
+    is one in which a call that was to change something failed for good (:func:`lost_at`), and one of which all calls
+    failed is accomplished in part at most: what it says is not what happened. An agent that tells may have done all
+    that could be done ("cancel it if you can, else tell me"): the limit is 1, and ``by`` and ``reason`` are notes.
+    """
+    if crashed(trace):
+        return Limit(LEFT_UNDONE, "error_without_answer", "the run ended with an error and gave no answer")
+    lost = lost_at(trace)
+    if not lost:
+        return NO_LIMIT
+    undone = tuple(at + 1 for at in lost if _acts(trace, trace.tool_calls[at]))
+    numbers = undone or tuple(at + 1 for at in lost)
+    reason = f"{_named(numbers)} failed, and nothing made up for it"
+    if _owned_up(trace, lost[-1]):
+        return Limit(1.0, "failure_told", f"{reason}; the agent told of it or handed over", numbers)
+    if undone:
+        return Limit(LEFT_UNDONE, "failed_action", reason, undone)
+    nothing_known = all(failed(call) for call in trace.tool_calls) and not _found_elsewhere(trace)
+    return Limit(NOT_KNOWN if nothing_known else 1.0, "failed_call", reason, numbers)
+
+
+def efficiency_limit(trace: Trace) -> Limit:
+    """How efficient a run can have been: the share of its calls that did not repeat another one in vain."""
+    found = tool_loop(trace)
+    if not found.wasted_calls:
+        return NO_LIMIT
+    numbers = tuple(index + 1 for index in found.repeated)
+    return Limit(
+        1.0 - found.wasted_calls / found.calls,
+        "repeated_calls",
+        f"{found.wasted_calls} of {found.calls} calls repeated another one in vain",
+        numbers,
+    )
+
+
+def _owned_up(trace: Trace, at: int) -> bool:
+    """Whether the agent told the user in any of its answers that something was not done, or asked how to go on, or
+    handed over after the call at this place."""
+    answers = [turn.assistant for turn in trace.turns] or [trace.output]
+    if any(answer is not None and owns_up(answer) for answer in answers):
+        return True
+    return any(ends_run(call.name) and not failed(call) for call in trace.tool_calls[at + 1 :])
+
+
+def _found_elsewhere(trace: Trace) -> bool:
+    return any(span.kind is Kind.RETRIEVAL and span.documents for span in trace.spans)
+
+
+def _acts(trace: Trace, call: ToolCall) -> bool:
+    """Whether the call was to change something, as far as its definition or its name says so."""
+    read_only = next((tool.read_only for tool in trace.tools if tool.name == call.name), None)
+    if read_only is not None:
+        return not read_only
+    verb = _FIRST_WORD.search(_SEGMENT.split(call.name)[-1])
+    return verb is not None and verb[0].casefold() in _ACTS
+
+
+def _named(numbers: tuple[int, ...]) -> str:
+    listed = ", ".join(str(number) for number in numbers[:10])
+    return f"call {listed}" if len(numbers) == 1 else f"calls {listed}"

@@ -1,0 +1,215 @@
+"""Were the tools called with the right arguments?
+
+A judge says yes, no or unknown to every call, with a reason: do its arguments serve what the user asked, given what was
+known then? The score is the share of yes among yes and no. It does not judge whether the tool was the right one
+(``tool_correctness``). Calls are told apart by their position in the run, since call ids repeat in real traces; an
+answer that misses a call or names another one does not hold.
+
+A call that its tool refused because the arguments do not fit its schema is a no by code, whatever the judge says. Of
+calls whose arguments were not captured, or not in full, nothing is said; of more than 40, the first and the last 20 are
+judged: ``coverage`` is the share of calls that have a yes or a no. ``verdicts[].call`` is the 1-based position.
+
+Scale: 0..1, yes / judged calls.
+Source: PandaProbe, trace metrics, *Argument Correctness*.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.base.untrusted.value_text import as_text
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metrics.trace._facts import parameters, said_before, user_input
+from pandaeval_collector.scoring.metrics.trace._refusals import refused
+from pandaeval_collector.scoring.metrics.trace._task import TASK, task_of
+from pandaeval_collector.scoring.metrics.trace._verdicts import undetermined
+from pandaeval_otel.model import ToolCall, Trace
+
+MAX_JUDGED = 40
+_SHOWN = 3000
+"""Characters that the arguments of all calls get in the question; the record shows them at greater length."""
+_REASONING = 150
+_WITH_REASONING = 15
+"""Of more calls than this the question does not repeat what the agent said before them; the record has it."""
+_REFUSED = "the tool refused the arguments: they do not fit its schema"
+
+
+class CallVerdict(BaseModel):
+    """``call``: the number of the call in the record."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    call: int = Field(description="The number of the call.")
+    reason: Annotated[str, Field(min_length=1, max_length=300)] = Field(
+        description="In at most 25 words: where the values come from, or what is wrong with which argument."
+    )
+    verdict: Literal["yes", "no", "unknown"]
+
+
+class Arguments(Verdict):
+    """One verdict for each call that was asked about, by its number."""
+
+    verdicts: Annotated[list[CallVerdict], Field(max_length=MAX_JUDGED)] = Field(
+        description="One for each of the calls listed, in their order."
+    )
+    reason: Reason = Field(description="What is wrong with the arguments on the whole, or that nothing is.")
+
+
+def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
+    asked = [each["call"] for each in given["tool_calls"]]
+    answered = [each.call for each in verdict.verdicts]
+    if sorted(answered) == asked:
+        return None
+    return f"verdicts: exactly one for each of the {len(asked)} calls listed is wanted, by its number"
+
+
+RUBRIC = Rubric(
+    name="argument_correctness",
+    version="6",
+    text="""
+Were the arguments of each tool call right? The calls are listed below under tool_calls, by their number in the record;
+long arguments are shortened there. Give exactly one verdict for each of them, and none for any other. "reasoning" is
+what the agent said before the call: it tells what was meant, and is no evidence that it is right.
+
+yes: the arguments say what the user asked for, or what followed from the results known by then, and hold what the tool
+needs. What was said, found or agreed in the conversation before this run, and what the instructions say, is known: a
+value from there is not invented. A sensible default for what was left open is a yes; so is another spelling of the same
+thing, and what follows by arithmetic or from the date of the run.
+
+no: a value is wrong, mixed up, lost or invented (it stands nowhere in the record, and follows from nothing there); a
+condition of the user's (a limit, a date, a place, a number) is missing where the tool could have taken it; or the
+arguments are not of the form that the tool asks for.
+
+unknown: the record does not tell. A value may come from a result that was not captured or from a part of the record
+that was cut: then it is neither right nor invented.
+
+That a call failed is evidence if the error speaks of the arguments, and none if the service was down. Whether this tool
+was the right one is asked elsewhere.
+""",
+    verdict=Arguments,
+    max_tokens=3500,
+    check=_check,
+)
+
+
+def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
+    if not trace.tool_calls:
+        return Assumed("no tool was called", {"user_input": user_input(trace), "verdicts": []})
+    numbers = _judged(trace)
+    if not numbers:
+        return Unscored(Why.NO_CONTENT, "the arguments of no call were captured (is content capture switched on?)")
+    if all(refused(trace.tool_calls[number - 1]) for number in numbers):
+        return _score(trace, user_input(trace), dict.fromkeys(numbers), "")
+    return None
+
+
+async def _ask(trace: Trace, judge: Judge) -> Finding | None:
+    asked = user_input(trace)
+    if asked is None:
+        asked = await task_of(trace, judge)
+    numbers = _judged(trace)
+    found = await judge.ask(RUBRIC, {"user_input": asked, "tool_calls": _listed(trace, numbers)})
+    return _score(trace, asked, {each.call: each for each in found.verdicts}, found.reason)
+
+
+def _judged(trace: Trace) -> list[int]:
+    """Numbers, from 1, of the calls that are judged."""
+    numbers = [number for number, call in enumerate(trace.tool_calls, 1) if _known(trace, call) or refused(call)]
+    half = MAX_JUDGED // 2
+    return numbers if len(numbers) <= MAX_JUDGED else numbers[:half] + numbers[-half:]
+
+
+def _known(trace: Trace, call: ToolCall) -> bool:
+    """Whether the arguments are there as the agent gave them: not the beginning of a JSON text that a length limit cut
+    off, and not an empty object where the tool, which took the call, needs some."""
+    if isinstance(call.arguments, str) and call.arguments.lstrip().startswith(("{", "[")):
+        return False
+    if call.has_arguments and not call.arguments and isinstance(call.arguments, Mapping):
+        schema = next((tool.parameters for tool in trace.tools if tool.name == call.name), None)
+        return not (isinstance(schema, Mapping) and schema.get("required"))
+    return call.has_arguments
+
+
+def _listed(trace: Trace, numbers: Sequence[int]) -> list[dict[str, Any]]:
+    room = min(400, _SHOWN // len(numbers))
+    said = said_before(trace) if len(numbers) <= _WITH_REASONING else {}
+    listed = []
+    for number in numbers:
+        call = trace.tool_calls[number - 1]
+        each = {"call": number, "name": _short(call.name, 50), "parameters": _short(as_text(parameters(call)), room)}
+        if number - 1 in said:
+            each["reasoning"] = _short(said[number - 1], _REASONING)
+        listed.append(each)
+    return listed
+
+
+def _short(text: str, room: int) -> str:
+    """The beginning of a text, so that it takes about ``room`` characters once it is quoted as JSON: a question that
+    grew too long would be cut in its middle, and calls would be missing from it."""
+    if len(json.dumps(text[: room + 1], ensure_ascii=False)) <= room + 2:
+        return text
+    shown = text[:room]
+    quoted = json.dumps(shown, ensure_ascii=False)
+    return f"{shown[: room * room // len(quoted)]}…"
+
+
+def _score(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | None], reason: str) -> Score | Unscored:
+    verdicts = [_decided(trace, number, found[number]) for number in sorted(found)]
+    right = sum(each["verdict"] == "yes" for each in verdicts)
+    known = sum(each["verdict"] != "unknown" for each in verdicts)
+    if not known:
+        return undetermined(reason)
+    by_code = [each["call"] for each in verdicts if each["reason"] == _REFUSED]
+    said = [f"{right} of {known} calls had the right arguments."]
+    if len(verdicts) < len(trace.tool_calls):
+        said.append(f"Judged were calls {_ranges(sorted(found))} of {len(trace.tool_calls)}.")
+    if known < len(verdicts):
+        said.append(f"Of {len(verdicts) - known} calls it could not be told.")
+    if by_code:
+        said.append(f"Refused by their tool: calls {_ranges(by_code)}.")
+    return Score(
+        right / known,
+        " ".join([*said, reason]).strip(),
+        {"user_input": asked, "verdicts": verdicts},
+        coverage=known / len(trace.tool_calls),
+        span_ids=tuple(trace.tool_calls[each["call"] - 1].span_id for each in verdicts if each["verdict"] == "no"),
+    )
+
+
+def _decided(trace: Trace, number: int, found: CallVerdict | None) -> dict[str, Any]:
+    if found is None or refused(trace.tool_calls[number - 1]):
+        return {"call": number, "verdict": "no", "reason": _REFUSED}
+    return {"call": number, "verdict": found.verdict, "reason": found.reason}
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """``1-3, 7`` of 1, 2, 3, 7."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
+METRIC = Metric(
+    level="trace",
+    name="argument_correctness",
+    kind="llm",
+    version="6",
+    threshold=0.5,
+    question="Were the tools called with the right arguments?",
+    needs="tool calls with their arguments; a judge",
+    evaluate=_before_asking,
+    ask=_ask,
+    rubrics=(TASK, RUBRIC),
+    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+)

@@ -1,0 +1,153 @@
+"""Is the answer about what was asked?
+
+The cosine of the embeddings of a turn's user message and of its answer, clamped to 0..1; of a trace with several turns
+the mean of those that can be told. It does not judge whether the answer is right: it tells the topic alone, is blind to
+a negation, and an echo of the question scores 1.
+
+It speaks only where it can. A message that names no subject by itself (yes, thanks, an id, "do it") is read with the
+turn before it, where the trace shows one; without, and where the answer is a bare value or a yes, the metric does not
+apply. A cosine below the threshold counts only where both texts say enough to tell that they have different subjects
+(six words of their own each; three of the message will do where the two are as unlike as can be) and share none of
+these words: a short answer, a question back, an apology or a hand-over is not off topic. So it misses answers to
+another question of the same field, which use the same words. Texts that the embedder does not know are
+``insufficient_evidence``: the embedded model and ``onnx-minilm`` know English alone, hosted models are taken to know
+every language.
+
+The scale depends on the embedder, so the default threshold is the embedder's measured best cut where there is a table
+of its cosines, else 0.5. A table gives two more values: ``metadata.calibrated`` on a scale of its own (0 off topic, 1
+on topic), and ``metadata.off_topic`` = true where the cosine is below what fewer than one in a hundred real answers to
+their question have. Without a table ``metadata.calibration`` says that neither is known. A run that failed or ended in
+a tool call has no answer to compare, and of silence there is nothing to say: ``response`` speaks of those.
+
+Source: PandaProbe, trace metrics, *Coherence*.
+"""
+
+from __future__ import annotations
+
+from math import fsum
+
+from pandaeval_collector.analysis.embedding import Bands
+from pandaeval_collector.analysis.stats import coherence as topic_similarity
+from pandaeval_collector.analysis.stats.topic import could_be_off
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metrics.trace._pairs import Pair, pairs, spoken
+from pandaeval_otel.model import Trace, Turn
+
+_TOLERANCE = 1e-9
+"""A score this little below its threshold has reached it."""
+
+
+def _texts(trace: Trace) -> list[str]:
+    return [text for pair in pairs(trace) for text in (pair.asked, pair.answered)]
+
+
+def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
+    if trace.forced:
+        return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
+    found = pairs(trace)
+    if not found:
+        return _nothing(trace)
+    lacks = [_lacks(pair, context) for pair in found]
+    where = context.texts.direction
+    known = [pair for pair, lack in zip(found, lacks, strict=True) if not lack]
+    pointing = [pair for pair in known if where(pair.asked) and where(pair.answered)]
+    told = [(pair, topic_similarity(where(pair.asked), where(pair.answered))) for pair in pointing]
+    told = [(pair, cosine) for pair, cosine in told if _counts(pair, cosine, context)]
+    if told:
+        return _score(trace, context, told, len(told) / (len(told) + len(found) - len(known)))
+    if len(known) < len(found):
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, next(lack for lack in lacks if lack))
+    if not pointing:
+        return Unscored(Why.NO_CONTENT, "question or answer holds nothing that the embedder can read")
+    return None  # nothing that was said could tell that the answer is off topic
+
+
+def _lacks(pair: Pair, context: TraceContext) -> str:
+    """Why a pair cannot be read, "" if it can."""
+    for side, text in (("message", pair.asked), ("answer", pair.answered)):
+        known = context.texts.known(text)
+        if not known:
+            return f"the embedder {context.texts.embedder} does not know the {side}: {known.lacks}"
+    return ""
+
+
+def _counts(pair: Pair, cosine: float, context: TraceContext) -> bool:
+    """Whether a pair can be told. What is on topic by this embedder's own measure can, also below a stricter threshold
+    of the user's."""
+    if cosine >= min(context.threshold, _threshold(context.texts.bands)) - _TOLERANCE:
+        return True
+    return could_be_off(pair.asked, pair.answered, unlike=_is_sure(cosine, context))
+
+
+def _score(trace: Trace, context: TraceContext, told: list[tuple[Pair, float]], coverage: float) -> Score:
+    bands = context.texts.bands
+    score = fsum(cosine for _, cosine in told) / len(told)
+    metadata: dict[str, object] = {"coherence_gap": 1.0 - score}
+    if bands is None:
+        metadata["calibration"] = f"none: the cosines of {context.texts.embedder} were not measured"
+    else:
+        metadata["calibrated"] = bands.calibrated(score)
+        if _is_sure(score, context):
+            metadata["off_topic"] = True
+    if len(trace.turns) > 1:
+        metadata["turns"] = len(told)
+    if any(pair.with_before for pair, _ in told):
+        metadata["with_turn_before"] = sum(pair.with_before for pair, _ in told)
+    if any(text in context.texts.chunked for pair, _ in told for text in (pair.asked, pair.answered)):
+        metadata["note"] = "long text: mean of the embeddings of its parts"
+    return Score(score, _reason(score, context), metadata, coverage=coverage)
+
+
+def _is_sure(score: float, context: TraceContext) -> bool:
+    """Whether so little likeness leaves no doubt, of texts that could tell (:func:`_counts`)."""
+    bands = context.texts.bands
+    return bands is not None and score < min(bands.sure, context.threshold - _TOLERANCE)
+
+
+def _nothing(trace: Trace) -> Finding | None:
+    if trace.error is not None or trace.ends_in_tool_call:
+        return None  # there is no answer, and ``response`` says so
+    if any(spoken(turn) for turn in trace.turns):
+        return None  # an exchange without a subject
+    if any(turn.user and turn.assistant is not None for turn in trace.turns):
+        return Unscored(Why.NO_CONTENT, "question or answer is captured, and says nothing")
+    if any(_captured_and_empty(turn) for turn in trace.turns):
+        return Assumed("the input is empty; coherence is assumed", {"note": "the input is empty", "coherence_gap": 0.0})
+    return Unscored(Why.NO_CONTENT, "no text of input and answer was captured (is content capture switched on?)")
+
+
+def _captured_and_empty(turn: Turn) -> bool:
+    return turn.user == "" and turn.assistant is not None
+
+
+def _reason(score: float, context: TraceContext) -> str:
+    bands, limit = context.texts.bands, context.threshold
+    name = "this embedder's cut" if bands is not None and limit == bands.cut else "the threshold"
+    digits = 2 if f"{score:.2f}" != f"{limit:.2f}" else 4
+    numbers = f"cosine {score:.{digits}f}", f"{name} of {limit:.{digits}f}"
+    if _is_sure(score, context):
+        return f"the answer is off topic, surely: {numbers[0]} is far below {numbers[1]}"
+    if score < limit - _TOLERANCE:
+        return f"the answer is off topic: {numbers[0]} is below {numbers[1]}"
+    return f"the answer is on topic: {numbers[0]} is not below {numbers[1]}"
+
+
+def _threshold(bands: Bands | None) -> float:
+    return 0.5 if bands is None else bands.cut
+
+
+METRIC = Metric(
+    level="trace",
+    name="coherence",
+    kind="embedding",
+    version="3",
+    threshold=_threshold,
+    question="Is the answer about what was asked?",
+    needs="input and answer text",
+    evaluate=_evaluate,
+    texts=_texts,
+    calibrated="calibrated",
+    sure="off_topic",
+    unscored=(Why.INCOMPLETE_TRACE, Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+)

@@ -1,0 +1,106 @@
+"""Do the specific values that the agent states stand in what it had?
+
+Grounded / checked, by code alone, in any language: identifiers, amounts, numbers of two or more digits, dates, times,
+e-mail and web addresses and quoted names, of the answer and of the arguments of calls that change something. A value is
+grounded if the user, the instructions, the conversation before, an earlier result or a document has it, in any
+spelling, or if it follows from values there by format, unit, rounding, a calculation with dates and times, or one step
+of arithmetic. An answer that says otherwise than what was called (3 passengers, booked for 2) is not grounded. One
+identifier or amount that is not, or one such contradiction, fails whatever the score.
+
+It does not judge whether a grounded value is the right one, nor anything that is said without such values. An agent
+with neither tools nor documents has nothing to be grounded in: no result. Where results or the conversation before were
+not captured, values that are not found there say nothing: they are not counted (`coverage` tells how many were). So it
+is with an identifier that a tool took and named in its result, where the spans hold no conversation before: it exists,
+and many frameworks keep what was said earlier to themselves.
+
+Held against runs of known outcome (`tests/bench/labelled.py`): of 38 instrumentations' captures of a run with a made-up
+sailing and price all failed, of 37 of a booking other than the one that the answer claims 36, of 49 of a good run and
+of 48 of a conversation none.
+Of 257 successful conversations of three tau sets none failed; AUROC there is 0.50 to 0.52: it finds made-up values, and
+few runs fail by them. Ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, Loose, grounding
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_otel.model import Trace
+
+_MOST_LISTED = 20
+
+
+def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
+    if trace.forced:
+        return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
+    found = grounding(trace)
+    if found is None:
+        return None
+    if not found.total:
+        return Unscored(Why.NO_CONTENT, f"{found.hidden}: where {_many(found.open)} came from is not known")
+    strict = any(each.strict for each in found.loose)
+    return Score(
+        1.0 - len(found.loose) / found.total,
+        _reason(found),
+        _metadata(found),
+        label=_label(found) if strict else None,
+        failed=strict,
+        coverage=found.total / (found.total + found.open),
+        span_ids=tuple(dict.fromkeys(each.claim.span_id for each in found.loose)),
+    )
+
+
+def _metadata(found: Grounding) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "values_checked": found.total,
+        "checked_by_kind": found.checked,
+        "not_grounded": [_described(each) for each in found.loose[:_MOST_LISTED]],
+    }
+    if found.open:
+        metadata |= {"not_determinable": found.open, "hidden": found.hidden}
+    if found.notes:
+        metadata["note"] = "; ".join(found.notes)
+    return metadata
+
+
+def _described(loose: Loose) -> dict[str, Any]:
+    value, claim = loose.claim.value, loose.claim
+    described = {"value": value.text, "kind": value.kind, "span_id": claim.span_id, "text": claim.around}
+    return (
+        described | ({"argument": claim.key} if claim.key else {}) | ({"but": loose.instead} if loose.instead else {})
+    )
+
+
+def _label(found: Grounding) -> str:
+    return "contradicts_calls" if found.loose[0].instead else "made_up_value"
+
+
+def _reason(found: Grounding) -> str:
+    if not found.loose:
+        which = "all of them" if found.total > 1 else "which is"
+        return f"{_many(found.total)} checked, {which} known or derived from what is known"
+    worst = found.loose[0]
+    what = f"'{worst.claim.value.text}'" + (f" ({worst.claim.key})" if worst.claim.key else "")
+    said = f"but {worst.instead}" if worst.instead else "stands in no result and was not said by the user"
+    others = f"; {len(found.loose)} of {_many(found.total)} are not grounded" if found.total > 1 else ""
+    return f"{what} {said}{others}"
+
+
+def _many(count: int) -> str:
+    return f"{count} value{'' if count == 1 else 's'}"
+
+
+METRIC = Metric(
+    level="trace",
+    name="grounding",
+    kind="code",
+    version="3",
+    threshold=0.7,
+    question="Do the specific values that the agent states stand in what it had?",
+    needs="tools or documents, and an answer or calls with such values",
+    evaluate=_evaluate,
+    unscored=(Why.INCOMPLETE_TRACE, Why.NO_CONTENT),
+    signals_failures_only=True,
+)

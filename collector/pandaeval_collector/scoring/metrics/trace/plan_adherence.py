@@ -1,0 +1,89 @@
+"""Did the agent do what it had planned?
+
+A judge takes the plan, as it was first declared, from the agent's thoughts and planning calls, each step resting on a
+place in the trace, and compares it with what happened. Changes that were declared later (``metadata.revisions``) are
+part of it if a result gave cause to them; others are deviations. It does not judge whether the plan was a good one
+(``plan_quality``) nor whether the task was accomplished. A run without a plan has nothing to deviate from: assumed.
+
+Scale: 0..1, 1 is every step, in order, and nothing else.
+Source: PandaProbe, trace metrics, *Plan Adherence*.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pandaeval_collector.base.score import Finding, Score, Why
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metrics.trace._plan import NO_PLAN, PLAN, before_asking, declared_plan
+from pandaeval_collector.scoring.metrics.trace._task import TASK
+from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, Part, undetermined
+from pandaeval_otel.model import Trace
+
+
+class Adherence(Verdict):
+    """``score``: 0..1, 1 is exactly as planned; ``None``: it cannot be told."""
+
+    reason: Reason = Field(description="Which steps were done, skipped, moved or added, in one to three sentences.")
+    score: Part = Field(description=BY_THE_GUIDE)
+
+
+RUBRIC = Rubric(
+    name="plan_adherence",
+    version="5",
+    text="""
+How closely did the agent follow its own plan, which is given below with the task, as it was first declared? Step by
+step:
+
+- Was it done? The calls and their results show it; that the agent says so does not. A step that needs no call (to
+  think, to tell the user) is seen in what the agent says. What was not captured is unknown, not skipped.
+- Was it done in the intended order? Steps that do not depend on each other may change places.
+- Was one left out, or something of weight done that the plan does not hold?
+
+"revisions" are changes that the agent declared later, each with the call whose result gave cause to it. A change with a
+cause in a result is part of the plan from there on. A change without one is a deviation, and so is one that was never
+declared. A detour that a failed call made necessary is a small deviation if the agent returned to its plan. Whether the
+plan was good is asked elsewhere: a bad plan that was followed to the letter was followed.
+
+Guide:
+1.0   what happened is the plan, step by step
+0.75  nearly all steps in order, small deviations
+0.5   followed in part: steps were skipped or out of order
+0.25  only traces of the plan can be seen
+0.0   what happened has nothing to do with the plan
+""",
+    verdict=Adherence,
+)
+
+
+def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
+    return before_asking(trace)
+
+
+async def _ask(trace: Trace, judge: Judge) -> Finding | None:
+    found = await declared_plan(trace, judge)
+    if found is None:
+        return NO_PLAN
+    given: dict[str, object] = {"plan": found.plan, "task": found.task}
+    told = {**given, "revisions": found.revisions or "none"}
+    verdict = await judge.ask(RUBRIC, told)
+    if verdict.score is None:
+        return undetermined(verdict.reason)
+    return Score(verdict.score, verdict.reason, told if found.revisions else given)
+
+
+METRIC = Metric(
+    level="trace",
+    name="plan_adherence",
+    kind="llm",
+    version="5",
+    threshold=0.5,
+    question="Did the agent do what it had planned?",
+    needs="thoughts, words on the way or a planning tool; a judge",
+    evaluate=_before_asking,
+    ask=_ask,
+    rubrics=(PLAN, TASK, RUBRIC),
+    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+)

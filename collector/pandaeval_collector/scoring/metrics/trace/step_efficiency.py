@@ -1,0 +1,93 @@
+"""Did the agent reach its goal without needless steps?
+
+A judge weighs what the agent did against the least that the task would have taken. It does not judge whether the task
+was accomplished (``task_completion``): a short way to a wrong answer is still short. How many tool calls repeated
+another one in vain is counted by code, and the share of the others is the best score (``metadata.capped_by``,
+``metadata.judged``).
+
+Scale: 0..1, 1 is no step too many.
+Source: PandaProbe, trace metrics, *Step Efficiency*.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pandaeval_collector.analysis.rules.tool_loop import tool_loop
+from pandaeval_collector.base.score import Finding, Unscored, Why
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, answered, has_steps, told
+from pandaeval_collector.scoring.metrics.trace._limits import efficiency_limit
+from pandaeval_collector.scoring.metrics.trace._task import TASK, task_of
+from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, Part, undetermined
+from pandaeval_otel.model import Trace
+
+
+class Efficiency(Verdict):
+    """``score``: 0..1, 1 is no step too many; ``None``: it cannot be told."""
+
+    reason: Reason = Field(
+        description="Which steps were needless and why, or that none was, in one to three sentences."
+    )
+    score: Part = Field(description=BY_THE_GUIDE)
+
+
+RUBRIC = Rubric(
+    name="step_efficiency",
+    version="5",
+    text="""
+How little more than necessary did the agent do for the task that is given below? Compare with the least that a skilled
+agent with the same tools would have needed. Against it count:
+
+- the same call again, or one that asks for what was known already
+- steps that changed nothing for the result
+- things fetched or done that nobody asked for and that were not used
+- long thoughts that go round in circles and lead to no next step
+
+What does not: another try after a failure that gave reason to hope, a check before something that cannot be undone,
+paging through results, waiting for something that takes its time, calls in parallel that were all used. Many steps are
+fine where the task needs many. Whether the task was accomplished is asked elsewhere.
+
+Guide:
+1.0   nothing could have been left out
+0.75  one or two small steps too many
+0.5   a good part of the work was needless
+0.25  most of the work was needless
+0.0   nothing that it did served the task
+""",
+    verdict=Efficiency,
+)
+
+
+def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
+    if not told(trace):
+        return NOTHING_TOLD
+    if answered(trace) or has_steps(trace):
+        return None
+    return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a step of the agent was captured")
+
+
+async def _ask(trace: Trace, judge: Judge) -> Finding | None:
+    task = await task_of(trace, judge)
+    given = {"task": task, "calls_that_repeat_another_in_vain": tool_loop(trace).wasted_calls}
+    verdict = await judge.ask(RUBRIC, given)
+    if verdict.score is None:
+        return undetermined(verdict.reason)
+    return efficiency_limit(trace).applied(verdict.score, verdict.reason, {"task": task})
+
+
+METRIC = Metric(
+    level="trace",
+    name="step_efficiency",
+    kind="llm",
+    version="5",
+    threshold=0.5,
+    question="Did the agent reach its goal without needless steps?",
+    needs="an answer or steps, and what the user asked; a judge",
+    evaluate=_before_asking,
+    ask=_ask,
+    rubrics=(TASK, RUBRIC),
+    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+)

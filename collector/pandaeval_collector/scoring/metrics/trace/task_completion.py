@@ -1,0 +1,149 @@
+"""Did the agent do what it was asked to do?
+
+What the task was and, strictly factual, what came of it is read from the spans: the user's message, what calls gave
+back, the answer. A judge is asked for the task only where no single message tells it. Then it compares the two. It does
+not judge the way there (tools, steps, plan), nor the tone of the answer.
+
+What code knows limits the judge (``metadata.capped_by``, ``metadata.judged``): a run that ended with an error and gave
+no answer scores 0.49 at most. If the agent neither told of it nor handed over, so does one in which a call that was to
+change something failed and nothing made up for it; and one whose calls all failed scores 0.74 at most. Where it told,
+``metadata.noted`` says what failed. A number that contradicts the judge's own answers to the parts of the question is
+refused; what rests on results that were not captured is unknown.
+
+Scale: 0..1, the share of the task that was accomplished.
+Source: PandaProbe, trace metrics, *Task Completion*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from pandaeval_collector.base.score import Finding, Unscored, Why
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metrics.trace._facts import (
+    NOTHING_TOLD,
+    answer_missing,
+    answered,
+    crashed,
+    has_steps,
+    told,
+)
+from pandaeval_collector.scoring.metrics.trace._limits import completion_limit
+from pandaeval_collector.scoring.metrics.trace._outcome import as_sentences, outcome
+from pandaeval_collector.scoring.metrics.trace._task import TASK, task_of
+from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, Part, undetermined
+from pandaeval_otel.model import Trace
+
+
+class Completion(Verdict):
+    """``answered``, ``taken``: answer against question, and answer against results, each by itself before the number,
+    which may not contradict them. ``verdict``: 0..1, 1 is all of the task; ``None``: it cannot be told."""
+
+    reason: Reason = Field(description="What the user got, what not, and what shows it, in one to three sentences.")
+    answered: Literal["yes", "rightly not", "no", "unknown"] = Field(
+        description='"yes": the answer says what the user wanted to know, or that what the user wanted was done, or, '
+        "where the task allows for that, that it could not be done. "
+        '"rightly not": instead it asks for what the agent needs before it can or may go on, or refuses what its '
+        'instructions forbid. "no": neither. "unknown": the record does not tell.'
+    )
+    taken: Literal["yes", "no", "unknown"] = Field(
+        description='"yes": what the answer says is taken from the results, or the task asks for words alone. "no": '
+        'the results say otherwise, or nothing that could have told it was called. "unknown": the results that it '
+        "would have to be taken from were not captured."
+    )
+    verdict: Part = Field(description=BY_THE_GUIDE)
+
+
+IN_PART, AT_MOST = 0.5, 0.74
+"""Bounds of what is accomplished in part."""
+
+
+def _check(verdict: Completion, given: Mapping[str, Any]) -> str | None:
+    """What is wrong with a number that the choices before it do not bear."""
+    answered, taken, value = verdict.answered, verdict.taken, verdict.verdict
+    if answered == "unknown" or (answered == "yes" and taken == "unknown"):
+        return None if value is None else "verdict: what it rests on is unknown, so null is wanted"
+    if value is None:
+        return None if taken == "unknown" else "verdict: it is null, and nothing before it is unknown"
+    match answered, taken:
+        case ("yes", "yes") | ("rightly not", _):
+            wrong = f"at least {IN_PART}" if value < IN_PART else ""
+        case (_, "no"):
+            wrong = f"less than {IN_PART}" if value >= IN_PART else ""
+        case _:
+            wrong = f"at most {AT_MOST}" if value > AT_MOST else ""
+    return f'verdict: with "{answered}" and "{taken}" before it, {wrong} is wanted' if wrong else None
+
+
+RUBRIC = Rubric(
+    name="task_completion",
+    version="5",
+    text="""
+How much of the user's task was accomplished? Task, results of the calls and answer are given below, shortened; look up
+in the record what is in doubt.
+
+- Take each thing that the user asked for by itself: the right thing, amount, place, time and form.
+- An answer about something else, or that puts the user off, accomplishes nothing.
+- What a tool has to find out or to do is accomplished only if a result bears it out. An answer that the captured
+  results contradict, or for which nothing was called that could have told it, is made up and accomplishes nothing,
+  however sure it sounds. Where the task asks for words alone (an explanation, a text), the answer is the outcome.
+- What rests on a result that was not captured is unknown: neither accomplished nor made up.
+- An agent that asks for what it needs before it can or may go on, or that refuses what its instructions forbid, did
+  what could be done by now: that is accomplished in part at least. So is a task that allows for failure ("cancel it if
+  you can, else tell me") if the agent tried and says truly that it failed.
+- A detour, a slow way or a clumsy tone takes nothing away.
+
+The number follows from "answered" and "taken". "yes" and "yes", or "rightly not": 0.5 at least. "answered" "no": 0.74
+at most. "taken" "no", unless "rightly not": less than 0.5. "answered" "unknown", or "yes" with "taken" "unknown": null.
+
+Guide:
+1.0          accomplished in full
+0.75 - 0.99  accomplished on the whole, something minor is missing
+0.5 - 0.74   accomplished in part
+0.25 - 0.49  the most important parts are missing
+0.0 - 0.24   hardly touched, or something else was done
+""",
+    verdict=Completion,
+    check=_check,
+)
+
+
+def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
+    if not told(trace):
+        return NOTHING_TOLD
+    if crashed(trace):
+        return None
+    if answer_missing(trace):
+        return Unscored(Why.NO_CONTENT, "the last answer was not captured: what became of the task is not known")
+    if answered(trace) or has_steps(trace):
+        return None
+    return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a step of the agent was captured")
+
+
+async def _ask(trace: Trace, judge: Judge) -> Finding | None:
+    task, found = await task_of(trace, judge), outcome(trace)
+    verdict = await judge.ask(RUBRIC, {"task": task, **found})
+    if verdict.verdict is None:
+        return undetermined(verdict.reason)
+    metadata = {"task": task, "outcome": as_sentences(found)}
+    return completion_limit(trace).applied(verdict.verdict, verdict.reason, metadata)
+
+
+METRIC = Metric(
+    level="trace",
+    name="task_completion",
+    kind="llm",
+    version="5",
+    threshold=0.5,
+    question="Did the agent do what it was asked to do?",
+    needs="an answer or steps, and what the user asked; a judge",
+    evaluate=_before_asking,
+    ask=_ask,
+    rubrics=(TASK, RUBRIC),
+    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+)

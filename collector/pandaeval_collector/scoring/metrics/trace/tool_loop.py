@@ -1,0 +1,78 @@
+"""Is the agent going round in circles inside one trace?
+
+1 - wasted tool calls / tool calls, found by code alone: same tool, equivalent arguments (or the same asked for in
+other words), nothing new in the answer and nothing changed in between
+(:mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules). A cycle of three rounds or more fails whatever the
+ratio. Of a code agent without tool calls, the code that it wrote counts. It does not judge whether the tools were the
+right ones, and polling, pagination, batches, retries with back-off and checks after a repair step are no loops.
+
+Where each model call is a trace of its own, the one that ends the run is looked at: its history holds all calls. A run
+that does not end is reported once, when it has wasted 8 calls.
+
+Ours; PandaProbe's loop detection looks across traces only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from pandaeval_collector.analysis.rules.tool_loop import LoopCycle, ToolLoop, tool_loop
+from pandaeval_collector.analysis.rules.tool_loop_steps import running_away
+from pandaeval_collector.base.score import Finding, Score
+from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_otel.model import Trace
+
+_MAX_CYCLES, _MAX_SPANS = 20, 100
+
+
+def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
+    found = running_away(trace) if trace.is_step else tool_loop(trace)
+    if found is None or (not found.calls and not found.cycles):
+        return None
+    metadata = {
+        "calls": found.calls,
+        "wasted_calls": found.wasted_calls,
+        "wasted_seconds": found.seconds,
+        "wasted_tokens": found.tokens,
+        "cycles": [_described(cycle) for cycle in found.cycles[:_MAX_CYCLES]],
+    }
+    if not found.cycles:
+        return Score(1.0, _reason(found), metadata)
+    span_ids = tuple(dict.fromkeys(span_id for cycle in found.cycles for span_id in cycle.span_ids))
+    return Score(
+        1.0 - found.ratio,
+        _reason(found),
+        metadata,
+        label="loop" if found.looping else None,
+        failed=found.looping,
+        span_ids=span_ids,
+    )
+
+
+def _described(cycle: LoopCycle) -> dict[str, Any]:
+    """A cycle for the metadata; of a run-away loop the first spans say it all."""
+    described = asdict(cycle)
+    described["span_ids"] = list(cycle.span_ids[:_MAX_SPANS])
+    return described
+
+
+def _reason(found: ToolLoop) -> str:
+    if not found.cycles:
+        return "1 tool call" if found.calls == 1 else f"{found.calls} tool calls, none repeated in vain"
+    worst = max(found.cycles, key=lambda cycle: cycle.wasted_calls)
+    what = " → ".join(worst.tools) or " ⇄ ".join(worst.agents)
+    return f"{what} {worst.rounds} times over; {found.wasted_calls} of {found.calls} tool calls brought nothing new"
+
+
+METRIC = Metric(
+    level="trace",
+    name="tool_loop",
+    kind="code",
+    version="4",
+    threshold=0.5,
+    question="Is the agent going round in circles inside one trace?",
+    needs="tool calls",
+    evaluate=_evaluate,
+    of_steps=True,
+)

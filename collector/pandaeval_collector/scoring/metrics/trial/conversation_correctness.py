@@ -1,0 +1,116 @@
+"""Are all interactions of the conversation correct?
+
+An interaction is correct if its answer reaches the threshold of ``answer_correctness`` (where one is expected), and its
+tools that of ``tool_correctness`` (where tools were used or are expected); the conversation is if all are. Interactions
+that the trial did not come to are not correct. What cannot be told (an answer that was not judged, arguments that were
+not captured, the use of results that nobody judged) makes nothing correct or wrong. It does not judge the conversation
+as a whole beyond that.
+
+Scale: 1 or 0; ``metadata.correct_interactions`` of ``metadata.total_interactions``.
+Source: Agentic metric, *Conversation Correctness*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pandaeval_collector.base.result import TOLERANCE
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.cases.interactions import Interacted, interactions
+from pandaeval_collector.scoring.cases.model import Interaction
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metrics.trial._weighed import Weighed, weighed
+
+
+def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+    expected = trial.case.interactions
+    if not expected:
+        return None
+    made: list[Interacted | None] = [*interactions(trial)]
+    made += [None] * (len(expected) - len(made))
+    tools = [_tools(trial, context, each, actual) for each, actual in zip(expected, made, strict=False)]
+    answers = _answers(trial, context)
+    verdicts = [
+        _correct(context, each, actual, tool, answer)
+        for each, actual, tool, answer in zip(expected, made, tools, answers, strict=False)
+    ]
+    right = sum(verdict is True for verdict in verdicts)
+    metadata: dict[str, Any] = {
+        "total_interactions": len(expected),
+        "correct_interactions": right,
+        "tool_correctness_scores": [None if each is None else each.value for each in tools],
+        "interactions": verdicts,
+    }
+    reason = f"{right} of {len(expected)} interactions are correct"
+    if False in verdicts:
+        return Score(0.0, f"{reason}; the first that is not is number {verdicts.index(False) + 1}", metadata)
+    if None in verdicts:
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, _untold(expected, tools, answers), metadata)
+    return Score(1.0, reason, metadata)
+
+
+def _untold(expected: Sequence[Interaction], tools: Sequence[Weighed | None], answers: Sequence[float | None]) -> str:
+    judged = [answer is not None for each, answer in zip(expected, answers, strict=False) if each.expected_answer]
+    if not all(judged):
+        return "answers were not judged (no judge, or it could not tell)"
+    parts = {name for each in tools if each is not None for name, part in each.parts.items() if part is None}
+    names = {"parameters": "arguments of calls were not captured", "utilization": "nobody says if results were used"}
+    return "; ".join(text for name, text in names.items() if name in parts)
+
+
+def _answers(trial: Trial, context: TrialContext) -> list[float | None]:
+    """By interaction, what the judge gave its answer."""
+    found = context.judged.get("answer_correctness")
+    scores = list(found.metadata.get("answers", ())) if isinstance(found, Score) else []
+    if trial.case.expected_answer is not None:
+        scores = scores[1:]
+    given = iter(scores)
+    return [None if each.expected_answer is None else next(given, None) for each in trial.case.interactions]
+
+
+def _tools(trial: Trial, context: TrialContext, expected: Interaction, actual: Interacted | None) -> Weighed | None:
+    """``None`` where tools were neither used nor expected, and where nothing is said of them."""
+    wanted = trial.counted_expected(expected.expected_tools)
+    calls = actual.calls if actual is not None else ()
+    if wanted is None or (not wanted and not calls):
+        return None
+    found = weighed(trial, context, wanted, calls)
+    return replace(found, least=0.0, most=0.0) if wanted and not calls else found
+
+
+def _correct(
+    context: TrialContext, expected: Interaction, actual: Interacted | None, tools: Weighed | None, answer: float | None
+) -> bool | None:
+    """``None``: it cannot be told."""
+    if actual is None:
+        return False
+    said = [_reached(tools.least, tools.most, context.thresholds["tool_correctness"])] if tools is not None else []
+    if expected.expected_answer is not None:
+        least, most = (0.0, 1.0) if answer is None else (answer, answer)
+        said.append(_reached(least, most, context.thresholds["answer_correctness"]))
+    if False in said:
+        return False
+    return None if None in said else True
+
+
+def _reached(least: float, most: float, threshold: float) -> bool | None:
+    if least >= threshold - TOLERANCE:
+        return True
+    return False if most < threshold - TOLERANCE else None
+
+
+METRIC = Metric(
+    level="trial",
+    name="conversation_correctness",
+    kind="code",
+    version="2",
+    threshold=1.0,
+    question="Are all interactions of the conversation correct?",
+    needs="a case with interactions",
+    evaluate=_evaluate,
+    unscored=(Why.INSUFFICIENT_EVIDENCE,),
+    layer="outcome",
+)

@@ -1,0 +1,62 @@
+"""Is the end state the expected one?
+
+Every field that the case expects (``expected_outcome.end_state``, and keys of one's own in ``expected_outcome``) must
+be equal in the actual state, also nested; fields that nobody expects may hold anything. The state comes from the
+function ``end_state_from``, else from the attribute ``pandaeval.end_state`` (JSON) on a span or an event of it; the
+last one counts. It does not judge how the agent came there.
+
+Scale: 1 where every expected field is equal, else 0.
+Source: Agent Evaluation Framework, layer 3, *Task completion*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from reprlib import Repr
+from typing import Any
+
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.cases.custom import function
+from pandaeval_collector.scoring.cases.states import differences
+from pandaeval_collector.scoring.cases.trial import END_STATE, Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+
+_SHORT = Repr()
+"""How a value is told, whoever stated it and however large or deep it is."""
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 200
+
+
+def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+    expected = trial.case.end_state
+    if not expected:
+        return None
+    actual = _state(trial)
+    if not isinstance(actual, Mapping):
+        return Unscored(Why.NO_CONTENT, "no end state was recorded (attribute pandaeval.end_state, or end_state_from)")
+    wrong = [*differences(expected, actual)]
+    if not wrong:
+        return Score(1.0, f"all of {', '.join(expected)} as expected", {"differences": []})
+    told = (
+        f"{each['field']}: expected {_SHORT.repr(each['expected'])}, is {_SHORT.repr(each['actual'])}"
+        for each in wrong[:5]
+    )
+    return Score(0.0, "; ".join(told), {"differences": wrong})
+
+
+def _state(trial: Trial) -> Any:
+    source = trial.case.end_state_from
+    return trial.stated(END_STATE) if source is None else function(source)(trial)
+
+
+METRIC = Metric(
+    level="trial",
+    name="end_state",
+    kind="code",
+    version="1",
+    threshold=1.0,
+    question="Is the end state the expected one?",
+    needs="a recorded end state, and a case that expects one",
+    evaluate=_evaluate,
+    unscored=(Why.NO_CONTENT,),
+    layer="outcome",
+)

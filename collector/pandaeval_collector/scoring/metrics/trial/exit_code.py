@@ -1,0 +1,40 @@
+"""Did the run leave with the expected exit code?
+
+The code is read from the attribute ``pandaeval.exit_code``, else from the result of the last call that tells one
+(``exit_code``, ``returncode`` and their like). It does not judge what was printed.
+
+Scale: 1 or 0.
+Source: Agent Evaluation Framework, *Code-based graders*.
+"""
+
+from __future__ import annotations
+
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.cases.states import exit_code_of
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+
+
+def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+    expected = trial.case.exit_code
+    if expected is None:
+        return None
+    actual = exit_code_of(trial)
+    if actual is None:
+        return Unscored(Why.NO_CONTENT, "no exit code was recorded (attribute pandaeval.exit_code)")
+    told = {"expected": expected, "actual": actual}
+    return Score(float(actual == expected), f"expected {expected}, is {actual}", told)
+
+
+METRIC = Metric(
+    level="trial",
+    name="exit_code",
+    kind="code",
+    version="1",
+    threshold=1.0,
+    question="Did the run leave with the expected exit code?",
+    needs="a recorded exit code, and a case with exit_code",
+    evaluate=_evaluate,
+    unscored=(Why.NO_CONTENT,),
+    layer="outcome",
+)

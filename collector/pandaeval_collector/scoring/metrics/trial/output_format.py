@@ -1,0 +1,42 @@
+"""Has the answer the expected form?
+
+JSON, a JSON schema, a regular expression, texts that have to stand in what the agent said and texts that may not: all
+that ``output_format`` of the case says has to hold. It does not judge whether the answer is right.
+
+Scale: 1 or 0.
+Source: Agent Evaluation Framework, *Code-based graders*.
+"""
+
+from __future__ import annotations
+
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.cases.forms import faults
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+
+
+def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+    wanted = trial.case.output_format
+    if wanted is None:
+        return None
+    answer = trial.answer
+    if answer is None and not trial.answers:
+        if trial.last.error is not None or trial.last.ends_in_tool_call:
+            return Score(0.0, "the run ended without an answer", {"faults": ["no answer"]})
+        return Unscored(Why.NO_CONTENT, "no answer was captured")
+    wrong = [*faults(wanted, answer or trial.answers[-1], trial.answers)]
+    return Score(float(not wrong), "; ".join(wrong[:5]) or "the answer has the expected form", {"faults": wrong})
+
+
+METRIC = Metric(
+    level="trial",
+    name="output_format",
+    kind="code",
+    version="1",
+    threshold=1.0,
+    question="Has the answer the expected form?",
+    needs="an answer, and a case with output_format",
+    evaluate=_evaluate,
+    unscored=(Why.NO_CONTENT,),
+    layer="outcome",
+)

@@ -1,0 +1,104 @@
+"""Do the arguments of the expected calls fit their schema, and are they the expected ones?
+
+Of each expected call the mean of (the schema holds ? share of expected arguments that are equal : 0), with the made
+calls matched to the expected ones so that the sum is best; a call that was not made counts 0. The schema is the case's
+(``tool_schemas``), else the one that the trace declares, of which regular expressions are not evaluated. An argument is
+equal as JSON has it, or as ``acceptable``, ``optional`` and ``compare_args`` say. It does not judge calls that nobody
+expects. Where the case expects no call, 1.0 is assumed. A call of which neither schema nor expected arguments are known
+says nothing; if all are like that, there is no score.
+
+Scale: 0..1, the mean over the expected calls.
+Source: Agent Evaluation Framework, layer 2, *Parameter correctness*.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.cases.arguments import given, semantic
+from pandaeval_collector.scoring.cases.calls import matched
+from pandaeval_collector.scoring.cases.model import ExpectedCall
+from pandaeval_collector.scoring.cases.schemas import BadSchemaError, schema_errors
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metrics.trial._expected import COUNTED, NOTHING_EXPECTED
+from pandaeval_otel.model import ToolCall
+
+
+def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+    expected = trial.expected
+    if expected is None:
+        return None
+    if not expected:
+        return NOTHING_EXPECTED
+    if any(not call.has_arguments for call in trial.calls if call.name in {each.tool_name for each in expected}):
+        return Unscored(Why.NO_CONTENT, "arguments of the calls were not captured")
+    pairs = matched(expected, trial.calls, lambda each, call: _worth(_judged(trial, each, call)))
+    made = {row: trial.calls[column] for row, column, _ in pairs}
+    told = [_judged(trial, each, made[at]) if at in made else _missing(each) for at, each in enumerate(expected)]
+    known = [each for each in told if each["schema_valid"] is not None or each["semantic_score"] is not None]
+    if not known:
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, "neither a schema nor expected arguments are known", {"calls": told})
+    return Score(math.fsum(map(_worth, known)) / len(known), _reason(known), _summed_up(known, told))
+
+
+def _judged(trial: Trial, expected: ExpectedCall, call: ToolCall) -> dict[str, Any]:
+    """What is to be said of one call; ``None``: there is nothing to hold it against."""
+    name = expected.tool_name
+    errors: list[str] | None = None
+    if name in trial.schemas:
+        try:
+            errors = schema_errors(trial.schemas[name], given(call), name in trial.case.tool_schemas)
+        except BadSchemaError:  # what the application declares may be none: it says nothing of the agent
+            errors = None
+    return {
+        "tool_name": name,
+        "schema_valid": None if errors is None else not errors,
+        "schema_errors": errors or [],
+        "semantic_score": semantic(expected, call),
+    }
+
+
+def _missing(expected: ExpectedCall) -> dict[str, Any]:
+    told = {"tool_name": expected.tool_name, "schema_valid": False, "semantic_score": 0.0}
+    return {**told, "schema_errors": ["the call was not made"]}
+
+
+def _worth(told: dict[str, Any]) -> float:
+    if told["schema_valid"] is False:
+        return 0.0
+    return 1.0 if told["semantic_score"] is None else float(told["semantic_score"])
+
+
+def _summed_up(known: list[dict[str, Any]], told: list[dict[str, Any]]) -> dict[str, Any]:
+    semantics = [each["semantic_score"] for each in known if each["semantic_score"] is not None]
+    return {
+        "schema_valid": all(each["schema_valid"] is not False for each in known),
+        "schema_errors": [f"{each['tool_name']}: {error}" for each in known for error in each["schema_errors"]],
+        "semantic_score": math.fsum(semantics) / len(semantics) if semantics else None,
+        "calls": told,
+    }
+
+
+def _reason(known: list[dict[str, Any]]) -> str:
+    wrong = [each for each in known if _worth(each) < 1.0]
+    if not wrong:
+        return f"the arguments of {len(known)} expected calls are right"
+    told = (f"{each['tool_name']} ({'; '.join(each['schema_errors'][:2]) or 'other arguments'})" for each in wrong[:5])
+    return f"{len(wrong)} of {len(known)} expected calls are not right: {', '.join(told)}"
+
+
+METRIC = Metric(
+    level="trial",
+    name="parameter_correctness",
+    kind="code",
+    version="1",
+    threshold=0.5,
+    question="Do the arguments of the expected calls fit their schema, and are they the expected ones?",
+    needs=COUNTED,
+    evaluate=_evaluate,
+    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    layer="action",
+)

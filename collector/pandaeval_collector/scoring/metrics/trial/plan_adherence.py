@@ -1,0 +1,42 @@
+"""Did the agent do what it had planned?
+
+The longest common subsequence of planned and called tools, as a share of those planned. The plan is read from the
+attribute ``pandaeval.plan`` (a JSON list of tool names, or of objects with ``tool``), else from a numbered or bulleted
+list of at least two lines in what the model thought or said before its first call: each line counts for the first tool
+of the run that it names. Without a plan it does not apply. It does not judge whether the plan was good
+(``plan_quality``).
+
+Scale: 0..1, the share of planned tools that were called in the planned order.
+Source: Agent Evaluation Framework, layer 1, *Plan adherence*.
+"""
+
+from __future__ import annotations
+
+from pandaeval_collector.analysis.stats.tools import plan_order
+from pandaeval_collector.base.score import Finding, Score
+from pandaeval_collector.scoring.cases.plans import planned_tools
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metrics.trial._expected import names
+
+
+def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+    plan = planned_tools(trial)
+    if not plan:
+        return None
+    called = [call.name for call in trial.all_calls]
+    reason = f"planned {names(plan)}; called {names(called)}"
+    return Score(plan_order(called, plan), reason, {"plan": plan, "actual": called})
+
+
+METRIC = Metric(
+    level="trial",
+    name="plan_adherence",
+    kind="code",
+    version="1",
+    threshold=0.5,
+    question="Did the agent do what it had planned?",
+    needs="a declared plan that names tools",
+    evaluate=_evaluate,
+    layer="reasoning",
+)

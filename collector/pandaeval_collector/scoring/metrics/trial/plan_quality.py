@@ -1,0 +1,46 @@
+"""Does the plan hold the expected tools in the expected order?
+
+The longest common subsequence of planned and expected tools, as a share of those expected. The plan is the one that the
+agent declared, as far as it names tools (see ``plan_adherence``), else the calls that it made. It does not judge
+arguments, nor whether the plan was followed; tools beyond those expected cost nothing and stand in
+``metadata.extra_steps``. Where the case expects no call, 1.0 is assumed.
+
+Scale: 0..1, the share of expected tools in the right order.
+Source: Agent Evaluation Framework, layer 1, *Plan quality* (the sentence, not the listing).
+"""
+
+from __future__ import annotations
+
+from pandaeval_collector.analysis.stats.tools import common_order, plan_order
+from pandaeval_collector.base.score import Finding, Score
+from pandaeval_collector.scoring.cases.plans import planned_tools
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metrics.trial._expected import COUNTED, NOTHING_EXPECTED, compared
+
+
+def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+    if trial.expected is None:
+        return None
+    plan = planned_tools(trial)
+    actual = list(trial.called) if plan is None else plan
+    expected = trial.expected_names(actual)
+    if not expected:
+        return NOTHING_EXPECTED
+    extra = len(actual) - common_order(actual, expected)
+    basis = "calls" if plan is None else "plan"
+    metadata = {"expected": expected, "actual": actual, "extra_steps": extra, "basis": basis}
+    return Score(plan_order(actual, expected), compared(trial, actual), metadata)
+
+
+METRIC = Metric(
+    level="trial",
+    name="plan_quality",
+    kind="code",
+    version="1",
+    threshold=0.5,
+    question="Does the plan hold the expected tools in the expected order?",
+    needs=COUNTED,
+    evaluate=_evaluate,
+    layer="reasoning",
+)

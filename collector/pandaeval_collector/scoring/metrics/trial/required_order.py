@@ -1,0 +1,54 @@
+"""Were the required tools called, in the required order?
+
+Every tool of ``required_order`` has to be called, the list must stand in the calls in its order, and each tool's first
+call comes after the first call of the one before it: what was done once before it was confirmed is not made right by a
+second confirmation. Calls in between may be any. It does not judge arguments.
+
+Scale: 1 or 0.
+Source: Agent Evaluation Framework, *Grade Outcomes, Not Paths* (the path as part of the contract).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from pandaeval_collector.analysis.stats.tools import common_order
+from pandaeval_collector.base.score import Finding, Score
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metrics.trial._expected import names
+
+
+def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+    required = trial.case.required_order
+    if not required:
+        return None
+    called = [call.name for call in trial.all_calls]
+    metadata = {"required": list(required), "actual": called}
+    fault = _fault(required, called)
+    return Score(float(not fault), fault or f"called in order: {names(required)}", metadata)
+
+
+def _fault(required: tuple[str, ...], called: list[str]) -> str:
+    missing = [name for name in dict.fromkeys(required) if name not in called]
+    if missing:
+        return f"not called: {names(missing)}"
+    for before, after in pairwise(dict.fromkeys(required)):
+        if called.index(after) < called.index(before):
+            return f"{after} was called before {before}"
+    if common_order(called, required) < len(required):
+        return f"not called in this order: {names(required)}"
+    return ""
+
+
+METRIC = Metric(
+    level="trial",
+    name="required_order",
+    kind="code",
+    version="1",
+    threshold=1.0,
+    question="Were the required tools called, in the required order?",
+    needs="a case with required_order",
+    evaluate=_evaluate,
+    layer="outcome",
+)

@@ -1,0 +1,78 @@
+"""Does the answer use what the tools gave back?
+
+A judge says how far the answer rests on the results of the calls. It is asked only where the case says that they must
+be used (``results_must_be_used``); ``tool_correctness`` takes it as its fourth part. It does not judge whether the
+tools were the right ones, nor whether the answer is right.
+
+Scale: 0..1, 1 uses every result that matters.
+Source: Agentic metric, *Tool Correctness* (utilization).
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+
+
+class Utilization(Verdict):
+    """``score``: 0..1, 1 uses all that matters; ``None``: it cannot be told."""
+
+    reason: Reason = Field(description="Which results the answer uses and which not, in one to three sentences.")
+    score: float | None = Field(ge=0.0, le=1.0, description="By the guide. Null if it cannot be told.")
+
+
+RUBRIC = Rubric(
+    name="result_utilization",
+    version="1",
+    text="""
+Does the agent's answer use what its tools gave back?
+
+- Look at each result that matters for what the user asked: does the answer rest on it, in content, not in words?
+- An answer that states what no result holds, or that contradicts a result, does not use it.
+- A result that rightly plays no part (an empty search, a failed try that was made up for) is no matter.
+
+Guide:
+1.0   the answer rests on every result that matters
+0.75  on all but something minor
+0.5   on about half of them
+0.25  on hardly any
+0.0   on none, or it contradicts them
+""",
+    verdict=Utilization,
+)
+
+
+def _before_asking(trial: Trial, context: TrialContext) -> Finding | None:
+    if not trial.case.results_must_be_used or not trial.calls or any(call.has_result for call in trial.calls):
+        return None
+    return Unscored(Why.NO_CONTENT, "results of the calls were not captured")
+
+
+async def _ask(trial: Trial, judge: Judge) -> Finding | None:
+    if not trial.case.results_must_be_used or not trial.calls:
+        return None
+    verdict = await judge.ask(RUBRIC, {"answer": trial.answer})
+    if verdict.score is None:
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {verdict.reason}")
+    return Score(verdict.score, verdict.reason)
+
+
+METRIC = Metric(
+    level="trial",
+    name="result_utilization",
+    kind="llm",
+    version="1",
+    threshold=0.5,
+    question="Does the answer use what the tools gave back?",
+    needs="results of calls, and a case with results_must_be_used; a judge",
+    evaluate=_before_asking,
+    ask=_ask,
+    rubrics=(RUBRIC,),
+    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    layer="action",
+)

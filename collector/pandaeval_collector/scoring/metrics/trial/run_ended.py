@@ -1,0 +1,40 @@
+"""Did the trial end with an answer, or by declaring its end?
+
+The rule of ``trace.response``, on the last trace of the trial: a run that crashed, stayed silent, ended in a call that
+nothing answered or lost the call that mattered did not. It does not judge whether the answer is right. A case declares
+it by naming it in ``graders``, as those made by ``pandaeval cases from-trace`` do.
+
+Scale: 0..1, as ``trace.response``.
+Source: ours.
+"""
+
+from __future__ import annotations
+
+from pandaeval_collector.analysis.rules.response import response
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+
+
+def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+    found = response(trial.last)
+    if found is None:
+        return None
+    if found.score is None:
+        return Unscored(Why.NO_CONTENT, found.reason)
+    ending = found.ending.value if found.ending is not None else None
+    return Score(found.score, found.reason, {"ending": ending}, failed=ending is not None, span_ids=found.span_ids)
+
+
+METRIC = Metric(
+    level="trial",
+    name="run_ended",
+    kind="code",
+    version="1",
+    threshold=0.5,
+    question="Did the trial end with an answer, or by declaring its end?",
+    needs="a run that ended",
+    evaluate=_evaluate,
+    unscored=(Why.NO_CONTENT,),
+    layer="outcome",
+)

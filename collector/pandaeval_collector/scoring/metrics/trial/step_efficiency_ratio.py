@@ -1,0 +1,40 @@
+"""How many calls did it take, compared with the fewest?
+
+``minimum_steps`` of the case (else the number of expected calls), divided by the calls that were made, at most 1. It
+does not judge whether they were the right ones. Without any call there is no score.
+
+Scale: 0..1; below 0.5 it took more than twice as many as needed.
+Source: Agent Evaluation Framework, layer 3, *Step efficiency*.
+"""
+
+from __future__ import annotations
+
+from pandaeval_collector.analysis.stats.tools import step_efficiency
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+
+
+def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+    minimum = trial.case.minimum_steps or len(trial.expected or ())
+    if not minimum:
+        return None
+    actual = len(trial.calls)
+    value = step_efficiency(actual, minimum)
+    if value is None:
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, "no call was made")
+    return Score(value, f"{actual} calls, {minimum} suffice", {"minimum_steps": minimum, "actual_steps": actual})
+
+
+METRIC = Metric(
+    level="trial",
+    name="step_efficiency_ratio",
+    kind="code",
+    version="1",
+    threshold=0.5,
+    question="How many calls did it take, compared with the fewest?",
+    needs="calls, and a case with minimum_steps or expected calls",
+    evaluate=_evaluate,
+    unscored=(Why.INSUFFICIENT_EVIDENCE,),
+    layer="outcome",
+)

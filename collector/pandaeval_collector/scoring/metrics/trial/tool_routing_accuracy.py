@@ -1,0 +1,40 @@
+"""Was each call made to the tool that is expected at its place?
+
+Calls and expected tools are compared position by position; the score is the share of expected places with the right
+tool. It does not forgive a step too many: all that follows is out of place (``tool_selection_f1`` counts without
+places). Where the case expects no call, 1.0 is assumed.
+
+Scale: 0..1, the share of expected places with the right tool.
+Source: Agent Evaluation Framework, layer 2, *Tool routing accuracy*.
+"""
+
+from __future__ import annotations
+
+from pandaeval_collector.analysis.stats.tools import tool_routing_accuracy
+from pandaeval_collector.base.score import Finding, Score
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metrics.trial._expected import COUNTED, NOTHING_EXPECTED, compared
+
+
+def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+    if trial.expected is None:
+        return None
+    expected = trial.expected_names(trial.called)
+    if not expected:
+        return NOTHING_EXPECTED
+    metadata = {"expected": expected, "actual": list(trial.called)}
+    return Score(tool_routing_accuracy(trial.called, expected), compared(trial, trial.called), metadata)
+
+
+METRIC = Metric(
+    level="trial",
+    name="tool_routing_accuracy",
+    kind="code",
+    version="1",
+    threshold=0.5,
+    question="Was each call made to the tool that is expected at its place?",
+    needs=COUNTED,
+    evaluate=_evaluate,
+    layer="action",
+)

@@ -1,0 +1,42 @@
+"""Were the expected tools called, as often as expected, and no others?
+
+F1 of called and expected tools as multisets. It does not judge their order or arguments. Where nothing is expected and
+nothing was called, 1.0 is assumed; where only one of the two is empty, the score is 0.
+
+Scale: 0..1, 1 is the same tools equally often.
+Source: Agent Evaluation Framework, layer 2, *Selection F1*.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pandaeval_collector.analysis.stats.tools import tool_selection_f1
+from pandaeval_collector.base.score import Assumed, Finding, Score
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metrics.trial._expected import COUNTED, compared
+
+
+def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+    if trial.expected is None:
+        return None
+    expected, called = [each.tool_name for each in trial.expected], trial.called
+    if not expected and not called:
+        return Assumed("the case expects no call, and none was made")
+    missing, extra = Counter(expected) - Counter(called), Counter(called) - Counter(expected)
+    metadata = {"missing": sorted(missing.elements()), "extra": sorted(extra.elements())}
+    return Score(tool_selection_f1(called, expected), compared(trial, called), metadata)
+
+
+METRIC = Metric(
+    level="trial",
+    name="tool_selection_f1",
+    kind="code",
+    version="1",
+    threshold=0.5,
+    question="Were the expected tools called, as often as expected, and no others?",
+    needs=COUNTED,
+    evaluate=_evaluate,
+    layer="action",
+)

@@ -1,0 +1,53 @@
+"""Is the trial correct?
+
+1 if every grader that its case declares passes, 0 if one fails, and no score if one could not tell and none fails. A
+case declares a grader by a field that demands something (``expected_tools`` or ``tools_called``: ``tool_correctness``;
+``end_state``, ``exit_code``, ``output_format``, ``required_order``, ``forbidden_tools``; ``expected_answer``:
+``answer_correctness``; ``interactions``: ``conversation_correctness``) and by naming it in ``graders``. It does not
+look at other metrics of the trial: what took a detour may be right.
+
+Scale: 1 or 0.
+Source: Agentic metric, *Conversation Correctness*; Agent Evaluation Framework, *Grade Outcomes, Not Paths*.
+"""
+
+from __future__ import annotations
+
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_collector.scoring.metric import Metric
+
+
+def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
+    declared = [each for each in context.graded if each.gates]
+    if trial.case.open:
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the case is not complete: fill in {', '.join(trial.case.open)}")
+    if not declared:
+        return None
+    failed = [each for each in declared if each.success is False]
+    unknown = [each for each in declared if each.success is None]
+    metadata = {
+        "graders": [each.name for each in declared],
+        "failed": [each.name for each in failed],
+        "undetermined": [each.name for each in unknown],
+    }
+    if failed:
+        told = "; ".join(f"{each.name}: {each.said}" for each in failed[:5])
+        return Score(0.0, told, metadata)
+    if unknown:
+        told = "; ".join(f"{each.name}: {each.said}" for each in unknown[:5])
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, told, metadata)
+    return Score(1.0, f"passed: {', '.join(each.name for each in declared)}", metadata)
+
+
+METRIC = Metric(
+    level="trial",
+    name="trial_correct",
+    kind="code",
+    version="1",
+    threshold=1.0,
+    question="Is the trial correct?",
+    needs="a case that declares a grader",
+    evaluate=_evaluate,
+    unscored=(Why.INSUFFICIENT_EVIDENCE,),
+    layer="outcome",
+)

@@ -1,0 +1,70 @@
+"""Does the answer agree with what is known and with the results of tools?
+
+A judge rates the answer of each turn: does it contradict the knowledge that was given, a document that was found, or a
+result of a tool? It does not penalise omissions: nobody has to tell all that is known. Where nothing is known that an
+answer could contradict, nothing is said.
+
+Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is one of ratings.
+Source: Agentest, evaluation metrics, *Faithfulness*.
+"""
+
+from __future__ import annotations
+
+from pandaeval_collector.base.score import Finding, Unscored, Why
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.turns import TurnView
+from pandaeval_collector.scoring.metric import Metric, TurnContext
+from pandaeval_collector.scoring.metrics.turn._about import answers, unsaid
+from pandaeval_collector.scoring.metrics.turn._rating import SCALE, rated, rating
+from pandaeval_collector.scoring.metrics.turn._sent import templates
+
+PART = rated(
+    "faithfulness",
+    "1",
+    """
+Is the answer faithful? Does it match the knowledge that is given and the results of the tools? Only contradictions
+count: to leave something out that is known costs nothing.
+
+Things that cost: a value other than the one in the result (the tool says 58 degrees, the agent says 72); a fact other
+than the one in the knowledge ("closes at six", "open until eight"); results that were never given back. What was
+neither given nor found may be common knowledge: it is a contradiction only if it cannot be true beside what is there,
+or if it is told as if a tool had said it.
+
+Guide:
+5  no contradiction with knowledge or results
+4  minor misstatements
+3  some incorrect information
+2  several factual errors
+1  grave fabrications
+""",
+)
+_NOTHING = Unscored(Why.INSUFFICIENT_EVIDENCE, "no knowledge and no result of a tool is there to be contradicted")
+
+
+def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
+    said = unsaid(view, context)
+    if said is None and not view.knowledge and not view.has_results:
+        return _NOTHING
+    return said
+
+
+async def _ask(view: TurnView, judge: Judge) -> Finding | None:
+    return await rating(PART, view, judge)
+
+
+METRIC = Metric(
+    level="turn",
+    name="faithfulness",
+    kind="llm",
+    version="1",
+    threshold=3.0,
+    scale=SCALE,
+    question="Does the answer agree with what is known and with the results of tools?",
+    needs="an answer, and knowledge or results of tools; a judge",
+    evaluate=_before_asking,
+    ask=_ask,
+    applies=answers,
+    part=PART,
+    rubrics=templates(PART),
+    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+)

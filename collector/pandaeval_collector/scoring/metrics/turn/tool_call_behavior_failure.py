@@ -1,0 +1,155 @@
+"""Were tools used as they should be in this turn?
+
+A judge looks for calls that were not needed, the wrong tool, wrong arguments, a result that was ignored, and a call
+that is missing. Whether a call was repeated in vain it is not asked: code decides that by the rule of ``tool_loop``.
+That label stands where the judge fails, and where there is none (``evaluator.kind`` is ``code`` then, and a turn in
+which nothing was repeated has no result). Several may be found; the gravest is the label, all of them are in
+``metadata.labels``, and the repeated calls in ``metadata.repeated`` by their number. It does not judge the answer.
+Gravest first: ignored tool result, wrong tool, wrong arguments, missing tool call, repeated tool call, unnecessary tool
+call.
+
+Scale: 1 for no failure, else 0.
+Source: Agentest, evaluation metrics, *Tool Call Behavior Failure*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pandaeval_collector.analysis.rules.tool_loop import tool_loop
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.parts import QuestionPart
+from pandaeval_collector.judge.turns import TurnView
+from pandaeval_collector.scoring.metric import Metric, TurnContext
+from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, says_something, told
+from pandaeval_collector.scoring.metrics.trace._verdicts import undetermined
+from pandaeval_collector.scoring.metrics.turn._about import ABOUT, asked
+from pandaeval_collector.scoring.metrics.turn._labels import MOST_CALLS, MOST_LABELS, NO_FAILURE, labelled, wrong
+from pandaeval_collector.scoring.metrics.turn._rating import about
+from pandaeval_collector.scoring.metrics.turn._sent import templates
+
+MISSING, REPEATED = "missing tool call", "repeated tool call"
+LABELS = ("ignored tool result", "wrong tool", "wrong arguments", MISSING, REPEATED, "unnecessary tool call")
+"""Gravest first."""
+_MOST = 100
+
+
+class ToolBehavior(BaseModel):
+    """``labels``: empty where the record does not suffice to tell; ``calls``: those that a label is about."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    reason: Annotated[str, Field(max_length=600)] = Field(
+        description="Which call is wrong or missing and why, or that none is, in one to three sentences."
+    )
+    labels: Annotated[
+        list[
+            Literal[
+                "no failure",
+                "unnecessary tool call",
+                "wrong tool",
+                "wrong arguments",
+                "ignored tool result",
+                "missing tool call",
+            ]
+        ],
+        Field(max_length=MOST_LABELS),
+    ] = Field(description='All that apply, or "no failure" alone. Empty if the record does not suffice to tell.')
+    calls: Annotated[list[int], Field(max_length=MOST_CALLS)] = Field(
+        description="Numbers of the calls in the record that a label is about; empty if none is."
+    )
+
+
+def _check(found: ToolBehavior, given: Mapping[str, Any]) -> str | None:
+    if not given.get("calls") and not {*found.labels} <= {NO_FAILURE, MISSING}:
+        return f'labels: no tool was called, so only "{NO_FAILURE}" or "{MISSING}" is possible'
+    return wrong(found.labels, found.calls, found.reason, given.get("calls", 0))
+
+
+PART = QuestionPart(
+    "tool_call_behavior_failure",
+    "1",
+    ABOUT,
+    """
+Were tools used as they should be in this turn? Name every kind of failure that plainly applies, and none on a mere
+suspicion:
+
+no failure             the calls were appropriate, or none was needed and none was made
+unnecessary tool call  the answer was there already: in the instructions, in the conversation, in a result
+wrong tool             another tool than the one for this task (create_booking where update_booking was needed)
+wrong arguments        the right tool, with arguments that are wrong or incomplete (a search for "")
+ignored tool result    it called a tool, and then ignored or contradicted what came back ("no availability", and it
+                       offers hours)
+missing tool call      it should have called a tool that it had, and did not (it tells the weather without looking)
+
+Whether a call was made again in vain is counted by code, and is no failure here. Without a call only "missing tool
+call" is possible. What a tool answered that was not captured is unknown, and was not ignored.
+""",
+    ToolBehavior,
+    _check,
+)
+
+
+def _has_tools(view: TurnView) -> bool:
+    return bool(view.tool_calls) or (bool(view.trace.tools) and view.agent_message is not None)
+
+
+def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
+    if not told(view.trace):
+        return NOTHING_TOLD
+    if view.tool_calls or says_something(view.agent_message):
+        return None
+    return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a call of a tool was captured")
+
+
+def _by_code(view: TurnView) -> Score | None:
+    """The calls that were repeated in vain; ``None`` where none was."""
+    calls = view.tool_calls
+    if len(calls) < 2:
+        return None
+    repeated = tool_loop(view.trace).repeated
+    if not repeated:
+        return None
+    names = ", ".join(dict.fromkeys(calls[index].name for index in repeated[:_MOST]))
+    times = f"{len(repeated)} call{'' if len(repeated) == 1 else 's'}"
+    reason = f"{times} of {names} repeated an earlier one and brought nothing new (found by code)"
+    spans = tuple(dict.fromkeys(calls[index].span_id for index in repeated[:_MOST]))
+    numbers = {"repeated": [index + 1 for index in repeated[:_MOST]]}
+    return labelled([REPEATED], LABELS, reason, {**about(view), **numbers}, span_ids=spans)
+
+
+async def _ask(view: TurnView, judge: Judge) -> Finding | None:
+    found = await asked(PART, view, judge)
+    repeated = _by_code(view)
+    if not found.labels and repeated is None:
+        return undetermined(found.reason)
+    spans = tuple(view.tool_calls[number - 1].span_id for number in found.calls)
+    if repeated is None:
+        return labelled(found.labels, LABELS, found.reason, about(view), span_ids=tuple(dict.fromkeys(spans)))
+    labels: list[str] = [label for label in found.labels if label != NO_FAILURE]
+    reason = f"{found.reason} {repeated.reason}" if labels else repeated.reason
+    labels.append(REPEATED)
+    both = tuple(dict.fromkeys((*spans, *repeated.span_ids)))
+    return labelled(labels, LABELS, reason, {**repeated.metadata}, span_ids=both)
+
+
+METRIC = Metric(
+    level="turn",
+    name="tool_call_behavior_failure",
+    kind="llm",
+    version="1",
+    threshold=0.5,
+    question="Were tools used as they should be in this turn?",
+    needs="tool calls or definitions; a judge, but for repeated calls",
+    evaluate=_before_asking,
+    ask=_ask,
+    applies=_has_tools,
+    by_code=_by_code,
+    part=PART,
+    rubrics=templates(PART),
+    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+)

@@ -1,0 +1,63 @@
+"""Is the answer as long as it has to be, and no longer?
+
+A judge rates the length of the answer of each turn, 5 is just right. It does not judge what is said. The source's
+guide puts answers that are too short beside those that are too long, and so does this one.
+
+Scale: 1..5, 5 is best; the score is (rating - 1) / 4, the threshold is one of ratings.
+Source: Agentest, evaluation metrics, *Verbosity*.
+"""
+
+from __future__ import annotations
+
+from pandaeval_collector.base.score import Finding, Why
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.turns import TurnView
+from pandaeval_collector.scoring.metric import Metric, TurnContext
+from pandaeval_collector.scoring.metrics.turn._about import answers, unsaid
+from pandaeval_collector.scoring.metrics.turn._rating import SCALE, rated, rating
+from pandaeval_collector.scoring.metrics.turn._sent import templates
+
+PART = rated(
+    "verbosity",
+    "1",
+    """
+Is the answer appropriately concise? 5 means that every word serves a purpose.
+
+Things that cost: details that nobody needs here; the same said several times; phrases that say nothing; and, as much,
+a bare word where the user needs context. What counts is what this message asks for: a long answer to a question that
+needs one is not too long.
+
+Guide:
+5  the right length, every word is needed
+4  slightly wordy, acceptable
+3  somewhat verbose, could be more concise
+2  too long or too short
+1  badly bloated, or terse beyond use
+""",
+)
+
+
+def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
+    return unsaid(view, context)
+
+
+async def _ask(view: TurnView, judge: Judge) -> Finding | None:
+    return await rating(PART, view, judge)
+
+
+METRIC = Metric(
+    level="turn",
+    name="verbosity",
+    kind="llm",
+    version="1",
+    threshold=3.0,
+    scale=SCALE,
+    question="Is the answer as long as it has to be, and no longer?",
+    needs="what the user said and the agent answered; a judge",
+    evaluate=_before_asking,
+    ask=_ask,
+    applies=answers,
+    part=PART,
+    rubrics=templates(PART),
+    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+)

@@ -1,0 +1,54 @@
+"""The API's application, mounted at ``/api/v1``."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from pandaeval_collector.runs import Runs
+from pandaeval_collector.show.api.failures import failure_routes
+from pandaeval_collector.show.api.labelling import labelling
+from pandaeval_collector.show.api.lists import lists
+from pandaeval_collector.show.api.overview import overview
+from pandaeval_collector.show.api.pages import pages
+from pandaeval_collector.show.api.problems import DOCUMENTED, answer_problems, document_problems
+from pandaeval_collector.show.api.reading import Reads
+from pandaeval_collector.show.api.runs import run_reads_routes, runs_routes
+from pandaeval_collector.show.api.schedules import schedule_routes
+from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.store.run_reads import RunReads
+
+
+def api_app(
+    reads: Reads, work: Work, version: str, runs: Runs | None = None, stored: RunReads | None = None
+) -> FastAPI:
+    """The application; its OpenAPI document is at ``openapi.json``. ``runs``: missing where nobody works on
+    runs; ``stored`` are those of the store, to be looked at, then."""
+    app = FastAPI(
+        title="pandaeval",
+        version=version,
+        description="Scores of AI agents' traces and sessions, as a collector keeps them.",
+        docs_url=None,
+        redoc_url=None,
+        responses=DOCUMENTED,
+    )
+    answer_problems(app)
+    app.include_router(lists(reads, work))
+    app.include_router(overview(reads, work, lambda: _changing(app)))
+    app.include_router(labelling(reads, work))
+    app.include_router(failure_routes(reads, work.page is not None))
+    if runs is not None:
+        app.include_router(runs_routes(reads, runs))
+        app.include_router(schedule_routes(reads, runs))
+    elif stored is not None:
+        app.include_router(run_reads_routes(reads, stored))
+    if work.page is not None:
+        app.include_router(pages(reads, work, version))
+    told = app.openapi
+    app.openapi = lambda: document_problems(told())  # type: ignore[method-assign]
+    return app
+
+
+def _changing(app: FastAPI) -> list[str]:
+    """The operations that change something, such as ``POST /runs``."""
+    operations = ((method.upper(), path) for path, each in app.openapi()["paths"].items() for method in each)
+    return sorted(f"{method} {path}" for method, path in operations if method != "GET")

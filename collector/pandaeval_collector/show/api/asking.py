@@ -1,0 +1,118 @@
+"""Asks a collector's HTTP API: over the network, or within this process."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from starlette.types import ASGIApp
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.show.api.place import API
+
+_TIMEOUT_S, _LONG_S = 20.0, 600.0
+"""The latter for what is worked on before it is answered: a dry run of many traces takes minutes on a busy machine."""
+_MOST_TOLD = 500
+TOKEN_ENV = "PANDAEVAL_TOKEN"  # noqa: S105 - a variable's name
+"""Name of the variable that holds the token, unless another is named."""
+
+
+class AskError(UserError):
+    """A question that was not answered: why, and what to do, on one line."""
+
+
+class Asker:
+    """Asks one collector. Close it at the end. On one event loop."""
+
+    def __init__(self, client: httpx.AsyncClient, where: str, token_env: str = TOKEN_ENV) -> None:
+        self._client, self._where, self._token_env = client, where, token_env
+
+    @classmethod
+    def over_http(cls, url: str, token_env: str = TOKEN_ENV) -> Asker:
+        """``url``: such as ``http://127.0.0.1:4328``; the token, where one is demanded, is in the variable
+        ``token_env``. Raises :class:`AskError` for a text that is no address."""
+        host = _host(url)
+        token = os.environ.get(token_env, "").strip()
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        client = httpx.AsyncClient(
+            base_url=url.rstrip("/") + API,
+            headers=headers,
+            timeout=_TIMEOUT_S,
+            # A proxy for the internet knows no collector on this machine.
+            trust_env=not _is_here(host),
+            # A self-signed certificate is told by the usual variable (SSL_CERT_FILE), on this machine too.
+            verify=httpx.create_ssl_context() if url.startswith("https:") else True,
+        )
+        return cls(client, url, token_env)
+
+    @classmethod
+    def within(cls, api: ASGIApp) -> Asker:
+        """``api``: the application that is mounted at ``/api/v1``."""
+        transport = httpx.ASGITransport(api)
+        return cls(httpx.AsyncClient(transport=transport, base_url="http://localhost"), "this process")
+
+    async def get(self, path: str, **parameters: Any) -> Any:
+        """The answer's JSON; what is ``None`` is not said. Raises :class:`AskError`."""
+        return await self._asked("GET", path, params={k: v for k, v in parameters.items() if v is not None})
+
+    async def post(self, path: str, body: Any = None, key: str | None = None) -> Any:
+        """The same for what changes something. ``key``: asking twice with it is asking once."""
+        headers = {"idempotency-key": key} if key else {}
+        return await self._asked("POST", path, json=body or {}, headers=headers, timeout=_LONG_S)
+
+    async def delete(self, path: str) -> None:
+        """Raises :class:`AskError`."""
+        await self._asked("DELETE", path, headers={"content-type": "application/json"})
+
+    async def close(self) -> None:
+        """Ends its connections."""
+        await self._client.aclose()
+
+    async def _asked(self, method: str, path: str, **given: Any) -> Any:
+        try:
+            answer = await self._client.request(method, path, **given)
+            if answer.is_success:
+                return answer.json() if answer.content else None
+        except httpx.ReadTimeout as error:
+            raise AskError(
+                f"{one_printable_line(self._where)} did not answer in time: try again, or ask for less"
+            ) from error
+        except httpx.TransportError as error:
+            raise AskError(
+                f"no collector answers at {one_printable_line(self._where)} ({type(error).__name__}): start one with "
+                "`pandaeval collector`, or say where it is with --url"
+            ) from error
+        except (ValueError, httpx.DecodingError, httpx.InvalidURL) as error:
+            raise AskError(f"what answers at {one_printable_line(self._where)} is no collector's API") from error
+        raise AskError(self._refused(answer))
+
+    def _refused(self, answer: httpx.Response) -> str:
+        if answer.status_code == 401:
+            return f"the collector wants its token: set {self._token_env} to the one that server.token_env names there"
+        try:
+            told = str(answer.json()["detail"])
+        except (ValueError, KeyError, TypeError):
+            told = f"what answers at {self._where} said {answer.status_code}; is it the server.http of a collector?"
+        return one_printable_line(told)[:_MOST_TOLD]
+
+
+def _host(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        httpx.URL(url)
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return parts.hostname
+    except (ValueError, httpx.InvalidURL):
+        pass
+    raise AskError(f"'{one_printable_line(url)}' is no address of a collector: write http://HOST:PORT")
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

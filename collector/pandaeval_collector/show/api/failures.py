@@ -1,0 +1,99 @@
+"""Operations on failures by root cause."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field
+
+from pandaeval_collector.show.api.problems import ProblemError
+from pandaeval_collector.show.api.reading import Reads
+from pandaeval_collector.show.api.shapes import Milliseconds
+from pandaeval_collector.store import FailureGroupRow
+from pandaeval_collector.store.failures.failure import at_least
+
+Severity = Literal["low", "medium", "high", "critical"]
+LeastSeverity = Annotated[Severity | None, Query(description="Of this severity or graver.")]
+Agent = Annotated[str | None, Query(max_length=500, description="Of this agent.")]
+Most = Annotated[int, Query(ge=1, le=1000, description="At most so many groups.")]
+
+
+class FailureExample(BaseModel):
+    """A failure of a group. ``turn``: 0-based index of the turn in its conversation."""
+
+    result: str
+    trace_id: str
+    span_id: str
+    session_id: str | None
+    turn: int | None
+    reason: str
+    at: Milliseconds
+
+
+class FailureGroup(BaseModel):
+    """Failures with one root cause. ``occurrences``: since the group began; ``examples``: the newest, newest first."""
+
+    id: str
+    metric: str
+    label: str
+    title: str
+    description: str
+    severity: Severity
+    agent: str
+    service: str
+    occurrences: int
+    first_at: Milliseconds
+    last_at: Milliseconds
+    page: str | None = Field(description="Where this collector's page shows it; null where there is no page.")
+    examples: list[FailureExample] = Field(description="At most 20.")
+
+
+class FailureGroups(BaseModel):
+    """Groups of failures, the one in which something failed last first."""
+
+    items: list[FailureGroup]
+
+
+def failure_routes(reads: Reads, paged: bool = False) -> APIRouter:
+    """The operations. ``paged``: the collector shows a page."""
+    router = APIRouter()
+
+    @router.get("/failures", response_model=FailureGroups, summary="Failures by root cause, the newest first")
+    async def list_(
+        request: Request, severity: LeastSeverity = None, agent: Agent = None, limit: Most = 100
+    ) -> Response:
+        def read() -> FailureGroups:
+            found = [row for row in reads.finder.failure_groups() if _is_wanted(row, severity, agent)]
+            return FailureGroups(items=[_shown(row, paged) for row in found[:limit]])
+
+        return await reads.answer(request, read)
+
+    @router.get("/failures/{group_id}", response_model=FailureGroup, summary="One group of failures")
+    async def one(group_id: str) -> Response:
+        def read() -> FailureGroup:
+            for row in reads.finder.failure_groups():
+                if row.id == group_id:
+                    return _shown(row, paged)
+            raise ProblemError(404, f"there is no group of failures {group_id[:40]}")
+
+        return await reads.fresh(read)
+
+    return router
+
+
+def _is_wanted(row: FailureGroupRow, severity: str | None, agent: str | None) -> bool:
+    return (severity is None or at_least(row.severity, severity)) and (agent is None or row.agent == agent)
+
+
+def _shown(row: FailureGroupRow, paged: bool) -> FailureGroup:
+    return FailureGroup.model_validate(
+        {
+            **{name: getattr(row, name) for name in FailureGroup.model_fields if hasattr(row, name)},
+            "occurrences": row.count,
+            "page": f"/#/failures?group={row.id}" if paged else None,
+            "first_at": int(row.first_at * 1000),
+            "last_at": int(row.last_at * 1000),
+            "examples": [{**each, "at": int(each["at"] * 1000)} for each in reversed(row.examples)],
+        }
+    )

@@ -1,0 +1,90 @@
+"""The filters that lists share, as query parameters and as a part of what runs are asked for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, Query
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from pandaeval_collector.base.filters import FILTERS, MOST_PAIRS, MOST_TEXT, OUTCOMES, PAIR, Filter, meaning
+from pandaeval_collector.store.wanted import Wanted
+
+_ANNOTATED: Any = Annotated
+"""For types that are put together at run time."""
+_Text = Annotated[str, Field(max_length=MOST_TEXT)]
+_Pairs = Annotated[list[Annotated[str, Field(pattern=PAIR, max_length=MOST_TEXT)]], Field(max_length=MOST_PAIRS)]
+_TYPES: Mapping[str, Any] = {
+    "time": datetime | None,
+    "text": _Text | None,
+    "flag": bool | None,
+    "outcome": Literal[*OUTCOMES] | None,
+    "pairs": _Pairs,
+}
+
+
+def wanted_of(**given: Any) -> Wanted:
+    """What is asked for by the names of the filters."""
+    since, until = (_milliseconds(given.pop(name, None)) for name in ("since", "until"))
+    return Wanted(since, until, **given | {"attribute": tuple(given.get("attribute") or ())})
+
+
+def _wanted(**given: Any) -> Wanted:
+    return wanted_of(**given)
+
+
+def _parameter(each: Filter) -> inspect.Parameter:
+    said = _ANNOTATED[_TYPES[each.kind], Query(description=meaning(each.name))]
+    default: list[str] | None = [] if each.kind == "pairs" else None
+    return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=said)
+
+
+_wanted.__signature__ = inspect.Signature([_parameter(each) for each in FILTERS])  # type: ignore[attr-defined]
+
+Filters = Annotated[Wanted, Depends(_wanted)]
+"""A parameter of an operation that lists."""
+
+
+class FilterFields(BaseModel):
+    """Which traces, as the lists take it. What is left out excludes nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    def wanted(self) -> Wanted:
+        """The same, for the store."""
+        return wanted_of(**self.model_dump())
+
+
+def _field(each: Filter) -> Any:
+    default: Any = Field(default_factory=list) if each.kind == "pairs" else None
+    return _ANNOTATED[_TYPES[each.kind], Field(description=meaning(each.name))], default
+
+
+RunFilters: type[FilterFields] = create_model(
+    "RunFilters", __base__=FilterFields, __doc__=FilterFields.__doc__, **{each.name: _field(each) for each in FILTERS}
+)
+"""The filters of a run."""
+Window = Annotated[
+    Literal["1h", "24h", "7d", "all"], Query(description="How far back traces started that are looked at.")
+]
+CursorText = Annotated[str | None, Query(alias="cursor", max_length=200, description="`next` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=500, description="Most items of a page.")]
+
+
+_REACH_MS = {"1h": 3_600_000, "24h": 86_400_000, "7d": 604_800_000}
+
+
+def within(wanted: Wanted, window: str, now_ms: int) -> Wanted:
+    """``wanted`` of the traces of the window that ends now."""
+    reach = _REACH_MS.get(window)
+    return wanted if reach is None else replace(wanted, since_ms=max(now_ms - reach, wanted.since_ms or 0))
+
+
+def _milliseconds(time: datetime | None) -> int | None:
+    if time is None:
+        return None
+    return int((time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp() * 1000)

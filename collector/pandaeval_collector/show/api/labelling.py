@@ -1,0 +1,141 @@
+"""Operations on people's verdicts. They are kept apart from results, and change no score."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.config import MetricNames
+from pandaeval_collector.show.api.cursors import cursor_of, position_of
+from pandaeval_collector.show.api.filters import CursorText, Limit
+from pandaeval_collector.show.api.problems import ProblemBody, ProblemError
+from pandaeval_collector.show.api.reading import Reads
+from pandaeval_collector.show.api.shapes import Annotation, Annotations, DrawBody, Drawn, NewAnnotation, ToLabel
+from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.trials.labels.queue import draw, metric_to_label
+from pandaeval_collector.trials.labels.reading import about
+from pandaeval_otel.base.names import bounded
+from pandaeval_otel.wire.labels import MOST_ID, Label, LabelError
+
+_WRITES: dict[int | str, dict[str, Any]] = {
+    status: {"model": ProblemBody, "description": said}
+    for status, said in ((403, "Foreign origin"), (408, "Too slow"), (413, "Too large"), (415, "No JSON"))
+}
+TraceId = Annotated[str | None, Query(max_length=64, description="About this trace.")]
+SessionId = Annotated[str | None, Query(max_length=2000, description="About this session.")]
+MetricKey = Annotated[str | None, Query(max_length=500, description="About this metric, such as trace.tool_loop.")]
+
+
+def labelling(reads: Reads, work: Work) -> APIRouter:
+    """The operations."""
+    router = APIRouter()
+    annotate = work.annotate
+    names = MetricNames((metric.level, metric.name) for metric, _ in work.metrics)
+
+    @router.get("/annotations", response_model=Annotations, summary="People's verdicts, newest first")
+    async def listed(
+        request: Request,
+        trace_id: TraceId = None,
+        session_id: SessionId = None,
+        metric: MetricKey = None,
+        cursor: CursorText = None,
+        limit: Limit = 100,
+    ) -> Response:
+        after = position_of(cursor)
+        units = [bounded(id_, MOST_ID) for id_ in (trace_id, session_id) if id_]
+
+        def read() -> Annotations:
+            before = None if after is None else after[1]
+            page = reads.finder.labels(units, metric, before=before, limit=limit)
+            return Annotations(items=[_shown(label) for label in page.rows], next=cursor_of(page.next))
+
+        return await reads.fresh(read)
+
+    if work.drawing is not None:
+        _add_drawing(router, work.drawing, names)
+    if annotate is None:
+        return router
+    keep = annotate
+
+    @router.post(
+        "/annotations",
+        response_model=Annotation,
+        status_code=201,
+        responses={200: {"model": Annotation, "description": "Known, or changed"}, **_WRITES},
+        summary="A person's verdict: right or wrong, or a score",
+    )
+    async def add(said: NewAnnotation) -> Response:
+        label = _label(said, names)
+        try:
+            fates = await asyncio.wrap_future(keep([label]))
+        except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
+            raise ProblemError(503, "the verdict could not be kept; try again in a moment") from error
+        return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")
+
+    return router
+
+
+def _add_drawing(router: APIRouter, drawing: Callable[..., Future[Drawn]], names: MetricNames) -> None:
+    @router.post(
+        "/labels/next", response_model=Drawn, responses=_WRITES, summary="Judged runs for people to label next"
+    )
+    async def draw_next(asked: DrawBody) -> Drawn:
+        try:
+            return await asyncio.wrap_future(drawing(lambda connection: _drawn(connection, asked, names)))
+        except UserError as error:
+            raise ProblemError(422, str(error)) from error
+
+
+def _drawn(connection: sqlite3.Connection, asked: DrawBody, names: MetricNames) -> Drawn:
+    key = metric_to_label(connection, asked.metric, names, "metric")
+    found = draw(connection, key, asked.agent, asked.n, time.time())
+    of_traces = key.startswith("trace.")
+    items = [
+        ToLabel(
+            trace_id=each.run.unit if of_traces else None,
+            session_id=(each.run.session or None) if of_traces else each.run.unit,
+            agent=each.run.agent,
+            probability=each.probability,
+        )
+        for each in found.drawn
+    ]
+    return Drawn(metric=key, items=items, waiting=found.waiting, labelled=found.labelled)
+
+
+def _label(said: NewAnnotation, names: MetricNames) -> Label:
+    if said.passed is None and said.score is None:
+        raise ProblemError(422, "there is neither passed (true or false) nor a score from 0 to 1")
+    try:
+        unit, metric = about((said.trace_id or "").strip().lower(), (said.session_id or "").strip(), said.metric, names)
+    except LabelError as error:
+        raise ProblemError(422, str(error)) from error
+    return Label(
+        unit=unit,
+        metric=metric,
+        score=said.score,
+        passed=said.passed,
+        annotator=bounded(said.annotator.strip()),
+        at=time.time(),
+        comment=said.comment.strip(),
+    )
+
+
+def _shown(label: Label) -> Annotation:
+    level = label.metric.partition(".")[0]
+    return Annotation(
+        trace_id=label.unit if level in ("trace", "turn") else None,
+        session_id=label.unit if level == "session" else None,
+        metric=label.metric,
+        passed=label.passed,
+        score=label.score,
+        annotator=label.annotator,
+        comment=label.comment,
+        at=int(label.at * 1000),
+    )

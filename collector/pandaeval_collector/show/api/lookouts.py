@@ -1,0 +1,75 @@
+"""What a collector's HTTP listener shows beside taking spans in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+from starlette.routing import BaseRoute, Match, Mount, Route
+from starlette.types import ASGIApp, Scope
+
+from pandaeval_collector.base.runtime.version import installed_version
+from pandaeval_collector.runs import Runs
+from pandaeval_collector.show.api.hosts import KnownHosts
+from pandaeval_collector.show.api.lazy import Lazy
+from pandaeval_collector.show.api.place import API
+from pandaeval_collector.show.api.reading import Reads
+from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.show.api.writing import OwnWrites
+from pandaeval_collector.store.finding import Finder
+
+
+class Lookouts:
+    """The routes, and the reads behind them. On one event loop."""
+
+    def __init__(self, path: Path, work: Work, hosts: Collection[str] | None, runs: Runs | None = None) -> None:
+        """``path``: the data directory. ``hosts``: names under which it may be asked beside addresses and localhost;
+        ``None``: any, where a token is demanded."""
+        self._reads = Reads(Finder(path))
+        self._work, self._runs = work, runs
+        self._hosts = hosts
+        self.api = Lazy(self._api)
+        self.routes: list[BaseRoute] = [_All(API, _guarded(self.api, hosts))]
+        if work.page is not None:
+            self.routes.append(_Page("/", _guarded(Lazy(_page), hosts)))
+
+    def add(self, path: str, app: ASGIApp) -> None:
+        """Another application, at exactly ``path``, behind the same checks."""
+        self.routes.append(Route(path, _guarded(app, self._hosts)))
+
+    def close(self) -> None:
+        """Ends the reads."""
+        self._reads.close()
+
+    def _api(self) -> ASGIApp:
+        from pandaeval_collector.show.api.app import api_app  # FastAPI: see Lazy
+
+        # FastAPI takes no empty version.
+        return api_app(self._reads, self._work, installed_version() or "0", self._runs)
+
+
+class _All(Mount):
+    """Whatever stands below a path, also where there is a line break in it."""
+
+    def __init__(self, path: str, app: ASGIApp) -> None:
+        super().__init__(path, app)
+        self.path_regex = re.compile(self.path_regex.pattern, re.DOTALL)
+
+
+class _Page(Route):
+    """What is looked at and nothing else: OTLP that is sent here is told where it belongs, as on any other path."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        return super().matches(scope) if scope.get("method") in ("GET", "HEAD") else (Match.NONE, {})
+
+
+def _guarded(app: ASGIApp, hosts: Collection[str] | None) -> ASGIApp:
+    app = OwnWrites(app, hosts or ())
+    return app if hosts is None else KnownHosts(app, hosts)
+
+
+def _page() -> ASGIApp:
+    from pandaeval_collector.show.api.page import page_app  # its scripts are read when somebody opens it
+
+    return page_app()

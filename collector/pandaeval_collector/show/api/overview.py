@@ -1,0 +1,128 @@
+"""Operations that tell of the whole: rates by metric and agent, and the metrics that there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import RootModel
+
+from pandaeval_collector.show.api.reading import Reads
+from pandaeval_collector.show.api.shapes import Metric, Missing, Overview, Rate
+from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.show.report.cures import NOT_ENOUGH, cure
+from pandaeval_collector.store.found import Counted
+
+_COUNTER = "pandaeval.evaluations"
+
+
+class Metrics(RootModel[list[Metric]]):
+    """All metrics."""
+
+
+def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRouter:
+    """The operations. ``can``: tells those of all the API that change something."""
+    router = APIRouter()
+
+    @router.get("/overview", response_model=Overview, summary="Rates by metric and agent, and what is under way")
+    async def whole(request: Request) -> Response:
+        def read() -> Overview:
+            names = reads.finder.names()
+            rates = _rates(reads.finder.counters(_COUNTER))
+            return Overview(
+                rates=rates,
+                unscored=_missing(rates),
+                agents=names["agent"],
+                services=names["service"],
+                environments=names["environment"],
+                judge=work.judge,
+                jobs=work.jobs(),
+                spent_usd=work.spent(),
+                daily_usd=work.daily_usd,
+                can=can(),
+                links={} if work.page is None else dict(work.page.links),
+                refresh_s=None if work.page is None else work.page.refresh_s,
+            )
+
+        return await reads.answer(request, read)
+
+    @router.get("/metrics", response_model=Metrics, summary="The metrics that this collector knows")
+    async def metrics(request: Request) -> Response:
+        shown = [
+            Metric(
+                key=each.key,
+                name=each.name,
+                level=each.level,
+                kind=each.kind,
+                question=each.question,
+                needs=each.needs,
+                threshold=threshold,
+            )
+            for each, threshold in work.metrics
+        ]
+        return await reads.answer(request, lambda: Metrics(shown))
+
+    return router
+
+
+def _rates(series: Iterable[Counted]) -> list[Rate]:
+    found: dict[tuple[str, ...], Rate] = {}
+    for each in series:
+        said = each.attributes
+        key = tuple(
+            str(said.get(name, ""))
+            for name in (
+                "gen_ai.evaluation.name",
+                "pandaeval.level",
+                "gen_ai.agent.name",
+                "pandaeval.service",
+                "deployment.environment.name",
+            )
+        )
+        rate = found.get(key)
+        if rate is None:
+            metric, level, agent, service, environment = key
+            rate = found[key] = Rate(
+                metric=metric,
+                level=level,
+                agent=agent,
+                service=service,
+                environment=environment,
+                scored=0,
+                assumed=0,
+                passed=0,
+                failed=0,
+                unscored={},
+            )
+        _count(rate, said, each.times)
+    return sorted(found.values(), key=lambda rate: (-rate.failed, rate.metric, rate.agent))
+
+
+def _missing(rates: Iterable[Rate]) -> list[Missing]:
+    """Most first."""
+    found: dict[str, Counter[str]] = {}
+    for rate in rates:
+        for why, times in rate.unscored.items():
+            found.setdefault(why, Counter())[f"{rate.level}.{rate.metric}"] += times
+    entries = [
+        Missing(why=why, count=counts.total(), metrics=dict(counts.most_common()), cure=cure(why, NOT_ENOUGH, True))
+        for why, counts in found.items()
+    ]
+    return sorted(entries, key=lambda entry: -entry.count)
+
+
+def _count(rate: Rate, said: Mapping[str, Any], times: int) -> None:
+    outcome = said.get("pandaeval.outcome")
+    if outcome == "unscored":
+        why = str(said.get("pandaeval.why", ""))
+        rate.unscored[why] = rate.unscored.get(why, 0) + times
+        return
+    if outcome == "assumed":
+        rate.assumed += times
+        return
+    rate.scored += times
+    passed = str(said.get("pandaeval.passed", "")).lower()
+    rate.passed += times * (passed == "true")
+    rate.failed += times * (passed == "false")

@@ -1,0 +1,117 @@
+"""Operations for the page: what it shows, in the form in which its scripts draw it."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+
+from pandaeval_collector.show.api.cursors import cursor_of, position_of
+from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, Window, within
+from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError, trace_id_of
+from pandaeval_collector.show.api.reading import Reads
+from pandaeval_collector.show.api.shapes import Order, PageIndex, PageSession, PageTrace
+from pandaeval_collector.show.api.understood import drawn, plain
+from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.show.report.index import About
+from pandaeval_collector.show.report.live import LiveIndex
+from pandaeval_collector.show.report.told import told
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.found import Position
+from pandaeval_collector.store.wanted import Wanted
+
+_MOST_TRACES = 300
+Of = Annotated[Literal["sessions", "traces"], Query(description="What a row of the list is.")]
+SessionId = Annotated[str, Query(max_length=10_000, description="Id of the session.")]
+
+
+def pages(reads: Reads, work: Work, version: str) -> APIRouter:
+    """The operations."""
+    router = APIRouter(prefix="/page")
+    shown = _Shown(reads.finder, About(version=version, judge=work.judge, modules=work.modules))
+
+    @router.get("/index", response_model=PageIndex, summary="Sessions or traces of a window, as the page lists them")
+    async def index(
+        request: Request,
+        wanted: Filters,
+        of: Of = "sessions",
+        window: Window = "24h",
+        order: Order = "worst",
+        cursor: CursorText = None,
+        limit: Limit = 50,
+    ) -> Response:
+        after = position_of(cursor)
+
+        def read() -> PageIndex:
+            here = within(wanted, window, int(time.time() * 1000))
+            return shown.sessions(here, after, limit) if of == "sessions" else shown.traces(here, order, after, limit)
+
+        return await reads.answer(request, read)
+
+    @router.get("/session", response_model=PageSession, summary="A session, as the page shows it")
+    async def session(request: Request, id: SessionId) -> Response:
+        return await reads.answer(request, lambda: shown.session(id))
+
+    @router.get("/traces/{trace_id}", response_model=PageTrace, summary="A trace, as the page shows it")
+    async def trace(request: Request, trace_id: str) -> Response:
+        id_ = trace_id_of(trace_id)
+        return await reads.answer(request, lambda: shown.trace(id_))
+
+    return router
+
+
+class _Shown:
+    """Reads what the page shows. ``about``: what each index says of the installation."""
+
+    def __init__(self, finder: Finder, about: About) -> None:
+        self._finder, self._about = finder, about
+
+    def sessions(self, wanted: Wanted, after: Position | None, limit: int) -> PageIndex:
+        page = self._finder.sessions(wanted, after=after, limit=limit)
+        made = LiveIndex()
+        for unit in page.rows:
+            made.unit(unit)
+        return self._index(made, wanted, page.next)
+
+    def traces(self, wanted: Wanted, order: Order, after: Position | None, limit: int) -> PageIndex:
+        page = self._finder.traces(wanted, worst_first=order == "worst", after=after, limit=limit)
+        made = LiveIndex()
+        for row in page.rows:
+            made.trace(row, brief=True)
+        return self._index(made, wanted, page.next)
+
+    def _index(self, made: LiveIndex, wanted: Wanted, following: Position | None) -> PageIndex:
+        traces, failed = self._finder.counts(wanted) or (None, None)
+        return PageIndex(
+            index=plain(made.made(self._about)),
+            traces=traces,
+            failed=failed,
+            newest=self._finder.newest(),
+            next=cursor_of(following),
+        )
+
+    def session(self, session_id: str) -> PageSession:
+        """Raises :class:`ProblemError` for one that is not there."""
+        found = self._finder.session(session_id, _MOST_TRACES)
+        if found is None:
+            raise ProblemError(404, NO_SESSION)
+        made = LiveIndex()
+        made.session(*found)
+        return PageSession(index=plain(made.made(self._about, {session_id: self._finder.members(session_id)})))
+
+    def trace(self, trace_id: bytes) -> PageTrace:
+        """Raises :class:`ProblemError` for one that is not there. One whose spans are not kept has no details."""
+        row = self._finder.trace(trace_id)
+        if row is None:
+            raise ProblemError(404, NO_TRACE)
+        made = LiveIndex()
+        shown = made.trace(row)
+        members = {} if row.session is None else {row.session: self._finder.members(row.session)}
+        spans = drawn(self._finder.contents(trace_id))
+        found = told(spans or {"spans": []}, shown.results.values())
+        return PageTrace(
+            index=plain(made.made(self._about, members)),
+            detail=None if spans is None else plain(found),
+            results=plain(found)["results"] if spans is None else [],
+        )

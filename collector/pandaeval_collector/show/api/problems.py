@@ -1,0 +1,92 @@
+"""Errors of the API: a JSON object with the status, what is wrong and, where there is one, the cure (RFC 9457)."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.show.api.refusals import MEDIA, refusal, title
+from pandaeval_collector.store.timed_reads import TooSlowError
+
+_TRACE_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class ProblemBody(BaseModel):
+    """What is wrong with a request. ``title``: the kind of problem; ``detail``: what is wrong and what to do."""
+
+    status: int
+    title: str
+    detail: str
+
+
+class ProblemError(Exception):
+    """Ends a request with an error."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, detail
+
+
+NO_TRACE = "no scored trace of an agent has this id; it may still be open, or too old"
+NO_SESSION = "no session with a scored trace has this id"
+
+
+def trace_id_of(text: str) -> bytes:
+    """A trace's id. Raises :class:`ProblemError` (400) for a text that is none."""
+    if not _TRACE_ID.fullmatch(text):
+        raise ProblemError(400, "the id of a trace has 32 hex digits, in lower case")
+    return bytes.fromhex(text)
+
+
+DOCUMENTED: dict[int | str, dict[str, Any]] = {
+    status: {"model": ProblemBody, "description": title(status).capitalize()} for status in (400, 404, 422, 503)
+}
+"""The errors of every operation, for the OpenAPI document."""
+
+
+def document_problems(document: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI document with the media type that errors have, which FastAPI does not know. In place."""
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for status, answer in operation["responses"].items():
+                if status >= "400" and "application/json" in answer.get("content", {}):
+                    answer["content"] = {MEDIA: answer["content"]["application/json"]}
+    return document
+
+
+def answer_problems(app: FastAPI) -> None:
+    """Has every error of the application answered as a problem."""
+
+    async def problem(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, ProblemError)
+        return refusal(error.status, error.detail)
+
+    async def invalid(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        faults = (f"{'.'.join(str(part) for part in fault['loc'][1:])}: {fault['msg']}" for fault in error.errors())
+        return refusal(422, one_printable_line("; ".join(faults))[:2000])
+
+    async def slow(_: Request, error: Exception) -> JSONResponse:
+        return refusal(503, str(error), {"retry-after": "10"})
+
+    async def unreadable(_: Request, error: Exception) -> JSONResponse:
+        told = f"the store cannot be read just now ({one_printable_line(str(error))}); see /readyz and the log"
+        return refusal(503, told, {"retry-after": "10"})
+
+    async def http(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        return refusal(error.status_code, str(error.detail), error.headers)
+
+    app.add_exception_handler(ProblemError, problem)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(TooSlowError, slow)
+    app.add_exception_handler(sqlite3.Error, unreadable)
+    app.add_exception_handler(HTTPException, http)

@@ -1,0 +1,137 @@
+"""Operations on evaluation runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Header, Query, Response
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.judge.call import CallFailedError
+from pandaeval_collector.runs import Runs
+from pandaeval_collector.runs.compare import compared
+from pandaeval_collector.runs.process import RunProcessEndedError
+from pandaeval_collector.show.api.cursors import cursor_of, position_of
+from pandaeval_collector.show.api.filters import CursorText, Limit
+from pandaeval_collector.show.api.problems import ProblemError
+from pandaeval_collector.show.api.reading import Reads
+from pandaeval_collector.show.api.run_rows import comparison, run_detail, run_row, spec_of
+from pandaeval_collector.show.api.run_shapes import (
+    Comparison,
+    DryRun,
+    RunBody,
+    RunDetail,
+    RunList,
+    RunResults,
+    RunShape,
+)
+from pandaeval_collector.store.run_reads import RunReads
+from pandaeval_collector.store.run_rows import KeyTakenError, RunRow
+
+Key = Annotated[
+    str | None, Header(alias="Idempotency-Key", max_length=200, description="Asking twice with one key is asking once.")
+]
+Id = Annotated[str, Query(max_length=64, description="Id of a run.")]
+
+
+def runs_routes(reads: Reads, runs: Runs) -> APIRouter:
+    """The operations of a collector that works on runs."""
+    router = run_reads_routes(reads, runs.store.runs)
+
+    def found(id_: str) -> RunRow:
+        return _found(runs.store.runs, id_)
+
+    @router.post(
+        "/runs",
+        response_model=RunShape | DryRun,
+        status_code=201,
+        summary="Start an evaluation run, or say what it would take (dry_run)",
+    )
+    async def start(body: RunBody, response: Response, key: Key = None) -> RunShape | DryRun:
+        try:
+            spec = spec_of(runs.config, body)
+            if body.dry_run:
+                response.status_code = 200
+                return DryRun(**asdict(await runs.dry(spec)))
+            run, new = await runs.submit(spec, key)
+        except KeyTakenError as error:
+            raise ProblemError(409, str(error)) from error
+        except UserError as error:
+            raise ProblemError(422, str(error)) from error
+        except (CallFailedError, RunProcessEndedError) as error:
+            raise ProblemError(503, str(error)) from error
+        response.status_code = 201 if new else 200
+        return run_row(run)
+
+    @router.post("/runs/{run_id}/cancel", response_model=RunShape, summary="End a run early")
+    async def cancel(run_id: str) -> RunShape:
+        otherwise = "has ended already, or stands beside live judging (judge.shadow)"
+        return await changed(run_id, await runs.cancel(run_id), otherwise)
+
+    @router.post("/runs/{run_id}/retry", response_model=RunShape, summary="Go on with what failed")
+    async def retry(run_id: str) -> RunShape:
+        return await changed(run_id, await runs.retry(run_id), "has nothing to retry, or has not ended")
+
+    async def changed(run_id: str, done: bool, otherwise: str) -> RunShape:
+        run = await reads.run(lambda: found(run_id))
+        if not done:
+            raise ProblemError(409, f"run {run_id} {otherwise}")
+        return run_row(run)
+
+    return router
+
+
+def run_reads_routes(reads: Reads, stored: RunReads) -> APIRouter:
+    """What can be looked at whether or not a collector works on runs."""
+    router = APIRouter()
+
+    @router.get("/runs", response_model=RunList, summary="Runs, newest first")
+    async def list_(cursor: CursorText = None, limit: Limit = 50) -> RunList:
+        before = position_of(cursor)
+        rows = await reads.run(lambda: stored.newest(None if before is None else before[1], limit + 1))
+        more = cursor_of((0.0, rows[limit - 1].no)) if len(rows) > limit else None
+        return RunList(items=[run_row(row) for row in rows[:limit]], next=more)
+
+    @router.get("/runs/compare", response_model=Comparison, summary="Two runs, or a run and the live results")
+    async def compare(
+        a: Id, b: Annotated[str, Query(max_length=64, description="Id of another run, or live.")] = "live"
+    ) -> Comparison:
+        def read() -> Comparison:
+            first, second = _found(stored, a), None if b == "live" else _found(stored, b)
+            return comparison(stored, first, second, compared(stored, first, second))
+
+        return await reads.run(read)
+
+    @router.get("/runs/{run_id}", response_model=RunDetail, summary="A run and how far it is")
+    async def show(run_id: str) -> RunDetail:
+        def read() -> RunDetail:
+            return run_detail(stored, _found(stored, run_id))
+
+        return await reads.run(read)
+
+    @router.get("/runs/{run_id}/results", response_model=RunResults, summary="Results of a run, as they came")
+    async def results(
+        run_id: str,
+        cursor: CursorText = None,
+        limit: Limit = 100,
+        metric: Annotated[str | None, Query(max_length=500, description="Only of this metric.")] = None,
+    ) -> RunResults:
+        after = position_of(cursor)
+
+        def read() -> RunResults:
+            bodies, more = stored.results(_found(stored, run_id).no, after[1] if after else 0, limit, metric)
+            following = None if more is None else cursor_of((0.0, more))
+            return RunResults(items=[orjson.loads(body) for body in bodies], next=following)
+
+        return await reads.run(read)
+
+    return router
+
+
+def _found(stored: RunReads, id_: str) -> RunRow:
+    run = stored.find(id_)
+    if run is None:
+        raise ProblemError(404, f"there is no run {id_}")
+    return run

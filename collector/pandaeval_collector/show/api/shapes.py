@@ -1,0 +1,246 @@
+"""What the API answers, as pydantic models: its OpenAPI document is made of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID
+
+Milliseconds = Annotated[int, Field(description="Unix time in milliseconds.")]
+Result = Annotated[
+    dict[str, Any],
+    Field(description="A result as `pandaeval evaluate --format json` writes it: id, metric, score, reason, …"),
+]
+Cursor = Annotated[str | None, Field(description="Give it back as `cursor` for the next page; null after the last.")]
+
+
+class TraceRow(BaseModel):
+    """A trace in a list. ``failed``: a result failed, or the run itself did; ``worst``: its lowest signal, 0..1, null
+    where nothing is scored; ``results``: the newest of each metric."""
+
+    trace_id: str
+    session_id: str | None
+    agent: str
+    service: str
+    environment: str | None = None
+    user: str | None = None
+    started_at: Milliseconds
+    duration_us: int
+    error: str | None
+    input: str | None
+    output: str | None
+    spans: int
+    llm_calls: int
+    tool_calls: int
+    complete: bool
+    failed: bool
+    failures: int
+    worst: float | None
+    results: list[Result]
+
+
+class SessionRow(BaseModel):
+    """A session in a list, or a trace that belongs to none (``session_id`` is null then). ``worst``: the trace that is
+    worst in it; ``results``: the session's own, with ``final`` false while it is open."""
+
+    session_id: str | None
+    traces: int
+    failed_traces: int
+    first_at: Milliseconds
+    last_at: Milliseconds
+    failed: bool
+    worst: TraceRow | None
+    results: list[Result]
+
+
+class Traces(BaseModel):
+    """A page of traces."""
+
+    items: list[TraceRow]
+    next: Cursor
+
+
+class Sessions(BaseModel):
+    """A page of sessions."""
+
+    items: list[SessionRow]
+    next: Cursor
+
+
+class Results(BaseModel):
+    """A page of results, newest first."""
+
+    items: list[Result]
+    next: Cursor
+
+
+class SessionDetail(SessionRow):
+    """A session with its traces by start, at most 2,000. ``open``: more traces may come; ``now``: what its own metrics
+    would say if it ended now, each with ``final`` false, worked out for this answer."""
+
+    open: bool
+    now: list[Result]
+    members: list[TraceRow]
+
+
+class TraceDetail(TraceRow):
+    """A trace with everything that was understood. ``understood``: what `pandaeval inspect` tells of it, ``detail``:
+    rows of its waterfall with positions in ``texts``; both null where its spans are not kept any more."""
+
+    understood: dict[str, Any] | None
+    detail: dict[str, Any] | None
+
+
+class Rate(BaseModel):
+    """Results of one metric about one agent, since the store began. ``passed`` and ``failed``: of those with a
+    threshold; ``unscored``: by reason."""
+
+    metric: str
+    level: str
+    agent: str
+    service: str
+    environment: str
+    scored: int
+    assumed: int
+    passed: int
+    failed: int
+    unscored: dict[str, int]
+
+
+class Missing(BaseModel):
+    """Results that gave no score, by reason, since the store began. ``metrics``: how many of each; ``cure``: what to do
+    about it."""
+
+    why: str
+    count: int
+    metrics: dict[str, int]
+    cure: str
+
+
+class Overview(BaseModel):
+    """Rates by metric and agent, names to choose from, and what is under way. ``can``: the operations that change
+    something, such as `POST /runs`; ``links``: templates of addresses in other programs, by their names (`ui.links`);
+    ``refresh_s``: seconds between two looks of the page."""
+
+    rates: list[Rate]
+    unscored: list[Missing]
+    agents: list[str]
+    services: list[str]
+    environments: list[str]
+    judge: str | None
+    jobs: dict[str, int]
+    spent_usd: float
+    daily_usd: float | None
+    can: Annotated[list[str], Field(description="What may be changed here, such as POST /annotations.")]
+    links: dict[str, str]
+    refresh_s: float | None
+
+
+class Metric(BaseModel):
+    """A metric that this collector knows. ``threshold``: from which on a result passes."""
+
+    key: str
+    name: str
+    level: str
+    kind: str
+    question: str
+    needs: str
+    threshold: float
+
+
+PageContent = Annotated[
+    dict[str, Any],
+    Field(
+        description="What the page is drawn from: `metrics`, `sessions` and `traces` with their results, which refer "
+        "to each other by position, and their `order`. It may change from release to release."
+    ),
+]
+
+
+class PageIndex(BaseModel):
+    """Sessions or traces of a window for the page. ``traces`` and ``failed``: how many there are of all that is wanted,
+    null where a text or a result is looked for; ``newest``: grows with every result."""
+
+    index: PageContent
+    traces: int | None
+    failed: int | None
+    newest: int
+    next: Cursor
+
+
+class PageSession(BaseModel):
+    """A session with its traces, the worst 300, for the page."""
+
+    index: PageContent
+
+
+class PageTrace(BaseModel):
+    """A trace for the page. ``detail``: conversation, spans and results; null where its spans are not kept any more,
+    ``results`` are there then, too."""
+
+    index: PageContent
+    detail: PageContent | None
+    results: list[dict[str, Any]]
+
+
+class NewAnnotation(BaseModel):
+    """A person's verdict on a trace or a session under one metric: whether it passes (``passed``), how good it is
+    (``score``), or both. A later one of the same annotator takes the place of the earlier."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    trace_id: Annotated[str | None, Field(max_length=64, description="32 hex digits; null for a session.")] = None
+    session_id: Annotated[str | None, Field(max_length=10_000, description="Null for a trace.")] = None
+    metric: Annotated[str, Field(min_length=1, max_length=200, description="Such as trace.task_completion.")]
+    passed: Annotated[bool | None, Field(description="Right (true) or wrong (false).")] = None
+    score: Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description="1 is best.")] = None
+    annotator: Annotated[str, Field(max_length=MOST_ID, description="Who says it.")] = ""
+    comment: Annotated[str, Field(max_length=MOST_COMMENT)] = ""
+
+
+class Annotation(NewAnnotation):
+    """A verdict as it is kept."""
+
+    at: Milliseconds
+
+
+class DrawBody(BaseModel):
+    """Which judged runs a person could label next."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    metric: Annotated[str, Field(max_length=200, description="The judged metric; empty where there is one alone.")] = ""
+    agent: Annotated[str, Field(max_length=500, description="Only runs of this agent.")] = ""
+    n: Annotated[int, Field(ge=1, le=100, description="So many runs.")] = 20
+
+
+class ToLabel(BaseModel):
+    """A trace or session to be labelled, and the chance with which it was drawn. The judge's verdict is not told, so
+    that nobody follows it."""
+
+    trace_id: str | None
+    session_id: str | None
+    agent: str
+    probability: float
+
+
+class Drawn(BaseModel):
+    """Runs that were drawn: half at random, half near the judge's threshold. ``waiting``: judged runs without a label;
+    ``labelled``: those with one."""
+
+    metric: str
+    items: list[ToLabel]
+    waiting: int
+    labelled: int
+
+
+class Annotations(BaseModel):
+    """A page of verdicts, newest first."""
+
+    items: list[Annotation]
+    next: Cursor
+
+
+Order = Literal["worst", "newest"]

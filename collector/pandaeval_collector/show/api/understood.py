@@ -1,0 +1,34 @@
+"""A trace from its spans, as people look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.pipeline.line.reading import Part, rebuilt
+from pandaeval_collector.show.report.detail import detail
+from pandaeval_collector.show.report.inspection import describe
+from pandaeval_collector.show.report.text import clean_json
+
+_ROOM = 400_000
+"""Characters for all texts of a trace together."""
+
+
+def understood(parts: Sequence[Part]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """What `inspect` tells of a trace, and the rows of its waterfall; ``(None, None)`` without spans."""
+    trace = rebuilt(parts).trace if parts else None
+    return (None, None) if trace is None else (plain(describe(trace)), plain(detail(trace, _ROOM)))
+
+
+def drawn(parts: Sequence[Part]) -> dict[str, Any] | None:
+    """The rows of its waterfall alone."""
+    trace = rebuilt(parts).trace if parts else None
+    return None if trace is None else detail(trace, _ROOM)
+
+
+def plain(value: dict[str, Any]) -> dict[str, Any]:
+    """JSON-ready, with no character that hides or reorders what stands beside it."""
+    held: dict[str, Any] = orjson.loads(clean_json(orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)))
+    return held

@@ -1,0 +1,43 @@
+"""What a running collector tells the API of its own work."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.store.people import Fates
+from pandaeval_otel.wire.labels import Label
+
+
+@dataclass(frozen=True, slots=True)
+class PageWork:
+    """``links``: addresses in other programs by their names, with ``{trace_id}`` and the like; ``refresh_s``: seconds
+    between two looks for what is new."""
+
+    links: Mapping[str, str]
+    refresh_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """``jobs``: judge jobs by state; ``spent``: US dollars of today, ``daily_usd``: the most of them; ``judge``: the
+    model that is asked; ``metrics``: all that there are, each with its threshold; ``modules``: the user's own among
+    them, as :mod:`pandaeval_collector.scoring.metric.registry` takes them; ``page``: how the page shows all that,
+    ``None`` without one; ``session_now``: the JSON objects of the results that an open session would have if it ended
+    now, by its id, ``None`` for one that is not open; ``annotate``: keeps people's verdicts; ``drawing``: has runs to
+    be labelled drawn. These three are missing where no collector runs."""
+
+    jobs: Callable[[], dict[str, int]]
+    spent: Callable[[], float]
+    session_now: Callable[[str], Coroutine[Any, Any, Sequence[bytes] | None]] | None = None
+    annotate: Callable[[Sequence[Label]], Future[Fates]] | None = None
+    drawing: Callable[[Callable[[sqlite3.Connection], Any]], Future[Any]] | None = None
+    judge: str | None = None
+    daily_usd: float | None = None
+    metrics: Sequence[tuple[Metric[Any, Any], float]] = ()
+    modules: tuple[str, ...] = ()
+    page: PageWork | None = None

@@ -1,0 +1,93 @@
+"""Refuses requests that change something where a web page of somebody else could have sent them: browsers send forms
+and plain text anywhere, but no JSON, and say whose page it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pandaeval_collector.show.api.refusals import refusal
+
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+MOST_BYTES = 64 * 1024
+"""The largest body of a request that changes something."""
+_BODY_S = 30.0
+
+
+class _RefusedError(Exception):
+    """Status and sentence."""
+
+
+class OwnWrites:
+    """Lets requests through that only read; of the others those with a JSON body of at most :data:`MOST_BYTES` bytes,
+    and no ``Origin`` but our own or that of a name in ``allowed``."""
+
+    def __init__(self, app: ASGIApp, allowed: Collection[str] = ()) -> None:
+        self._app, self._allowed = app, frozenset(name.lower() for name in allowed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in _READING:
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._check(Headers(scope=scope))
+            body = await asyncio.wait_for(_body(receive), _BODY_S)
+        except _RefusedError as problem:
+            await refusal(*problem.args)(scope, receive, send)
+            return
+        except TimeoutError:
+            await refusal(408, "the body did not arrive in time")(scope, receive, send)
+            return
+        await self._app(scope, _said_again(body, receive), send)
+
+    def _check(self, headers: Headers) -> None:
+        if not self._is_own(headers):
+            raise _RefusedError(403, "a page of another origin may not change anything here (see server.allowed_hosts)")
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise _RefusedError(415, "send JSON, with the header content-type: application/json")
+        if headers.get("content-length", "0").isdecimal() and int(headers.get("content-length", "0")) > MOST_BYTES:
+            raise _RefusedError(413, _TOO_LARGE)
+
+    def _is_own(self, headers: Headers) -> bool:
+        """Programs name no origin. Our page has the host that is asked; a proxy in front may have renamed that."""
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return False
+        origins = headers.getlist("origin")
+        if not origins:
+            return True
+        try:
+            origin = urlsplit(origins[0])
+            name, own = origin.hostname or "", headers.get("host", "").lower()
+        except ValueError:
+            return False
+        return len(origins) == 1 and name != "" and (origin.netloc.lower() == own or name in self._allowed)
+
+
+_TOO_LARGE = f"the body is larger than {MOST_BYTES // 1024} KiB"
+
+
+async def _body(receive: Receive) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise _RefusedError(400, "the request ended before its body did")
+        body += message.get("body", b"")
+        if len(body) > MOST_BYTES:
+            raise _RefusedError(413, _TOO_LARGE)
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _said_again(body: bytes, receive: Receive) -> Receive:
+    """Gives the body once, and then what ``receive`` has."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return again

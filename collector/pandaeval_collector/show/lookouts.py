@@ -1,0 +1,54 @@
+"""What people and programs look at a running collector by, on its HTTP listener: the API with its page, and MCP."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from starlette.routing import BaseRoute
+
+from pandaeval_collector.config import Config
+from pandaeval_collector.pipeline.watching import Watching
+from pandaeval_collector.runs import Runs
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.show.api import Lookouts
+from pandaeval_collector.show.api.work import PageWork, Work
+from pandaeval_collector.show.mcp.door import McpDoor
+from pandaeval_collector.store import Store
+
+
+def open_lookouts(
+    config: Config,
+    hosts: Collection[str] | None,
+    store: Store,
+    scorer: Evaluator,
+    watching: Watching,
+    runs: Runs,
+    parts: AsyncExitStack,
+) -> list[BaseRoute]:
+    """The routes; ``parts`` close what is behind them. ``hosts``: names under which the collector may be asked beside
+    addresses and localhost; ``None``: any, where a token is demanded."""
+    lookouts = Lookouts(Path(config.store.path), _work(config, store, scorer, watching), hosts, runs)
+    parts.callback(lookouts.close)
+    agents = McpDoor(lookouts.api)
+    lookouts.add("/mcp", agents)
+    parts.push_async_callback(agents.close)
+    return lookouts.routes
+
+
+def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching) -> Work:
+    return Work(
+        jobs=store.jobs.counts,
+        spent=lambda: store.spending.spent(store.spending.today(time.time())),
+        session_now=watching.session_now,
+        annotate=lambda labels: store.people.put(labels, time.time()),
+        drawing=store.people.drawing,
+        judge=config.judge.model,
+        daily_usd=config.judge.daily_usd,
+        metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),
+        modules=scorer.settings.modules,
+        page=PageWork(config.ui.links, config.ui.refresh) if config.ui.enabled else None,
+    )

@@ -1,0 +1,101 @@
+"""Gathers traces and their results for the report, in memory that grows by about a kilobyte per result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.pipeline.line.listing import shown_facts
+from pandaeval_collector.show.report.cures import no_content_cure
+from pandaeval_collector.show.report.detail import detail
+from pandaeval_collector.show.report.index import About, index, ranked
+from pandaeval_collector.show.report.page import write_page
+from pandaeval_collector.show.report.results import ShownResult, shown, shown_object
+from pandaeval_collector.show.report.rows import ReportSession, ReportTrace
+from pandaeval_collector.show.report.spool import Spool
+from pandaeval_collector.show.report.stored import without_spans
+from pandaeval_collector.show.report.told import told
+from pandaeval_otel.model import Trace
+
+MAX_DETAILED = 10_000
+"""Of more traces than these, only the worst are shown span by span; scores and reasons are shown of all."""
+_ALL_TEXTS, _MOST_OF_ONE, _LEAST_OF_ONE = 40_000_000, 200_000, 3_000
+
+
+@dataclass(slots=True)
+class Report:
+    """One report in the making: :meth:`traces` and :meth:`result` in any order, then :meth:`write` once. ``expected``:
+    about how many traces will come, by which the room for texts is shared out. One thread. A context manager."""
+
+    expected: int
+    _rows: dict[str, ReportTrace] = field(default_factory=dict)
+    _sessions: dict[str, ReportSession] = field(default_factory=dict)
+    _early: dict[str, list[ShownResult]] = field(default_factory=dict)
+    _spool: Spool = field(default_factory=Spool)
+
+    def __enter__(self) -> Report:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._spool.close()
+
+    def traces(self, traces: Iterable[Trace]) -> None:
+        """Takes traces in, in their final form."""
+        for trace in traces:
+            self._take(shown_facts(trace), no_content_cure(trace), detail(trace, self._room))
+
+    def stored(self, facts: Mapping[str, Any], trace: Trace | None, results: Iterable[Mapping[str, Any]] = ()) -> None:
+        """Takes a trace in as a store has it. ``facts``: what lists show of it, with its session; ``trace``: as its
+        spans say, ``None`` where they are gone; ``results``: JSON objects of its results."""
+        found = without_spans(facts) if trace is None else detail(trace, self._room)
+        row = self._take(dict(facts), "" if trace is None else no_content_cure(trace), found)
+        for result in results:
+            row.add(shown_object(result, facts["id"]))
+
+    def stored_session(self, session_id: str, results: Iterable[Mapping[str, Any]]) -> None:
+        """Takes in the JSON objects of a session's own results."""
+        for result in results:
+            self._session(session_id).add(shown_object(result, session_id))
+
+    def result(self, result: Result) -> None:
+        """Takes a result in. Of several revisions the newest is shown, with the scores of the older ones."""
+        made = shown(result)
+        if result.unit.level == "session":
+            self._session(result.unit.id).add(made)
+        elif result.unit.trace_id in self._rows:
+            self._rows[result.unit.trace_id].add(made)
+        else:
+            self._early.setdefault(result.unit.trace_id, []).append(made)
+
+    def write(self, out: TextIO, about: About) -> int:
+        """Writes the page; gives its size in bytes."""
+        rows = sorted(self._rows.values(), key=lambda row: (row.facts["at"], row.facts["id"]))
+        order = ranked(rows, self._sessions)
+        detailed = [row for unit in order for row in unit.rows][:MAX_DETAILED]
+        for number, row in enumerate(rows):
+            row.number = number
+        others = [held for early in self._early.values() for held in early]
+        made = index(rows, self._sessions, order, others, about)
+        return write_page(out, made, ((row.number, self._detail(row)) for row in detailed))
+
+    @property
+    def _room(self) -> int:
+        """Characters for the texts of one trace."""
+        return max(_LEAST_OF_ONE, min(_MOST_OF_ONE, _ALL_TEXTS // max(1, self.expected)))
+
+    def _take(self, facts: dict[str, Any], cure: str, found: dict[str, Any]) -> ReportTrace:
+        row = ReportTrace(facts, cure, self._spool.put(found))
+        for early in self._early.pop(facts["id"], ()):
+            row.add(early)
+        self._rows[facts["id"]] = row
+        if facts.get("session") is not None:
+            self._session(facts["session"]).trace_ids.add(facts["id"])
+        return row
+
+    def _detail(self, row: ReportTrace) -> dict[str, Any]:
+        return told(self._spool.get(row.place), row.results.values())
+
+    def _session(self, session_id: str) -> ReportSession:
+        return self._sessions.setdefault(session_id, ReportSession(session_id))

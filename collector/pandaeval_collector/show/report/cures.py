@@ -1,0 +1,81 @@
+"""What to do about results that could not be scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pandaeval_collector.base.untrusted.silence import says_something
+from pandaeval_collector.pipeline.line.hints import cure as capture_cure
+from pandaeval_otel.model import Kind, Trace
+
+_CURES: Mapping[str, str] = {
+    "judge_failed": "The judge's provider gave no usable answer. Check the key and the model's name, then try again.",
+    "invalid_verdict": "The judge did not answer in the form that was asked for, twice. Try a stronger model.",
+    "timeout": "The judge took too long. Raise judge.timeout, or lower judge.concurrency.",
+    "over_budget": "The day's budget is spent. Raise judge.daily_usd, or lower judge.sample.",
+    "not_sampled": "Left out on purpose: judge.sample is below 1.",
+    "incomplete_trace": "The run was cut off before its outermost span ended. Send all services' spans to one place, "
+    "raise the close.* limits, or set close.score_fragments: true to score such parts.",
+    "insufficient_evidence": "Too little of what this metric builds on could be scored: mend the other entries first.",
+    "metric_error": "A metric failed on this input. That is a defect of pandaeval: please report it with the reason.",
+    "injection_suspected": "The run tries to instruct its judge. Read it with care: nothing in it was believed.",
+    "shutdown": "The collector was stopped before it came to this. Evaluate it again.",
+}
+_NO_ANSWER = "Nothing to switch on: the run gave no answer that could be scored. Look at where it ended."
+_TOOL_CALL = (
+    "Nothing to switch on: the recording stops at a tool call. If the agent went on after it, its spans have "
+    "to come in the same trace."
+)
+_NO_CONTENT = "Nothing to switch on: what was captured holds no words to compare."
+_PARTS = (
+    "Question and answer are there; something else that it reads is not, such as arguments and results of calls. The "
+    "reason says what: switch its capture on."
+)
+
+
+NOT_ENOUGH = (
+    "What was captured of these runs is not enough: the question, the answer, or what calls were given and gave back. "
+    "The reason on each says which; the log says how to switch it on."
+)
+"""What to do about many runs without content."""
+
+
+def cure(why: str, trace_cure: str | None, reads_more: bool = False) -> str:
+    """What to do about results with this ``why``; ``trace_cure`` is what :func:`no_content_cure` says of the trace.
+    ``reads_more``: the metric needs more of a trace than question and answer."""
+    if why == "no_content":
+        return trace_cure if trace_cure and (reads_more or trace_cure != _PARTS) else _NO_CONTENT
+    return _CURES.get(why, "")
+
+
+def no_content_cure(trace: Trace) -> str:
+    """What to do about this trace if it has no content to score."""
+    if trace.ends_in_tool_call:
+        return _TOOL_CALL
+    if trace.error is not None and trace.output is None and trace.input is not None:
+        return _NO_ANSWER
+    if trace.input is not None and trace.output is not None:
+        return _PARTS if says_something(trace.input) and says_something(trace.output) else _NO_CONTENT
+    how = capture_cure((*_scopes(trace), *trace.dialects))
+    if trace.input is None and trace.output is None:
+        return f"Content capture is off in service {trace.service!r}: {how}."
+    what = "no user input" if trace.input is None else "no answer"
+    return f"Service {trace.service!r} captured {what}. If there was one: {how}."
+
+
+def listed_cure(facts: Mapping[str, Any]) -> str:
+    """The same of a trace of which only what lists show is at hand, as
+    :func:`pandaeval_collector.pipeline.line.listing.shown_facts` makes it."""
+    given, said = facts.get("in"), facts.get("out")
+    if given is None and said is None:
+        return f"Content capture is off in service {facts.get('service', '')!r}: {capture_cure(())}."
+    if given is not None and said is not None:
+        return _PARTS
+    return _NO_ANSWER if said is None and "error" in facts else ""
+
+
+def _scopes(trace: Trace) -> Iterable[str]:
+    """Instrumentation scopes, those first that could hold content."""
+    speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)
+    return dict.fromkeys(span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking))

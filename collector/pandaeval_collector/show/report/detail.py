@@ -1,0 +1,141 @@
+"""A trace as its page needs it: the conversation, and the spans as rows of a waterfall, parents before children."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pandaeval_collector.base.untrusted.excerpt import clean, excerpt
+from pandaeval_collector.show.report.inspection import in_order
+from pandaeval_collector.show.report.text import TextPool, written
+from pandaeval_otel.model import (
+    Captured,
+    Kind,
+    Media,
+    Message,
+    OtherPart,
+    Reasoning,
+    Span,
+    Text,
+    ToolRequest,
+    ToolResponse,
+    Trace,
+)
+
+MAX_SPANS = 400
+"""Rows of one trace; what is left out is counted."""
+_MAX_PARTS, _MAX_TURNS, _MAX_CALLS = 8, 30, 2000
+_KEPT_FIRST = {Kind.AGENT: 1, Kind.WORKFLOW: 1, Kind.TOOL: 1, Kind.RETRIEVAL: 2, Kind.GUARDRAIL: 2, Kind.LLM: 2}
+
+Row = dict[str, Any]
+
+
+def detail(trace: Trace, room: int) -> dict[str, Any]:
+    """Plain data, JSON-ready. ``room``: characters for all texts of the trace together.
+
+    ``spans``: rows with ``id``, ``up`` (row of the parent, -1 for none), ``depth``, ``kind``, ``name``, ``at`` and
+    ``us`` (start since the trace's, and duration, in microseconds) and what else is known; texts are positions in
+    ``texts``. ``turns``: what was asked and answered, as such positions, and the span that answers. ``calls``: span id
+    of each tool call, in order.
+    """
+    texts = TextPool(room)
+    turns = [
+        [*(None if side is None else texts.add(side) for side in (turn.user, turn.assistant)), turn.span_id]
+        for turn in trace.turns[:_MAX_TURNS]
+    ]
+    ordered = in_order(trace)
+    kept = _kept([span for _, span, _ in ordered])
+    rows: list[Row] = []
+    at: dict[str, int] = {}
+    for depth, span, looped in ordered:
+        if span.span_id in kept:
+            at[span.span_id] = len(rows)
+            row = _row(span, trace.start_ns, texts)
+            rows.append({"up": -1 if looped or not depth else at.get(span.parent_id, -1), "depth": depth, **row})
+    return {
+        "turns": turns,
+        "more_turns": len(trace.turns) - len(turns),
+        "error": trace.error if trace.error is None else texts.add(trace.error),
+        "spans": rows,
+        "left_out": len(trace.spans) - len(rows),
+        "ends_in_tool_call": trace.ends_in_tool_call,
+        "calls": [call.span_id for call in trace.tool_calls[:_MAX_CALLS]],
+        "texts": texts.kept,
+        "notes": [clean(note) for note in trace.notes],
+        "dialects": list(trace.dialects),
+        "models": [clean(model) for model in trace.models[:20]],
+    }
+
+
+def _kept(spans: Sequence[Span]) -> set[str]:
+    """Ids of the spans that are shown: agents, tools and errors before model calls before steps, with all that stands
+    above them."""
+    if len(spans) <= MAX_SPANS:
+        return {span.span_id for span in spans}
+    by_id = {span.span_id: span for span in spans}
+    kept: set[str] = set()
+    for span in sorted(spans, key=lambda span: 0 if span.error else _KEPT_FIRST.get(span.kind, 3)):
+        if len(kept) >= MAX_SPANS:
+            break
+        above: Span | None = span
+        while above is not None and above.span_id not in kept:
+            kept.add(above.span_id)
+            above = by_id.get(above.parent_id)
+    return kept
+
+
+def _row(span: Span, start_ns: int, texts: TextPool) -> Row:
+    found: Row = {
+        "id": span.span_id,
+        "kind": span.kind.value,
+        "name": excerpt(span.name, 120),
+        "at": (span.start_ns - start_ns) // 1000,
+        "us": max(0, span.end_ns - span.start_ns) // 1000,
+    }
+    if span.error is not None:
+        found["error"] = texts.add(span.error)
+    if span.tool_name:
+        found["tool"] = excerpt(span.tool_name, 80)
+    if span.kind is Kind.TOOL or span.tool_name:
+        found |= {"args": _captured(span.arguments, texts), "result": _captured(span.result, texts)}
+    if span.agent_name:
+        found["agent"] = excerpt(span.agent_name, 80)
+    if span.model:
+        found["model"] = excerpt(span.model, 80)
+    if span.usage is not None:
+        found["tokens"] = [span.usage.input, span.usage.output]
+    if span.system:
+        found["system"] = texts.add(span.system)
+    for side, messages in (("in", span.input), ("out", span.output)):
+        if messages:
+            parts = [part for message in messages for part in _parts(message, texts)]
+            found[side] = parts[-_MAX_PARTS:]
+            if len(parts) > _MAX_PARTS:
+                found[f"{side}_more"] = len(parts) - _MAX_PARTS
+    if span.documents:
+        found["documents"] = texts.add(written(list(span.documents)))
+    return found
+
+
+def _captured(value: Captured | None, texts: TextPool) -> int | None:
+    return None if value is None else texts.add(written(value.value))
+
+
+def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
+    """(who or what speaks, position of the text) for each part of a message."""
+    role = clean(message.role[:30])
+    for part in message.parts:
+        match part:
+            case Text(text):
+                yield role, texts.add(text)
+            case Reasoning(text):
+                yield "thinking", texts.add(text)
+            case ToolRequest(name, arguments):
+                yield f"asks for {excerpt(name, 60)}", texts.add(written(arguments))
+            case ToolResponse(result, _, name):
+                yield f"result of {excerpt(name, 60)}" if name else "result", texts.add(written(result))
+            case Media(modality, uri):
+                yield role, texts.add(f"[{modality} {uri}]".replace(" ]", "]"))
+            case OtherPart(type_, value):
+                said = "[not captured]" if type_ == "not_captured" else f"[{type_}] {written(value)}"
+                yield role, texts.add(said)

@@ -1,0 +1,193 @@
+"""The part of the report that is there when it opens: everything but the spans."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pandaeval_collector.base.untrusted.excerpt import excerpt
+from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.show.report.cures import cure
+from pandaeval_collector.show.report.ranking import rank
+from pandaeval_collector.show.report.results import ShownResult
+from pandaeval_collector.show.report.rows import ReportSession, ReportTrace
+from pandaeval_collector.show.report.unasked import is_judged, unasked
+from pandaeval_collector.show.report.verdicts import INLINE, inline_signals, is_inline, spelled_out, verdict
+
+_MAX_REASONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown. ``where``:
+    the only traces that were looked at, as ``--where`` says it; ``left_out``: how many others there are. ``failures``:
+    groups of them, gravest first, as :func:`pandaeval_collector.store.failures.group.shown` makes them. ``modules``:
+    the user's own metrics, as :func:`registry` takes them. ``cases``: rows of the three-layer report."""
+
+    sources: Sequence[str] = ()
+    made_at: str = ""
+    version: str = ""
+    judge: str | None = None
+    requests: int = 0
+    items: int = 0
+    unreadable: int = 0
+    problems: Sequence[str] = ()
+    without_agents: int = 0
+    where: str = ""
+    left_out: int = 0
+    failures: Sequence[Mapping[str, Any]] = ()
+    modules: tuple[str, ...] = ()
+    cases: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(slots=True)
+class Ranked:
+    """A session, or a trace that belongs to none, with its traces by start."""
+
+    session: ReportSession | None
+    rows: list[ReportTrace] = field(default_factory=list)
+
+    @property
+    def rank(self) -> tuple[bool, float, int, str]:
+        """See :func:`rank`."""
+        held = [*self.rows, *([self.session] if self.session else [])]
+        name = self.session.session_id if self.session else self.rows[0].facts["id"]
+        failures = sum(each.failures for each in held)
+        return rank(any(each.failed for each in held), min(each.badness for each in held), failures, name)
+
+
+def ranked(rows: Iterable[ReportTrace], sessions: Mapping[str, ReportSession]) -> list[Ranked]:
+    """Sessions and traces without one, worst first. ``rows`` come by start."""
+    units = {session_id: Ranked(session) for session_id, session in sessions.items()}
+    alone: list[Ranked] = []
+    for row in rows:
+        session_id = row.facts.get("session")
+        if session_id is None:
+            alone.append(Ranked(None, [row]))
+        else:
+            units[session_id].rows.append(row)
+    return sorted([*units.values(), *alone], key=lambda unit: unit.rank)
+
+
+def index(
+    rows: Sequence[ReportTrace],
+    sessions: Mapping[str, ReportSession],
+    order: Sequence[Ranked],
+    others: Sequence[ShownResult],
+    about: About,
+) -> dict[str, Any]:
+    """Plain data, JSON-ready; traces and sessions refer to each other by position. ``order``: worst first, a session
+    as ``["s", position]``, a trace without one as ``["t", position]``. ``others``: results about neither."""
+    outcomes = _outcomes([*rows, *sessions.values()])
+    places = {row.number: place for place, row in enumerate(sorted(rows, key=lambda row: row.rank))}
+    positions = {session_id: number for number, session_id in enumerate(sessions)}
+    by_session = {unit.session.session_id: unit.rows for unit in order if unit.session}
+    return {
+        "about": {name: getattr(about, name) for name in About.__slots__ if name != "modules"},
+        "metrics": _metrics(
+            [r for unit in (*rows, *sessions.values()) for r in unit.results.values()] + [*others], about.modules
+        ),
+        "others": [{**_whole(result), "unit": excerpt(result.unit, 200)} for result in others],
+        "sessions": [
+            {
+                "id": excerpt(session.session_id, 200),
+                "traces": [row.number for row in by_session[session.session_id]],
+                "results": [
+                    _of_session(result, by_session[session.session_id] if session.whole else (), about.modules)
+                    for result in session.results.values()
+                ],
+            }
+            for session in sessions.values()
+        ],
+        "traces": [{**_trace(row, positions), "rank": places[row.number]} for row in rows],
+        "order": [["s", positions[u.session.session_id]] if u.session else ["t", u.rows[0].number] for u in order],
+        "unscored": _unscored(rows, sessions.values()),
+        "unasked": unasked(outcomes, len(rows), about.judge),
+        "judged": is_judged(outcomes),
+    }
+
+
+def _trace(row: ReportTrace, positions: Mapping[str, int]) -> dict[str, Any]:
+    facts = dict(row.facts)
+    if "session" in facts:
+        facts["session"] = positions[facts["session"]]
+    return {**facts, "results": [result.short for result in row.results.values()]}
+
+
+def _outcomes(units: Iterable[ReportTrace | ReportSession]) -> Counter[tuple[str, str, str]]:
+    results = (result.short for unit in units for result in unit.results.values())
+    return Counter((short["metric"], short["outcome"], short.get("why", "")) for short in results)
+
+
+def _of_session(result: ShownResult, rows: Iterable[ReportTrace], modules: tuple[str, ...]) -> dict[str, Any]:
+    """A session's result; one that no judge had a part in says in words what it means."""
+    held = _whole(result)
+    if not is_inline(result.full.get("metadata")) or "label" not in result.short:
+        return held
+    scored = {each.short["metric"].partition(".")[2] for row in rows for each in row.results.values() if each.is_scored}
+    signals = inline_signals(result.short["metric"], scored, modules)
+    label, coverage = result.short["label"], result.full.get("coverage", 1.0)
+    return {**held, "basis": INLINE, "says": verdict(label), "spelled": spelled_out(label, signals, coverage)}
+
+
+def _whole(result: ShownResult) -> dict[str, Any]:
+    return {**result.short, **result.full, "older": result.older}
+
+
+def _metrics(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[str, Any]:
+    """What was asked, and what can be asked and was not (``asked: false``). ``scored_by``: how many scores code or
+    a judge gave; some of a judged metric's need no judge."""
+    thresholds: dict[str, Any] = {}
+    judges: dict[str, set[str]] = {}
+    scored_by: dict[str, Counter[str]] = {}
+    for result in results:
+        key = result.short["metric"]
+        thresholds.setdefault(key, result.full.get("threshold"))
+        judges.setdefault(key, set()).update([result.full["model"]] if "model" in result.full else [])
+        scored_by.setdefault(key, Counter()).update([result.full["by"]] if result.is_scored else [])
+    known = registry(modules)
+    return {
+        key: {
+            "name": key.partition(".")[2],
+            "level": key.partition(".")[0],
+            "kind": known[key].kind if key in known else None,
+            "question": known[key].question if key in known else "",
+            "needs": known[key].needs if key in known else "",
+            "threshold": thresholds.get(key),
+            "models": sorted(judges.get(key, ())),
+            "scored_by": scored_by.get(key, {}),
+            "asked": key in thresholds,
+        }
+        for key in sorted({*known, *thresholds})
+    }
+
+
+def _unscored(rows: Iterable[ReportTrace], sessions: Iterable[ReportSession]) -> list[dict[str, Any]]:
+    """Unscored results by why and cure, most first."""
+    found: dict[tuple[str, str], list[tuple[ShownResult, ReportTrace | None]]] = {}
+    for row in rows:
+        for result in _without_score(row):
+            why, reads_more = result.short["why"], result.full["by"] != "embedding"
+            found.setdefault((why, cure(why, row.cure, reads_more)), []).append((result, row))
+    for session in sessions:
+        for result in _without_score(session):
+            found.setdefault((result.short["why"], cure(result.short["why"], None)), []).append((result, None))
+    entries = (
+        {
+            "why": why,
+            "cure": text,
+            "count": len(held),
+            "metrics": Counter(result.short["metric"] for result, _ in held),
+            "reasons": [r for r, _ in Counter(result.short["reason"] for result, _ in held).most_common(_MAX_REASONS)],
+            "services": sorted({row.facts.get("service", "") for _, row in held if row} - {""})[:5],
+            "traces": sorted({row.number for _, row in held if row}),
+        }
+        for (why, text), held in found.items()
+    )
+    return sorted(entries, key=lambda entry: -entry["count"])
+
+
+def _without_score(unit: ReportTrace | ReportSession) -> list[ShownResult]:
+    return [result for result in unit.results.values() if result.short["outcome"] == "unscored"]

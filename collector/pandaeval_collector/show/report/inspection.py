@@ -1,0 +1,98 @@
+"""What we understood of a trace, before any score: the first thing to look at when a score is puzzling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pandaeval_collector.base.untrusted.plain_error import plain_error
+from pandaeval_otel.model import Captured, Span, Trace
+
+
+def describe(trace: Trace) -> dict[str, Any]:
+    """The JSON object of a trace for programs. ``None`` (null) means "not captured"."""
+    return {
+        "trace_id": trace.trace_id,
+        "session_id": trace.session_id,
+        "user_id": trace.user_id,
+        "root_span_id": trace.root_span_id,
+        "agent": trace.agent,
+        "agents": list(trace.agents),
+        "service": trace.service,
+        "status": trace.status,
+        "complete": trace.complete,
+        "input": trace.input,
+        "output": trace.output,
+        "turns": [{"user": turn.user, "assistant": turn.assistant} for turn in trace.turns],
+        "tool_calls": [
+            {
+                "id": call.id,
+                "name": call.name,
+                "arguments": call.arguments,
+                "result": call.result,
+                "error": call.error,
+                "span_id": call.span_id,
+                "agent": call.agent,
+            }
+            for call in trace.tool_calls
+        ],
+        "tools": [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in trace.tools
+        ],
+        "reasoning": list(trace.reasoning),
+        "llm_calls": trace.llm_calls,
+        "models": list(trace.models),
+        "tokens": {"input": trace.usage.input, "output": trace.usage.output},
+        "dialects": list(trace.dialects),
+        "spans": len(trace.spans),
+        "dropped_attributes": trace.dropped_attributes,
+        "notes": list(trace.notes),
+    }
+
+
+def outline(trace: Trace) -> list[tuple[int, str, str, str]]:
+    """The span tree for people: (depth, kind, name, what is remarkable), parents before children."""
+    return [
+        (depth, span.kind.value, span.name, "in a parent loop" if looped else _remark(span))
+        for depth, span, looped in in_order(trace)
+    ]
+
+
+def in_order(trace: Trace) -> list[tuple[int, Span, bool]]:
+    """The spans, parents before children and siblings by start, with their depths (0 is the outermost). Those that are
+    each other's parents come last, with ``True``."""
+    children: dict[str, list[int]] = {}
+    ids = {span.span_id: index for index, span in enumerate(trace.spans)}
+    for index, span in enumerate(trace.spans):
+        parent = span.parent_id if span.parent_id in ids and span.parent_id != span.span_id else ""
+        children.setdefault(parent, []).append(index)
+    ordered: list[tuple[int, Span, bool]] = []
+    seen: set[int] = set()
+    stack = [(index, 0) for index in reversed(children.get("", []))]
+    while stack:
+        index, depth = stack.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        span = trace.spans[index]
+        ordered.append((depth, span, False))
+        stack.extend((child, depth + 1) for child in reversed(children.get(span.span_id, [])))
+    ordered.extend((0, trace.spans[index], True) for index in ids.values() if index not in seen)
+    return ordered
+
+
+def _remark(span: Any) -> str:
+    parts = []
+    if span.tool_name:
+        parts.append(f"{_short(span.arguments)} → {_short(span.result)}")
+    if span.usage is not None:
+        parts.append(f"{span.usage.input}+{span.usage.output} tokens")
+    if span.error is not None:
+        parts.append(f"ERROR {plain_error(span.error)}"[:100])
+    return ", ".join(parts)
+
+
+def _short(value: Captured | None) -> str:
+    if value is None:
+        return "not captured"
+    text = str(value.value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

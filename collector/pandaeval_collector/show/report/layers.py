@@ -1,0 +1,149 @@
+"""The three-layer report: which layer of an agent broke, by trial, by case and over all cases.
+
+A trial that is not correct broke in the first layer (reasoning, then action, then outcome) in which some grader failed.
+A correct trial broke nowhere, whatever way it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from pandaeval_collector.show.report.layer_counts import LAYERS, GraderCount, TrialCount
+from pandaeval_collector.show.report.spool import Spool
+
+CORRECT = "trial_correct"
+Result = Mapping[str, Any]
+"""A result as its JSON object."""
+_KEYS = ("metric", "outcome", "score", "threshold", "success", "why", "reason")
+Place = tuple[int, int]
+
+
+class LayerReport:
+    """Counts trials by case as they are graded. What each grader said of a trial waits on disk, and only where somebody
+    wants it. ``untried``: cases without a trial. A context manager."""
+
+    def __init__(
+        self, suite: str = "", descriptions: Mapping[str, str] | None = None, *, with_trials: bool = False
+    ) -> None:
+        """``descriptions``: of all cases, by id; ``with_trials``: whether :meth:`trials` are wanted."""
+        self.suite = suite
+        self._descriptions = dict(descriptions or {})
+        self._untried = dict.fromkeys(self._descriptions)
+        self._cases: dict[str, TrialCount] = {}
+        self._kinds: dict[str, TrialCount] = {}
+        self._graders: dict[str, dict[str, GraderCount]] = {layer: {} for layer in LAYERS}
+        self._spool = Spool() if with_trials else None
+        self._places: dict[str, list[Place]] = {}
+
+    def __enter__(self) -> LayerReport:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._spool is not None:
+            self._spool.close()
+
+    def add(self, results: Sequence[Result]) -> None:
+        """Takes one trial in: the results of all its graders, of ``trial_correct`` too."""
+        if not results:
+            return
+        row, about = _row(results), results[0]["metadata"]
+        case, kind = about["case"], about["case_kind"]
+        self._untried.pop(case, None)
+        self._cases.setdefault(case, TrialCount(kind)).add(row)
+        self._kinds.setdefault(kind, TrialCount(kind)).add(row, case)
+        for each in row["graders"]:
+            self._graders[each["layer"]].setdefault(each["metric"], GraderCount()).add(each)
+        if self._spool is not None:
+            self._places.setdefault(case, []).append(self._spool.put(row))
+
+    @property
+    def untried(self) -> list[str]:
+        return [*self._untried]
+
+    @property
+    def kinds(self) -> dict[str, TrialCount]:
+        """The trials of the cases of each kind."""
+        return dict(sorted(self._kinds.items()))
+
+    @property
+    def whole(self) -> TrialCount:
+        """All trials."""
+        return TrialCount.of(self._kinds.values())
+
+    def cases(self) -> dict[str, TrialCount]:
+        """The trials by case: what is not correct first."""
+        return dict(sorted(self._cases.items(), key=lambda item: item[1].rank))
+
+    def cases_of(self, kind: str) -> list[str]:
+        """The ids of the cases of a kind that were tried, in the order of their trials."""
+        return [case for case, count in self._cases.items() if count.kind == kind]
+
+    def trials(self, case: str) -> Iterator[dict[str, Any]]:
+        """The trials of a case with what each grader said, one after the other."""
+        if self._spool is not None:
+            yield from map(self._spool.get, self._places.get(case, ()))
+
+    def brief(self, most: int = 500) -> list[dict[str, Any]]:
+        """A row for each case, those that broke first."""
+        return [count.brief(case) for case, count in [*self.cases().items()][:most]]
+
+    def by_kind(self) -> list[dict[str, Any]]:
+        """A row for all cases of each kind."""
+        return [count.brief("all") for count in self.kinds.values()]
+
+    def description(self, case: str) -> str:
+        return self._descriptions.get(case, "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What there is to say of all cases together, for programs."""
+        whole = self.whole
+        return {
+            "suite": self.suite or None,
+            **whole.counted(),
+            "kinds": {kind: count.counted() for kind, count in self.kinds.items()},
+            "layers": {
+                layer: {
+                    "broke": whole.broke[layer],
+                    "failed": whole.states[layer]["fail"],
+                    "passed": whole.states[layer]["pass"],
+                    "graders": {name: count.to_dict() for name, count in sorted(self._graders[layer].items())},
+                }
+                for layer in LAYERS
+            },
+            "without_trial": self.untried,
+        }
+
+
+def _row(results: Sequence[Result]) -> dict[str, Any]:
+    """A trial as it is told to programs. ``correct``: ``None`` where that could not be told; ``reason``: why it is not
+    correct, or cannot be told."""
+    verdict = next((each for each in results if each["metric"] == CORRECT), None)
+    correct = None if verdict is None else verdict["success"]
+    graders = [
+        {**{key: each[key] for key in _KEYS}, "layer": each["metadata"]["layer"], "gates": each["metadata"]["gates"]}
+        for each in results
+        if each is not verdict
+    ]
+    layers = {layer: _state([each for each in graders if each["layer"] == layer]) for layer in LAYERS}
+    return {
+        "trial": results[0]["metadata"]["trial"],
+        "correct": correct,
+        "broke": next((layer for layer in LAYERS if layers[layer] == "fail"), None) if correct is False else None,
+        "layers": layers,
+        "reason": "" if verdict is None or correct else str(verdict["reason"]),
+        "graders": graders,
+        "trace_ids": results[0]["metadata"]["traces"],
+    }
+
+
+def _state(graders: Sequence[Result]) -> str:
+    """``fail``, ``unscored``, ``pass``, or ``-`` where nothing of the layer was graded."""
+    if any(each["success"] is False for each in graders):
+        return "fail"
+    if any(each["success"] is None for each in graders):
+        return "unscored"
+    return "pass" if graders else "-"

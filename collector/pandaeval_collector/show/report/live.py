@@ -1,0 +1,89 @@
+"""The index of the live page: that of the report, made of rows of the store instead of traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from pandaeval_collector.show.report.cures import listed_cure
+from pandaeval_collector.show.report.index import About, Ranked, index
+from pandaeval_collector.show.report.results import shown_object
+from pandaeval_collector.show.report.rows import ReportSession, ReportTrace
+from pandaeval_collector.store.found import Listed, ListedSession
+
+
+@dataclass(slots=True)
+class LiveIndex:
+    """One index in the making: :meth:`unit`, :meth:`trace` or :meth:`session` in the order in which they are to be
+    shown, then :meth:`made`."""
+
+    _rows: list[ReportTrace] = field(default_factory=list)
+    _sessions: dict[str, ReportSession] = field(default_factory=dict)
+    _known: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _order: list[Ranked] = field(default_factory=list)
+
+    def unit(self, unit: ListedSession) -> None:
+        """A row of the list of sessions: a session with its worst trace, or a trace that belongs to none."""
+        worst = [] if unit.worst is None else [unit.worst]
+        if unit.id is None:
+            self._order += [Ranked(None, self._traces(worst, brief=True))]
+        else:
+            self.session(unit, worst, whole=False)
+
+    def trace(self, row: Listed, brief: bool = False) -> ReportTrace:
+        """A trace by itself; its session, if there is one, is known by its id alone. ``brief``: for a list."""
+        [made] = self._traces([row], brief)
+        if row.session is not None and row.session not in self._sessions:
+            self._sessions[row.session] = ReportSession(row.session, whole=False)
+        self._order.append(Ranked(None, [made]))
+        return made
+
+    def session(self, unit: ListedSession, rows: Sequence[Listed], whole: bool = True) -> None:
+        """A session with these of its traces. ``whole``: these are all that matter to its results."""
+        assert unit.id is not None
+        session = self._sessions[unit.id] = ReportSession(unit.id, whole=whole)
+        for said in unit.results.values():
+            session.add(shown_object(said, unit.id))
+        self._known[unit.id] = {
+            "count": unit.traces,
+            "failing": unit.failed_traces,
+            "states": ["bad" if failing else "good" for failing in unit.failing],
+            "first": unit.first_ms,
+            "last": unit.last_ms,
+        }
+        self._order.append(Ranked(session, self._traces(rows, brief=True)))
+
+    def made(self, about: About, members: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
+        """The index; its sessions tell the ``href`` part of their addresses, how many traces they have, and of those
+        in ``members`` the ids of all."""
+        for number, row in enumerate(self._rows):
+            row.number = number
+        shown = index(self._rows, self._sessions, self._all(), (), about)
+        del shown["order"][len(self._order) :]
+        for session_id, session in zip(self._sessions, shown["sessions"], strict=True):
+            session |= {"href": quote(session_id, safe=""), **self._known.get(session_id, {})}
+            if members and session_id in members:
+                session["members"] = list(members[session_id])
+        return shown
+
+    def _all(self) -> list[Ranked]:
+        """What is shown in order, then the sessions that are only named."""
+        there = {id(each.session) for each in self._order}
+        return [*self._order, *(Ranked(each) for each in self._sessions.values() if id(each) not in there)]
+
+    def _traces(self, rows: Iterable[Listed], brief: bool) -> list[ReportTrace]:
+        made = [_trace(row, brief) for row in rows]
+        self._rows += made
+        return made
+
+
+def _trace(row: Listed, brief: bool) -> ReportTrace:
+    facts = {key: held for key, held in row.facts.items() if key != "session"}
+    if row.session is not None:
+        facts["session"] = row.session
+    made = ReportTrace(facts, listed_cure(facts), (0, 0))
+    for said in row.results.values():
+        made.add(shown_object(said, facts["id"], brief))
+    return made

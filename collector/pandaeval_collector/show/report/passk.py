@@ -1,0 +1,148 @@
+"""The page of repeated trials: pass@k and pass^k as curves with their bands, and the figures as tables.
+
+One HTML text that loads nothing and runs nothing: the content security policy allows no script at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+
+from pandaeval_collector.analysis.stats.pass_k import PassEstimate, pass_at_k, pass_pow_k
+from pandaeval_collector.analysis.stats.pass_suite import SuiteEstimate, suite_pass_at_k, suite_pass_pow_k
+from pandaeval_collector.base.result import cut
+from pandaeval_collector.base.untrusted.excerpt import clean
+from pandaeval_collector.show.report.pictures import BLUE, ORANGE, Curve, Point, curves
+from pandaeval_collector.trials.passk.figures import CaseFigures, Figures
+from pandaeval_collector.trials.passk.told import band, mean, median, number, worst_first
+from pandaeval_collector.trials.passk.trials import Case
+
+FARTHEST = 10
+"""Curves go on to this k, or to the largest that was asked for."""
+MOST_PICTURES = 60
+"""Cases with a picture: the least reliable ones. All are in the table."""
+_MEANING = (
+    "pass@k: how likely at least one of k trials succeeds; pass^k: how likely all k do. The assessment reads these "
+    "figures without their intervals: a case that passed all of five trials is called reliable, and may well fail "
+    "every third time."
+)
+
+
+def suite_picture(counts: Sequence[tuple[int, int]], farthest: int = FARTHEST) -> str:
+    """SVG of the means over cases with their 95 % intervals, as far as every case has k trials, from each case's
+    determined trials and successes."""
+    enough = min([farthest, *(n for n, _ in counts)], default=0)
+    ks = range(1, enough + 1)
+    lines = (
+        Curve("pass@k", ORANGE, [_of_suite(k, suite_pass_at_k(counts, k)) for k in ks]),
+        Curve("pass^k", BLUE, [_of_suite(k, suite_pass_pow_k(counts, k)) for k in ks]),
+    )
+    return curves(f"pass@k and pass^k over {len(counts)} cases", lines)
+
+
+def case_picture(case: Case, farthest: int = FARTHEST) -> str:
+    """SVG of a case: the Bayesian medians with their 95 % bands."""
+    n, c = case.n, case.c
+    ks = range(1, farthest + 1) if n else ()
+    lines = (
+        Curve("pass@k", ORANGE, [_of_case(k, pass_at_k(n, c, k, "bayesian")) for k in ks]),
+        Curve("pass^k", BLUE, [_of_case(k, pass_pow_k(n, c, k, "bayesian")) for k in ks]),
+    )
+    return curves(f"pass@k and pass^k of {cut(clean(case.id), 80)}: {c} of {n} trials succeeded", lines)
+
+
+def page(found: Figures, source: str) -> str:
+    """The whole page. ``source``: what the figures were read from."""
+    farthest = max([FARTHEST, *(each.k for each in found.suite)])
+    cases = sorted(found.trials.cases, key=worst_first)
+    style = files(__package__).joinpath("assets", "common", "report.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    body = [
+        "<h1>Repeated trials</h1>",
+        f'<p class="lead">{_safe(source)}: a trial succeeds when {_safe(found.trials.metric)} passes</p>',
+        f"<p>{_MEANING}</p>",
+        *(f'<p class="notice">{_safe(notice)}</p>' for notice in found.notices),
+        "<h2>All together</h2>",
+        '<div class="cards two"><figure class="card">',
+        suite_picture(found.trials.counts, farthest),
+        "<figcaption>Mean over cases, 95 % interval</figcaption></figure>",
+        f'<div class="card scroll figures">{_suite_table(found)}</div></div>',
+        f"<h2>By {_safe(found.trials.per)}, the least reliable first</h2>",
+        f'<div class="cards three">{"".join(_card(case, farthest) for case in cases[:MOST_PICTURES])}</div>',
+        f'<h2>Figures</h2><div class="card scroll figures">{_case_table(found)}</div>',
+    ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>Repeated trials</title>\n'
+        f"<style>{style}</style></head>\n<body><main>\n" + "\n".join(body) + "\n</main></body></html>\n"
+    )
+
+
+def _card(case: Case, farthest: int) -> str:
+    left = f", {case.undetermined} undetermined" if case.undetermined else ""
+    kind = f" ({_safe(case.kind)})" if case.kind else ""
+    return (
+        f'<figure class="card"><h3>{_safe(cut(case.id, 120))}{kind}</h3>{case_picture(case, farthest)}'
+        f"<figcaption>{case.c} of {case.n} succeeded{left}; median, 95 % interval</figcaption></figure>"
+    )
+
+
+def _suite_table(found: Figures) -> str:
+    rows = [
+        (str(each.k), f"{each.at.cases} of {each.at.of}", mean(each.at), mean(each.pow), band(each.label))
+        for each in found.suite
+    ]
+    return _table(("k", "cases", "pass@k", "pass^k", "assessment"), rows)
+
+
+def _case_table(found: Figures) -> str:
+    each = [f"{name} {mode}" for name in ("pass@k", "pass^k") for mode in ("plug-in", "unbiased", "Bayesian")]
+    return _table(
+        ("case", "trials", "passed", "undetermined", "k", *each, "assessment"),
+        (_case_row(each) for each in found.cases),
+    )
+
+
+def _case_row(each: CaseFigures) -> tuple[str, ...]:
+    case = each.case
+    return (
+        cut(case.id, 200),
+        *(str(number) for number in (case.n, case.c, case.undetermined, each.k)),
+        *_three(each.at),
+        *_three(each.pow),
+        band(each.label),
+    )
+
+
+def _three(of: Mapping[str, PassEstimate]) -> tuple[str, str, str]:
+    return number(of["plug_in"].value), number(of["unbiased"].value), median(of["bayesian"])
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    top = "".join(f"<th>{_safe(cell)}</th>" for cell in head)
+    body = "".join(f"<tr>{''.join(_cells(row))}</tr>" for row in rows)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cells(row: Iterable[str]) -> Iterable[str]:
+    """An interval, and ``2 of 3``, stay on one line; the name that a row begins with may be of many words."""
+    for at, cell in enumerate(row):
+        text = _safe(cell)
+        yield f"<td>{text.replace(' to ', '&nbsp;to&nbsp;').replace(' of ', '&nbsp;of&nbsp;') if at else text}</td>"
+
+
+def _of_suite(k: int, estimate: SuiteEstimate) -> Point:
+    return Point(k, estimate.mean or 0.0, estimate.ci_low, estimate.ci_high)
+
+
+def _of_case(k: int, estimate: PassEstimate) -> Point:
+    return Point(k, estimate.median or 0.0, estimate.ci_low, estimate.ci_high)
+
+
+def _safe(text: str) -> str:
+    return escape(clean(text))

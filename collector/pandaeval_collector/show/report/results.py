@@ -1,0 +1,107 @@
+"""Results as the page needs them: a short form for lists, and all of it for the trace or session that is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.untrusted.excerpt import clean, excerpt
+from pandaeval_collector.show.report.text import pruned
+
+_SHORT_REASON, _MAX_SIGNALS = 240, 2000
+_SHOWN_ELSEWHERE = ("threshold", "success", "inclusion_probability", "per_trace_signals")
+
+
+@dataclass(slots=True)
+class ShownResult:
+    """The newest revision of one metric's result about one unit, and what the older ones said. ``key``: the metric's,
+    and the unit's id where a trace has several (turns); ``unit``: the unit's id."""
+
+    key: str
+    unit: str
+    short: dict[str, Any]
+    full: dict[str, Any]
+    revision: int
+    older: list[float | None] = field(default_factory=list)
+
+    @property
+    def signal(self) -> float | None:
+        """The score as sessions see it (coherence on its calibrated scale); ``None`` if there is none."""
+        value = self.short.get("signal")
+        return None if value is None else float(value)
+
+    @property
+    def is_scored(self) -> bool:
+        return bool(self.short["outcome"] == "scored")
+
+    @property
+    def failed(self) -> bool:
+        return self.short.get("success") is False
+
+
+def shown(result: Result) -> ShownResult:
+    """A result for the page."""
+    return shown_object(result.to_dict(), result.unit.id)
+
+
+def shown_object(said: Mapping[str, Any], unit_id: str, brief: bool = False) -> ShownResult:
+    """The same of a result's JSON object, as :meth:`Result.to_dict` makes it. ``unit_id``: what it is about; ``brief``:
+    without metadata, for lists."""
+    made = _short(said)
+    whole = unit_id in (said["trace_id"], said["session_id"])
+    key = made["metric"] if whole else f"{made['metric']} {unit_id}"
+    return ShownResult(str(key), unit_id, made, _full(said, brief), said["revision"])
+
+
+def _short(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What lists show of it. ``signal``: the score as sessions see it."""
+    outcome, score = said["outcome"], said["score"]
+    return _present(
+        {
+            "metric": f"{said['level']}.{said['metric']}",
+            "outcome": outcome,
+            "score": score,
+            "signal": float(said["metadata"].get("calibrated", score)) if outcome == "scored" else None,
+            "success": said["success"],
+            "label": excerpt(said["label"], 60),
+            "why": said["why"],
+            "reason": excerpt(said["reason"], _SHORT_REASON),
+        }
+    )
+
+
+def _full(said: Mapping[str, Any], brief: bool) -> dict[str, Any]:
+    """All that is shown of it besides."""
+    metadata, by = {} if brief else said["metadata"], said["evaluator"]
+    full = {
+        "reason": clean(said["reason"]),
+        "raw": said["raw"],
+        "scale": said["scale"],
+        "threshold": said["threshold"],
+        "coverage": said["coverage"],
+        "by": by["kind"],
+        "model": by["model"],
+        "version": by["version"],
+        "trigger": said["trigger"],
+        "final": said["final"],
+        "cost": said["cost_usd"],
+        "tokens": said["tokens"],
+        "span": said["span_id"],
+        "spans": said.get("span_ids"),  # results of older releases have none
+        "metadata": {key: pruned(held) for key, held in metadata.items() if key not in _SHOWN_ELSEWHERE},
+        "id": said["id"],
+    }
+    if said["level"] == "session":
+        full["risks"] = _risks(metadata.get("per_trace_signals") or {})
+    return _present(full)
+
+
+def _risks(signals: Mapping[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    """What each trace brought to its session's score, by trace id."""
+    return {trace_id: parts for _, (trace_id, parts) in zip(range(_MAX_SIGNALS), signals.items(), strict=False)}
+
+
+def _present(facts: dict[str, Any]) -> dict[str, Any]:
+    return {key: held for key, held in facts.items() if held is not None and held != [] and held != {}}

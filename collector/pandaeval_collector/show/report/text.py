@@ -1,0 +1,93 @@
+"""Text from traces, made fit to be shown: nothing that reorders or hides what stands beside it, nothing without end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.base.untrusted.excerpt import UNSAFE_CLASS, clean, excerpt
+
+_UNSAFE_JSON = re.compile(rf"\\\\|\\(?:[bfr]|u00(?:[01][0-9a-f]|7f))|{UNSAFE_CLASS}")
+_DEEPEST = 6
+_LONGEST_LIST = 100
+
+Cut = str | dict[str, Any]
+"""A text as the page gets it: whole, or ``{"h": its beginning, "t": its end, "n": characters of the whole}``."""
+
+
+def clean_json(document: bytes) -> bytes:
+    """JSON whose texts and names are clean, whatever they were made from. ``document``: as orjson writes it."""
+    return _UNSAFE_JSON.sub(_written_out, document.decode()).encode()
+
+
+def _written_out(match: re.Match[str]) -> str:
+    found = match[0]
+    if found == "\\\\":
+        return found
+    return f"\\{found}" if found[0] == "\\" else f"\\{clean(found)}"
+
+
+def cut(text: str, room: int) -> Cut:
+    """The clean ``text`` if it has at most ``room`` characters, else its beginning (two thirds) and its end."""
+    if len(text) <= room:
+        return clean(text)
+    tail = room // 3
+    return {"h": clean(text[: room - tail]), "t": clean(text[len(text) - tail :]) if tail else "", "n": len(text)}
+
+
+def written(value: Any) -> str:
+    """A captured value for people: a text as it stands, all else as indented JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY, default=str).decode()
+    except (TypeError, orjson.JSONEncodeError):  # lone surrogates, numbers beyond 64 bits, keys that are no text
+        return str(value)
+
+
+def pruned(value: Any, room: int = 600, depth: int = 0) -> Any:
+    """JSON of bounded size from any value: long texts, long lists and what is nested deep are cut, and say so."""
+    match value:
+        case None | bool() | float():
+            return value
+        case int():
+            return value if abs(value) < 1 << 53 else str(value)
+        case str():
+            return clean(value) if len(value) <= room else f"{clean(value[:room])}… ({len(value):,} characters)"
+        case Mapping() if depth < _DEEPEST:
+            kept = {clean(str(key))[:100]: pruned(held, room, depth + 1) for key, held in _first(value.items())}
+            return kept if len(value) <= _LONGEST_LIST else {**kept, "…": f"{len(value) - _LONGEST_LIST} more"}
+        case Sequence() if depth < _DEEPEST:
+            kept_items = [pruned(held, room, depth + 1) for held in _first(value)]
+            return kept_items if len(value) <= _LONGEST_LIST else [*kept_items, f"… {len(value) - _LONGEST_LIST} more"]
+        case _:
+            return excerpt(str(value), room)
+
+
+def _first(items: Any) -> list[Any]:
+    return [item for _, item in zip(range(_LONGEST_LIST), items, strict=False)]
+
+
+class TextPool:
+    """The texts of one trace: each kept once, all together within ``room`` characters, which later texts feel."""
+
+    def __init__(self, room: int) -> None:
+        self._each, self._left = max(200, room // 4), room
+        self._known: dict[str, int] = {}
+        self.kept: list[Cut] = []
+
+    def add(self, text: str) -> int:
+        """The position of ``text`` in :attr:`kept`."""
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = len(self.kept)
+            room = max(_LEAST, min(self._each, self._left))
+            self._left -= min(len(text), room)
+            self.kept.append(cut(text, room))
+        return known
+
+
+_LEAST = 120

@@ -1,0 +1,152 @@
+"""Groups of failures in a running collector: a new failure joins the group that it is like, or begins one."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pandaeval_collector.analysis.embedding import Embedder
+from pandaeval_collector.base.result import cut
+from pandaeval_collector.store import FailureGroupRow
+from pandaeval_collector.store.failure_groups import MOST_GROUPS
+from pandaeval_collector.store.failures.failure import Failure
+from pandaeval_collector.store.failures.group import group_id
+
+_log = logging.getLogger(__name__)
+
+SURE, UNLIKE = 0.8, 0.5
+"""Cosines of the embedded model between the texts of two failures with one label: from the first on the cause is the
+same, below the second another. What lies between is for a judge to say, if there is one."""
+NEAR = 0.65
+"""From this on it is the same cause where nobody can be asked."""
+_TITLE, _TEXTS = 120, 64
+"""Texts of a group that are known without being embedded again."""
+_VOLATILE = re.compile(r"[0-9a-f]{8,}|\d+")
+
+
+@dataclass(slots=True)
+class _Live:
+    """A group as it is compared with. ``same``: texts that are known to be of it."""
+
+    row: FailureGroupRow
+    vector: NDArray[np.float32]
+    same: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A group that a failure may be of, and how like it is."""
+
+    id: str
+    title: str
+    text: str
+    cosine: float
+
+
+class LiveGroups:
+    """The groups of one store. A failure is only compared with groups of the same metric, label and agent. Any thread.
+
+    What it remembers may be ahead of the store, where a commit failed: a group's id follows from its first failure, so
+    that the same decision, made again, finds the same groups.
+    """
+
+    def __init__(self, embedder: Embedder, known: Iterable[FailureGroupRow] = ()) -> None:
+        """``known``: those of the store, newest first."""
+        self._embedder, self._lock = embedder, threading.Lock()
+        self._groups: OrderedDict[str, _Live] = OrderedDict()
+        rows = [*known][::-1]
+        vectors = self._vectors([row.text for row in rows]) if rows else []
+        for row, vector in zip(rows, vectors, strict=True):
+            self._groups[row.id] = _Live(row, vector, {plain(row.text)})
+
+    def candidates(self, failure: Failure, most: int = 5) -> list[Candidate]:
+        """The groups that a failure may be of, likest first: one alone where that is sure, none where it is like no
+        group."""
+        with self._lock:
+            found = self._near(failure)
+            sure = [each for each in found if each.cosine >= SURE]
+            return sure[:1] or found[:most]
+
+    def place(self, failure: Failure, said: str | None = None) -> FailureGroupRow:
+        """The group of a failure, which is a new one if there is none that it is like enough. ``said``: what a judge
+        said of it before: the id of a group, ``""`` for none of them."""
+        with self._lock:
+            live = self._groups.get(group_id(failure.result))  # it began a group in a decision that was made before
+            if live is None and said:
+                live = self._groups.get(said)
+            if live is None and said != "":
+                near = self._near(failure)
+                if near and near[0].cosine >= NEAR:
+                    live = self._groups[near[0].id]
+            if live is None:
+                live = self._new(failure)
+            if len(live.same) < _TEXTS:
+                live.same.add(plain(failure.reason))
+            self._groups.move_to_end(live.row.id)
+            while len(self._groups) > MOST_GROUPS:
+                self._groups.popitem(last=False)
+            return live.row
+
+    def _near(self, failure: Failure) -> list[Candidate]:
+        about = (failure.metric, failure.label, failure.agent)
+        rivals = [each for each in self._groups.values() if _about(each.row) == about]
+        if not rivals:
+            return []
+        text = plain(failure.reason)
+        for each in rivals:
+            if text in each.same:
+                return [_candidate(each, 1.0)]
+        [vector] = self._vectors([failure.reason])
+        cosines = [_cosine(each.vector, vector) for each in rivals]
+        found = [_candidate(each, cosine) for each, cosine in zip(rivals, cosines, strict=True) if cosine >= UNLIKE]
+        return sorted(found, key=lambda each: -each.cosine)
+
+    def _new(self, failure: Failure) -> _Live:
+        row = FailureGroupRow(
+            id=group_id(failure.result),
+            metric=failure.metric,
+            label=failure.label,
+            title=cut(f"{failure.label}: {failure.reason}", _TITLE),
+            description=failure.reason,
+            severity=failure.weight,
+            agent=failure.agent,
+            service=failure.service,
+            text=failure.reason,
+            count=0,
+            first_at=0.0,
+            last_at=0.0,
+        )
+        [vector] = self._vectors([failure.reason])
+        live = self._groups[row.id] = _Live(row, vector)
+        return live
+
+    def _vectors(self, texts: list[str]) -> list[NDArray[np.float32]]:
+        try:
+            return [*self._embedder.embed([plain(text) for text in texts])]
+        except Exception:  # noqa: BLE001 - whatever an embedder raises costs likeness alone: the same text still counts
+            _log.warning("failures could not be embedded; only those with the same text share a group", exc_info=True)
+            return [np.zeros(0, np.float32)] * len(texts)
+
+
+def _cosine(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+    return float(one @ other) if one.shape == other.shape else 0.0
+
+
+def _about(row: FailureGroupRow) -> tuple[str, str, str]:
+    return row.metric, row.label, row.agent
+
+
+def _candidate(live: _Live, cosine: float) -> Candidate:
+    return Candidate(live.row.id, live.row.title, live.row.text, cosine)
+
+
+def plain(text: str) -> str:
+    """A text without what differs from case to case: numbers and ids."""
+    return _VOLATILE.sub("#", text)

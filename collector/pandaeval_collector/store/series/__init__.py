@@ -1,0 +1,27 @@
+"""The score series: the OpenTelemetry metrics of results, and how results become increments of them.
+
+The series are a table in the store, updated in the transaction that stores a result: a restart resets nothing, a crash
+counts nothing twice. OTLP metrics and the scrape endpoint are two renderings of that table.
+"""
+
+from pandaeval_collector.store.series.increment import Increment, increments, shadow_increments
+from pandaeval_collector.store.series.instruments import EVALUATIONS, INSTRUMENTS, REVISIONS, SCORE
+from pandaeval_collector.store.series.labels import CAPS, MAX_SERIES, OTHER, Labels, folded
+from pandaeval_collector.store.series.points import Exemplar, Point
+
+__all__ = [
+    "CAPS",
+    "EVALUATIONS",
+    "INSTRUMENTS",
+    "MAX_SERIES",
+    "OTHER",
+    "REVISIONS",
+    "SCORE",
+    "Exemplar",
+    "Increment",
+    "Labels",
+    "Point",
+    "folded",
+    "increments",
+    "shadow_increments",
+]

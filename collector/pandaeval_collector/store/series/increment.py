@@ -1,0 +1,151 @@
+"""What results add to the score series."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+
+from pandaeval_collector.base.instrument import Attributes, Instrument
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.store.failures import failure_of
+from pandaeval_collector.store.series.instruments import (
+    EVALUATIONS,
+    FAILURES,
+    JUDGE_CACHED,
+    JUDGE_COST,
+    JUDGE_DURATION,
+    JUDGE_TOKENS,
+    REVISIONS,
+    SCORE,
+    SHADOW_EVALUATIONS,
+    SHADOW_SCORE,
+)
+from pandaeval_collector.store.series.labels import Labels, filled
+from pandaeval_collector.store.series.points import Exemplar
+from pandaeval_otel.base.names import bounded
+
+_PASSED = {None: "", True: "true", False: "false"}
+
+
+@dataclass(slots=True)
+class Increment:
+    """What a batch of results adds to one series."""
+
+    instrument: Instrument
+    attributes: Attributes
+    count: int = 0
+    total: float = 0.0
+    buckets: dict[int, int] = field(default_factory=dict)
+    _shown: dict[int, tuple[Result, float | None]] = field(default_factory=dict)
+
+    def observe(self, value: float, result: Result | None, shown: float | None = None) -> None:
+        """One measurement; for a counter ``value`` is 1. ``result``: what it is an example of, ``shown`` with this
+        value instead of the score; ``None`` for no example."""
+        self.count += 1
+        self.total += value
+        bucket = bisect_left(self.instrument.bounds, value) if self.instrument.bounds else 0
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+        if result is not None and result.unit.sampled and result.unit.trace_id:
+            self._shown[bucket] = result, shown
+
+    @property
+    def exemplars(self) -> dict[int, Exemplar]:
+        """The last example of each bucket index: the evaluated span. There is none of traces that the application did
+        not sample, since nobody could open them."""
+        return {bucket: _exemplar(result, shown) for bucket, (result, shown) in self._shown.items()}
+
+
+def increments(
+    results: Iterable[Result], counted: Collection[str], labels: Labels, first: Collection[str] = ()
+) -> list[Increment]:
+    """What results add to the series. ``counted``: ids of results whose unit has entered the histogram before;
+    ``first``: of those that no result for good came before, whatever their revision."""
+    found: dict[tuple[str, Attributes], Increment] = {}
+
+    def at(instrument: Instrument, attributes: Attributes) -> Increment:
+        key = (instrument.name, labels.within(instrument.name, attributes))
+        increment = found.get(key)
+        if increment is None:
+            increment = found[key] = Increment(instrument, key[1])
+        return increment
+
+    alike: dict[tuple[str | bool | None, ...], tuple[Increment, Increment | None, bool]] = {}
+    for result in results:
+        unit = result.unit
+        about = (result.metric, unit.level, unit.agent, unit.service, unit.environment)
+        key = (*about, result.outcome, result.why, result.success)
+        series = alike.get(key)
+        if series is None:
+            verdict = (result.outcome, result.why, _PASSED[result.success])
+            named = labels.named(*about, *verdict)
+            evaluations = at(EVALUATIONS, named)
+            scores = at(SCORE, labels.named(*about)) if result.outcome == "scored" else None
+            series = alike[key] = evaluations, scores, evaluations.attributes != named
+        evaluations, scores, is_folded = series
+        labels.folded += is_folded
+        evaluations.observe(1.0, result)
+        if scores is not None and result.score is not None and result.id not in counted:
+            scores.observe(result.score, result)
+        if result.success is False and result.run_id is None and result.id not in counted:
+            _observe_failure(result, labels, at)
+        if result.revision > 1 and result.id not in first:
+            at(REVISIONS, labels.named(result.metric, unit.level, "", unit.service, "")).observe(1.0, result)
+        if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
+            _observe_judge(result, labels, at)
+    return [increment for increment in found.values() if increment.count]
+
+
+def shadow_increments(results: Iterable[Result], labels: Labels) -> list[Increment]:
+    """What results of a judge in the shadow add to its own series, each with the model. What they cost is counted as
+    that of any judge."""
+    found: dict[tuple[str, Attributes], Increment] = {}
+
+    def at(instrument: Instrument, attributes: Attributes) -> Increment:
+        key = (instrument.name, labels.within(instrument.name, attributes))
+        return found.setdefault(key, Increment(instrument, key[1]))
+
+    for result in results:
+        unit = result.unit
+        model = filled(("gen_ai.request.model", labels.admit("model", result.evaluator.model or "")))
+        about = (result.metric, unit.level, unit.agent, unit.service, unit.environment)
+        named = labels.named(*about, result.outcome, result.why, _PASSED[result.success])
+        at(SHADOW_EVALUATIONS, (*named, *model)).observe(1.0, result)
+        if result.outcome == "scored" and result.score is not None:
+            at(SHADOW_SCORE, (*labels.named(*about), *model)).observe(result.score, result)
+        if result.tokens or result.duration_ms:
+            _observe_judge(result, labels, at)
+    return list(found.values())
+
+
+def _observe_failure(result: Result, labels: Labels, at: Callable[[Instrument, Attributes], Increment]) -> None:
+    failure = failure_of(result)
+    if failure is None:
+        return
+    attributes = filled(
+        ("pandaeval.failure.label", labels.admit("label", failure.label)),
+        ("pandaeval.failure.severity", result.failure_severity or failure.weight),
+        ("gen_ai.agent.name", labels.admit("agent", failure.agent)),
+        ("pandaeval.service", labels.admit("service", failure.service)),
+    )
+    at(FAILURES, attributes).observe(1.0, result)
+
+
+def _observe_judge(result: Result, labels: Labels, at: Callable[[Instrument, Attributes], Increment]) -> None:
+    asked = filled(
+        ("gen_ai.evaluation.name", bounded(result.metric)),
+        ("gen_ai.request.model", labels.admit("model", result.evaluator.model or "")),
+        ("pandaeval.outcome", result.outcome),
+    )
+    seconds = result.duration_ms / 1e3
+    at(JUDGE_DURATION, asked).observe(seconds, result, seconds)
+    at(JUDGE_TOKENS, asked).observe(float(result.tokens), None)
+    at(JUDGE_COST, asked).observe(result.cost_usd, None)
+    if cached := result.cached_tokens:
+        at(JUDGE_CACHED, asked).observe(float(cached), None)
+
+
+def _exemplar(result: Result, shown: float | None) -> Exemplar:
+    unit = result.unit
+    value = shown if shown is not None else 1.0 if result.score is None else result.score
+    return Exemplar(value, unit.trace_id, unit.span_id, result.time_ns)

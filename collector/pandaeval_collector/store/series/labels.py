@@ -1,0 +1,104 @@
+"""The labels of the score series, and how many values and combinations of them there may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pandaeval_collector.base.instrument import Attributes
+from pandaeval_otel.base.names import bounded
+
+_REMEMBERED = 10_000
+OTHER = "__other__"
+CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 100}
+"""How many distinct values a label may take; what comes later is ``__other__``, for good."""
+MAX_SERIES = 10_000
+"""How many series there may be in all, unless the configuration says otherwise: labels within their caps can still be
+combined in more ways than anybody can store and read."""
+_FOLDED = frozenset({"gen_ai.agent.name", "pandaeval.service", "deployment.environment.name", "gen_ai.request.model"})
+"""Attributes that senders choose the values of."""
+
+
+class Labels:
+    """Label values within their caps and series within theirs, the same ones after a restart. One thread.
+
+    ``known``: label values that were admitted before, ``series``: names and attributes of the series that there are.
+    """
+
+    def __init__(
+        self,
+        known: Iterable[tuple[str, str]] = (),
+        series: Iterable[tuple[str, Attributes]] = (),
+        most: int = MAX_SERIES,
+    ) -> None:
+        self._known: dict[str, set[str]] = {kind: set() for kind in CAPS}
+        for kind, value in known:
+            self._known.setdefault(kind, set()).add(bounded(value))
+        self._series, self._most = set(series), most
+        self.folded = 0
+        """Results that were counted under ``__other__`` since there are as many series as there may be."""
+        self._new: list[tuple[str, str]] = []
+        self._named: dict[tuple[str | None, ...], Attributes] = {}
+
+    def admit(self, kind: str, value: str) -> str:
+        """The value, or ``__other__`` when its kind has as many as it may."""
+        if not value:
+            return ""
+        value = bounded(value)
+        known = self._known[kind]
+        if value not in known:
+            if len(known) >= CAPS[kind]:
+                return OTHER
+            known.add(value)
+            self._new.append((kind, value))
+        return value
+
+    def named(
+        self, metric: str, level: str, agent: str, service: str, environment: str | None, *verdict: str | None
+    ) -> Attributes:
+        """The attributes of a series; ``verdict``: outcome, why and passed, of one that counts results by them. What
+        was admitted once stays so, and it is the same few all the time."""
+        agent, service, environment = bounded(agent), bounded(service), bounded(environment or "")
+        key = (metric, level, agent, service, environment, *verdict)
+        found = self._named.get(key)
+        if found is None:
+            if len(self._named) >= _REMEMBERED:
+                self._named.clear()
+            found = self._named[key] = filled(
+                ("gen_ai.evaluation.name", bounded(metric)),
+                ("pandaeval.level", level),
+                ("gen_ai.agent.name", self.admit("agent", agent)),
+                ("pandaeval.service", self.admit("service", service)),
+                ("deployment.environment.name", self.admit("environment", environment)),
+                *zip(("pandaeval.outcome", "pandaeval.why", "pandaeval.passed"), verdict, strict=False),
+            )
+        return found
+
+    @property
+    def series(self) -> int:
+        """How many series there are."""
+        return len(self._series)
+
+    def within(self, name: str, attributes: Attributes) -> Attributes:
+        """The attributes of the series that a measurement is added to: its own while there may be more series or it
+        exists, else those with ``__other__`` for all that senders choose. Sums over all series stay what they are."""
+        key = (name, attributes)
+        if key not in self._series:
+            if len(self._series) >= self._most:
+                key = (name, folded(attributes))
+            self._series.add(key)
+        return key[1]
+
+    def take_new(self) -> list[tuple[str, str]]:
+        """Values admitted since the last call, to be stored with the results that use them."""
+        new, self._new = self._new, []
+        return new
+
+
+def folded(attributes: Attributes) -> Attributes:
+    """The attributes with ``__other__`` in place of every value that senders choose."""
+    return tuple((key, OTHER if key in _FOLDED else value) for key, value in attributes)
+
+
+def filled(*attributes: tuple[str, str | None]) -> Attributes:
+    """Absent is absent: an attribute without a value is left out."""
+    return tuple((key, value) for key, value in attributes if value)

@@ -1,0 +1,186 @@
+"""Holds judges' scores against people's labels, and keeps what comes of it in a file."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS, Labelled
+from pandaeval_collector.analysis.stats.judge_agreement import Agreement, agreement
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.store import JudgedRow
+from pandaeval_collector.trials.labels.rates import weights
+from pandaeval_collector.trials.labels.writing import save
+from pandaeval_otel.wire.labels import Label
+
+_log = logging.getLogger(__name__)
+
+FORMAT = 1
+CRITERION = "youden"
+_MIDDLE = 0.5
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """One metric in one version by one judge, against people. ``tied``: runs that as many people passed as failed,
+    which are left out."""
+
+    metric: str
+    judge: str
+    version: str
+    tied: int
+    agreement: Agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrations:
+    """``unmatched``: labelled runs, by metric, of which there is no score."""
+
+    found: list[Calibration]
+    unmatched: Mapping[str, int]
+
+
+def calibrate(labels: Iterable[Label], standing: Mapping[Key, JudgedRow]) -> Calibrations:
+    """``standing``: scores by unit and metric. Several people's verdicts on a run count as one: the word of most."""
+    said: dict[Key, list[Label]] = defaultdict(list)
+    for label in labels:
+        said[label.unit, label.metric].append(label)
+    groups: dict[tuple[str, str, str], list[tuple[JudgedRow, list[Label]]]] = defaultdict(list)
+    unmatched: dict[str, int] = defaultdict(int)
+    for key, verdicts in said.items():
+        row = standing.get(key)
+        if row is None or row.probability <= 0.0:
+            unmatched[key[1]] += 1
+        else:
+            groups[row.metric, row.model, row.version].append((row, verdicts))
+    found = (_calibration(*key, pairs) for key, pairs in sorted(groups.items()))
+    return Calibrations([each for each in found if each is not None], dict(unmatched))
+
+
+def _calibration(
+    metric: str, judge: str, version: str, pairs: list[tuple[JudgedRow, list[Label]]]
+) -> Calibration | None:
+    threshold = next((row.threshold for row, _ in reversed(pairs) if row.threshold is not None), _MIDDLE)
+    shares = [fmean(_passes(label, threshold) for label in verdicts) for _, verdicts in pairs]
+    kept = [at for at, share in enumerate(shares) if share != 0.5]
+    if not kept:
+        return None
+    rows, told = [pairs[at][0] for at in kept], [pairs[at][1] for at in kept]
+    chances = [next((each.probability for each in said if each.probability is not None), None) for said in told]
+    labelled = Labelled.of(
+        [fmean(_grade(each) for each in said) for said in told],
+        [row.score for row in rows],
+        weights([row.probability for row in rows], chances),
+        [row.session or row.unit for row in rows],
+    )
+    passes = np.asarray([float(shares[at] > 0.5) for at in kept])
+    return Calibration(metric, judge, version, len(pairs) - len(kept), agreement(labelled, passes, threshold))
+
+
+def _passes(label: Label, threshold: float) -> bool:
+    return label.passed if label.passed is not None else _grade(label) >= threshold - 1e-9
+
+
+def _grade(label: Label) -> float:
+    return label.score if label.score is not None else float(bool(label.passed))
+
+
+# -- the file ----------------------------------------------------------------------------------------------------
+
+
+def as_dict(each: Calibration) -> dict[str, Any]:
+    """For JSON."""
+    found = asdict(each.agreement)
+    return {
+        "metric": each.metric,
+        "judge": each.judge,
+        "version": each.version,
+        "tied": each.tied,
+        **{key: found[key] for key in ("n", "passed", "failed", "threshold", "kappa")},
+        "quadratic_kappa": found["graded"],
+        "auroc": found["auroc"],
+        "suggested_threshold": {**found["suggested"], "criterion": CRITERION},
+        "by_threshold": list(found["at"]),
+    }
+
+
+def write(calibrations: Collection[Calibration], path: Path) -> None:
+    """As :func:`read` reads it."""
+    held = {"format": FORMAT, "calibrations": [as_dict(each) for each in calibrations]}
+    save(path, json.dumps(held, indent=1) + "\n")
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    value: float | None = Field(ge=0.0, le=1.0)
+
+
+class Kept(BaseModel):
+    """What a collector uses of a calibration."""
+
+    model_config = ConfigDict(frozen=True)
+
+    metric: str
+    judge: str
+    version: str
+    n: int = Field(ge=0)
+    suggested_threshold: _Value
+
+
+class _File(BaseModel):
+    format: int = Field(ge=FORMAT, le=FORMAT)
+    calibrations: tuple[Kept, ...]
+
+
+def read(path: Path) -> tuple[Kept, ...]:
+    """Raises ``UserError`` for a file that :func:`write` did not make."""
+    try:
+        return _File.model_validate_json(path.read_bytes()).calibrations
+    except OSError as error:
+        raise UserError(f"judge.calibration: {path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the file"
+        said = one_printable_line(f"judge.calibration: {path}: {place}: {first['msg']}")
+        raise UserError(f"{said}; make it with `pandaeval calibrate --write`") from error
+
+
+def thresholds(kept: Iterable[Kept], judges: Mapping[str, tuple[str, str]]) -> dict[str, float]:
+    """The suggested thresholds by metric key. ``judges``: model and version by metric key, of what is judged now. Warns
+    of metrics that only another judge or version was calibrated for, or with fewer than 50 labels: what the file says
+    does not hold for them."""
+    by_metric: dict[str, list[Kept]] = defaultdict(list)
+    for each in kept:
+        by_metric[each.metric].append(each)
+    found: dict[str, float] = {}
+    for metric in by_metric.keys() & judges.keys():
+        fitting = [each for each in by_metric[metric] if (each.judge, each.version) == judges[metric]]
+        if not fitting:
+            other, now = by_metric[metric][-1], judges[metric]
+            _warn(
+                f"{metric} was calibrated for {other.judge} (version {other.version}), and {now[0]} (version {now[1]}) "
+                "judges: calibrate anew"
+            )
+        elif fitting[-1].n < LEAST_LABELS:
+            _warn(f"{metric} was calibrated with {fitting[-1].n} labels; a threshold takes {LEAST_LABELS}")
+        elif fitting[-1].suggested_threshold.value is not None:
+            found[metric] = fitting[-1].suggested_threshold.value
+    return found
+
+
+@cache  # settings are made more than once at a start
+def _warn(what: str) -> None:
+    _log.warning("judge.calibration: %s", what)

@@ -1,0 +1,90 @@
+"""Draws the judged runs that people should look at next; see
+:mod:`pandaeval_collector.analysis.stats.label_drawing`."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from pandaeval_collector.analysis.stats.label_drawing import drawn, numbers_of, wanted
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.config import MetricNames
+from pandaeval_collector.store import DrawnRow, JudgedRow, numbers, people
+
+_MIDDLE = 0.5
+"""Where a metric without a threshold parts good from bad."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A run to be labelled, and the chance that it had to be drawn."""
+
+    run: JudgedRow
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """``waiting``: judged runs that nobody labelled, drawn ones included."""
+
+    drawn: list[Drawn]
+    labelled: int
+    waiting: int
+
+
+def metrics_to_label(connection: sqlite3.Connection) -> Counter[str]:
+    """The metrics of which there are judged runs, and how many."""
+    rows = connection.execute(f"SELECT metric, count(*) FROM {people.STANDING} GROUP BY metric")  # noqa: S608
+    return Counter(dict(rows.fetchall()))
+
+
+def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames, said: str) -> str:
+    """The key of the metric to label for; ``name`` may be empty where there is one alone. ``said``: how people name it,
+    such as ``--metric``. Raises ``UserError``."""
+    there = metrics_to_label(connection)
+    if not there:
+        raise UserError("there are no judged runs in the store to be labelled (judge.model, docs/judging.md)")
+    wanted_ = names.select(name) if name else tuple(there)
+    found = [key for key in wanted_ if key in there]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(f"{key} ({count})" for key, count in there.most_common())
+    if name and not names.select(name):
+        raise UserError(f"{said} {name}: {names.unknown(name)}")
+    if name and not found:
+        raise UserError(f"{said} {name}: no judged runs; there are those of {known}")
+    raise UserError(f"say with {said} which one to label for: {known}")
+
+
+def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:
+    """At most ``count`` runs, and a note of what was drawn with which chances: what is drawn later, here or elsewhere,
+    is weighed right. The same call gives the same runs until somebody labels them. ``now``: Unix seconds."""
+    judged = people.judged(connection, metric, agent)
+    if not judged:
+        return Queue([], 0, 0)
+    runs = [run for run, _ in judged]
+    is_open = np.asarray([not labelled for _, labelled in judged])
+    scores = np.asarray([run.score for run in runs])
+    thresholds = np.asarray([_MIDDLE if run.threshold is None else run.threshold for run in runs])
+    numbers = numbers_of([f"{metric} {run.unit}" for run in runs])
+    wants = wanted(scores, thresholds)
+    places, chances = drawn(numbers, wants, is_open, count)
+    first = numbers <= chances  # these, and those that were drawn before them
+    first[places] = True
+    people.keep_draws(
+        connection, [DrawnRow(runs[at].unit, metric, float(chances[at])) for at in np.flatnonzero(first)], now
+    )
+    found = [Drawn(runs[at], float(chances[at])) for at in places]
+    return Queue(found, int((~is_open).sum()), int(is_open.sum()))
+
+
+def has_spans(connection: sqlite3.Connection, units: list[str]) -> set[str]:
+    """Those traces whose spans the store still holds."""
+    found: set[str] = set()
+    for marks, group in numbers.batched(numbers.of_units(connection, units)):
+        query = f"SELECT lower(hex(trace_id)) FROM traces WHERE size > 0 AND no IN ({marks})"  # noqa: S608
+        found.update(row[0] for row in connection.execute(query, group))
+    return found

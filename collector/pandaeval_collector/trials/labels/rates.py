@@ -1,0 +1,120 @@
+"""Pass rates as people would give them, by metric and agent, from a store's judged scores and labels."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS, Labelled, Rate, Scores, corrected_rate
+from pandaeval_collector.store import people
+
+MOST_AGENTS = 50
+"""Of each metric; the others, by how many runs they have, count as one."""
+OTHER = "__other__"
+_UNLABELLED = f"""
+    SELECT metric, agent, sum(weight), sum(total), sum(passed), sum(weight * weight) FROM
+      (SELECT metric, agent, sum(1.0 / probability) AS weight, sum(score / probability) AS total,
+              sum(coalesce(passed, score >= 0.5) / probability) AS passed
+       FROM {people.STANDING} WHERE probability > 0
+       GROUP BY metric, agent, CASE session WHEN '' THEN unit ELSE session END)
+    GROUP BY metric, agent ORDER BY count(*) DESC, metric, agent
+"""  # noqa: S608
+_PASSED = "CASE WHEN l.passed IS NULL THEN l.score >= coalesce(s.threshold, 0.5) - 1e-9 ELSE l.passed END"
+_LABELLED = f"""
+    SELECT s.metric, s.agent, avg({_PASSED}), s.score, s.probability,
+           max(coalesce(d.probability, l.probability)), CASE s.session WHEN '' THEN s.unit ELSE s.session END
+    FROM {people.STANDING} s JOIN people_labels l USING (metric, unit) LEFT JOIN label_draws d USING (metric, unit)
+    WHERE s.probability > 0 GROUP BY s.metric, s.unit
+"""  # noqa: S608
+Key = tuple[str, str]
+"""Metric (``level.name``) and agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassRate:
+    """Of one metric and agent. ``judge``: the share that the judge passes. ``rate`` is ``None`` while there are fewer
+    than 50 labelled runs (``n``)."""
+
+    metric: str
+    agent: str
+    n: int
+    judge: float
+    rate: Rate | None
+
+
+@dataclass(slots=True)
+class _Population:
+    """Sums over all judged runs: of weights, of weighted scores and passes, and of squared weights of sessions."""
+
+    weight: float = 0.0
+    total: float = 0.0
+    passed: float = 0.0
+    squares: float = 0.0
+
+
+@dataclass(slots=True)
+class _Labels:
+    """Of one metric and agent, run by run. ``drawn``: the chance to be labelled, where it is known."""
+
+    passed: list[float] = field(default_factory=list)
+    score: list[float] = field(default_factory=list)
+    judged: list[float] = field(default_factory=list)
+    drawn: list[float | None] = field(default_factory=list)
+    session: list[str] = field(default_factory=list)
+
+    def labelled(self) -> Labelled:
+        return Labelled.of(self.passed, self.score, weights(self.judged, self.drawn), self.session)
+
+
+def pass_rates(connection: sqlite3.Connection) -> list[PassRate]:
+    """Those of all metrics and agents with labels. Several people's verdicts on a run count as their mean. On any
+    thread, for as long as SQLite takes to go through the judged scores."""
+    populations: dict[Key, _Population] = {}
+    of_metric: dict[str, set[str]] = defaultdict(set)
+    for metric, agent, weight, total, passed, squares in connection.execute(_UNLABELLED):
+        known = of_metric[metric]
+        if agent in known or len(known) < MOST_AGENTS:
+            known.add(agent)
+        else:
+            agent = OTHER
+        sums = populations.setdefault((metric, agent), _Population())
+        sums.weight, sums.total = sums.weight + weight, sums.total + total
+        sums.passed, sums.squares = sums.passed + passed, sums.squares + squares
+    labels: dict[Key, _Labels] = {}
+    for metric, agent, passed, score, judged, chance, session in connection.execute(_LABELLED):
+        agent = agent if agent in of_metric[metric] else OTHER
+        held = labels.setdefault((metric, agent), _Labels())
+        for values, value in (
+            (held.passed, passed),
+            (held.score, score),
+            (held.judged, judged),
+            (held.drawn, chance),
+            (held.session, session),
+        ):
+            values.append(value)
+    return list(_rates(populations, labels))
+
+
+def _rates(populations: dict[Key, _Population], labels: dict[Key, _Labels]) -> Iterator[PassRate]:
+    for key, held in sorted(labels.items()):
+        sums, rate = populations[key], None
+        if len(held.passed) >= LEAST_LABELS:
+            scores = Scores(sums.total / sums.weight, sums.weight**2 / sums.squares)
+            rate = corrected_rate(held.labelled(), scores)
+        yield PassRate(*key, len(held.passed), sums.passed / sums.weight, rate)
+
+
+def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
+    """One over the chance of each run to be judged and labelled. Runs that somebody chose by himself are taken for a
+    sample at random; where a part was drawn and a part was not, each part counts as much as it knows (Kish)."""
+    found = [1.0 / chance for chance in judged]
+    parts = [[at for at, chance in enumerate(drawn) if (chance is None) == by_hand] for by_hand in (False, True)]
+    for at in parts[0]:
+        found[at] /= drawn[at] or 1.0
+    for part in filter(None, parts):
+        total, squares = sum(found[at] for at in part), sum(found[at] ** 2 for at in part)
+        for at in part:
+            found[at] *= total / squares
+    return found

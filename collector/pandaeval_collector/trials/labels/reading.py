@@ -1,0 +1,204 @@
+"""Reads people's verdicts from CSV or JSON lines. Every mistake is told with its line and what would be right."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.config import MetricNames
+from pandaeval_collector.store import numbers
+from pandaeval_collector.store.people import MOST_LABELS
+from pandaeval_otel.base.names import bounded
+from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID, Label, LabelError, verdict
+
+COLUMNS = ("trace_id", "session_id", "metric", "label", "score", "annotator", "time", "comment", "probability")
+_ALIASES = {"passed": "label", "verdict": "label", "explanation": "comment", "reason": "comment", "timestamp": "time"}
+_TRACE = re.compile(r"[0-9a-f]{32}")
+_MOST_TOLD = 20
+_FORMULA = re.compile(r"'(?=[=+\-@\t\r])")
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """``empty``: rows without a verdict, as of a list that is not filled in to its end. ``ignored``: columns that mean
+    nothing here."""
+
+    labels: list[Label]
+    empty: int
+    ignored: tuple[str, ...]
+
+
+def read_labels(path: Path, names: MetricNames) -> Reading:
+    """``names``: of the metrics that there are. Raises ``UserError`` with every mistake (20 at most): then nothing of
+    the file should be used."""
+    labels: list[Label] = []
+    problems: list[str] = []
+    seen: dict[str, None] = {}
+    empty = 0
+    for line, row in _rows(path):
+        seen.update(dict.fromkeys(row))
+        try:
+            if isinstance(row, _Bad):
+                raise LabelError(row.why)
+            if not _told(row, "label") and not _told(row, "score"):
+                empty += 1
+                continue
+            labels.append(_label(row, names))
+        except LabelError as error:
+            problems.append(one_printable_line(f"{path}, line {line}: {error}"))
+        if len(labels) > MOST_LABELS:
+            raise UserError(f"{path} holds more than {MOST_LABELS:,} labels, which is all that a store keeps: split it")
+    if problems:
+        more = [f"… and {len(problems) - _MOST_TOLD} more"] if len(problems) > _MOST_TOLD else []
+        raise UserError("\n".join([*problems[:_MOST_TOLD], *more, "Nothing was taken from this file."]))
+    if not labels and not empty:
+        raise UserError(f"{path}: no labels in it")
+    return Reading(labels, empty, tuple(one_printable_line(key) for key in seen if key not in COLUMNS))
+
+
+class _Bad(dict[str, Any]):
+    """A row that cannot be read."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Row]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 (byte {error.start}): save it as “CSV UTF-8”") from error
+    yield from _json_rows(text) if text.lstrip().startswith("{") else _csv_rows(text, path)
+
+
+def _json_rows(text: str) -> Iterator[tuple[int, Row]]:
+    for line, each in enumerate(text.split("\n"), 1):
+        if not each.strip():
+            continue
+        try:
+            row = json.loads(each)
+        except (ValueError, RecursionError):
+            yield line, _Bad("no JSON object; write one a line")
+            continue
+        yield line, _named(row.items()) if isinstance(row, dict) else _Bad("no JSON object; write one a line")
+
+
+def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, Row]]:
+    head = text.partition("\n")[0]
+    mark = max(",;\t", key=head.count)
+    rows = csv.reader(io.StringIO(text), delimiter=mark)
+    try:
+        columns = [each.strip().lower() for each in next(rows, [])]
+        named = [_ALIASES.get(each, each) for each in columns]
+        _check_columns(named, path)
+        for row in rows:
+            if any(row):
+                yield rows.line_num, _named(zip(named, map(_plain, row), strict=False))
+    except csv.Error as error:
+        raise UserError(f"{path}, line {rows.line_num}: this is no CSV ({error}): save it as “CSV UTF-8”") from error
+
+
+def _check_columns(columns: Sequence[str], path: Path) -> None:
+    missing = [each for each in ("metric",) if each not in columns]
+    missing += ["trace_id (or session_id)"] if not {"trace_id", "session_id"} & {*columns} else []
+    missing += ["label (or score)"] if not {"label", "score"} & {*columns} else []
+    if missing:
+        raise UserError(
+            f"{path}, line 1: no column {', '.join(missing)}. The first line names the columns: {', '.join(COLUMNS)}"
+        )
+
+
+def _named(pairs: Any) -> Row:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        name = str(key).strip().lower()
+        name = _ALIASES.get(name, name)
+        if name not in found or found[name] in (None, ""):
+            found[name] = value
+    return found
+
+
+def _plain(cell: str) -> str:
+    """The cell without the mark that keeps spreadsheets from reading it as a formula."""
+    return _FORMULA.sub("", cell.strip(), count=1) if cell.startswith("'") else cell.strip()
+
+
+def _label(row: Row, names: MetricNames) -> Label:
+    score, passed = verdict(row.get("score"), _told(row, "label"))
+    unit, metric = about(_told(row, "trace_id").lower(), _told(row, "session_id"), _told(row, "metric"), names)
+    return Label(
+        unit=unit,
+        metric=metric,
+        score=score,
+        passed=passed,
+        annotator=bounded(_told(row, "annotator")),
+        at=_time(row.get("time")),
+        comment=_told(row, "comment")[:MOST_COMMENT],
+        probability=_probability(row.get("probability")),
+    )
+
+
+def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[str, str]:
+    """The unit that is meant, and the metric's key. Raises :class:`LabelError`."""
+    if not metric:
+        raise LabelError("metric is empty; `pandaeval metrics` lists them")
+    keys = names.select(metric)
+    if not keys:
+        raise LabelError(f"{metric}: {names.unknown(metric)}")
+    units = {"trace": trace, "turn": trace, "session": session}
+    for key in keys:
+        level = key.partition(".")[0]
+        if level == "trace" and trace and not _TRACE.fullmatch(trace):
+            raise LabelError(f"{trace!r} is no trace id: 32 hex digits, as results have it in trace_id")
+        if level == "turn" and trace and not numbers.trace_of(trace):
+            raise LabelError(f"{trace!r} is no turn: write TRACE_ID:SPAN_ID of the span that answers")
+        if units.get(level):
+            return bounded(units[level], MOST_ID), key
+    level = keys[0].partition(".")[0]
+    raise LabelError(f"{keys[0]} is about a {level}: fill in {'trace' if level == 'turn' else level}_id")
+
+
+def _time(value: Any) -> float:
+    if value is None or value == "":
+        return 0.0
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        if isinstance(value, int | float) or re.fullmatch(r"[\d.]+", str(value)):
+            return datetime.fromtimestamp(float(value), UTC).timestamp()
+        found = datetime.fromisoformat(str(value))
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise LabelError(f"the time {str(value)[:40]!r} is not like 2026-01-31T08:00:00Z") from None
+
+
+def _probability(value: Any) -> float | None:
+    if value is None or value == "":
+        return None
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = 0.0
+    if not 0.0 < found <= 1.0:
+        raise LabelError(
+            f"the probability {str(value)[:40]!r} is no chance above 0 and up to 1; leave it as `pandaeval labels "
+            "next` wrote it, or empty"
+        )
+    return found
+
+
+def _told(row: Row, key: str) -> str:
+    value = row.get(key)
+    return "" if value is None else str(value).strip()

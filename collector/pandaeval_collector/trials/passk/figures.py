@@ -1,0 +1,111 @@
+"""What trials say: pass@k and pass^k of each case by three estimators, and of all cases together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pandaeval_collector.analysis.stats.bands import assessment
+from pandaeval_collector.analysis.stats.pass_k import MODES, Bounds, PassEstimate, bounds, pass_at_k, pass_pow_k
+from pandaeval_collector.analysis.stats.pass_suite import SuiteEstimate, suite_pass_at_k, suite_pass_pow_k
+from pandaeval_collector.trials.passk.trials import Case, Trials
+
+FEW = 30
+"""Below so many conversations a rate without its interval misleads."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFigures:
+    """Of one case and ``k``: both curves by each estimator. ``at_bounds`` and ``pow_bounds``: between what the unbiased
+    estimates would lie if the undetermined trials had been graded. ``label``: see :func:`assessment`, of the plug-in
+    estimates, as its source has them; ``None`` for fewer than ``k`` determined trials, of which one that passed would
+    be called reliable."""
+
+    case: Case
+    k: int
+    at: Mapping[str, PassEstimate]
+    pow: Mapping[str, PassEstimate]
+    at_bounds: Bounds
+    pow_bounds: Bounds
+    label: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFigures:
+    """Of all cases and one ``k``. ``label``: of the means over the cases that have ``k`` trials."""
+
+    k: int
+    at: SuiteEstimate
+    pow: SuiteEstimate
+    label: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Everything about one metric's trials. ``cases``: by k within each case; ``suite``: by k."""
+
+    trials: Trials
+    cases: tuple[CaseFigures, ...]
+    suite: tuple[SuiteFigures, ...]
+
+    @property
+    def notices(self) -> list[str]:
+        """What people should know before they believe the figures."""
+        return list(_notices(self.trials, self.suite))
+
+
+def figures(found: Trials, ks: Sequence[int]) -> Figures:
+    """All figures, for each of ``ks`` (1 or more)."""
+    return Figures(
+        found,
+        tuple(_of_case(case, k) for case in found.cases for k in ks),
+        tuple(_of_suite(found, k) for k in ks),
+    )
+
+
+def conversation(case: Case) -> dict[str, Any]:
+    """How a conversation did, by the names that the source of this mode gives its figures: it is correct if all of its
+    interactions are. ``None`` while one that matters is undetermined."""
+    correct = None if case.undetermined and case.c == case.n else case.c == case.n
+    return {"total_interactions": case.n, "correct_interactions": case.c, "is_correct": correct}
+
+
+def estimate_dict(of: Mapping[str, PassEstimate], between: Bounds) -> dict[str, Any]:
+    """JSON-ready: the three estimators side by side."""
+    bayesian = asdict(of["bayesian"])
+    bayesian["mean"] = bayesian.pop("value")
+    return {
+        "plug_in": of["plug_in"].value,
+        "unbiased": of["unbiased"].value,
+        "bayesian": bayesian,
+        "bounds": list(between),
+    }
+
+
+def _of_case(case: Case, k: int) -> CaseFigures:
+    n, c = case.n, case.c
+    at: dict[str, PassEstimate] = {mode: pass_at_k(n, c, k, mode) for mode in MODES}
+    power: dict[str, PassEstimate] = {mode: pass_pow_k(n, c, k, mode) for mode in MODES}
+    label = assessment(at["plug_in"].value, power["plug_in"].value) if n >= k else None
+    return CaseFigures(case, k, at, power, *bounds(n, c, case.undetermined, k), label)
+
+
+def _of_suite(found: Trials, k: int) -> SuiteFigures:
+    at, power = suite_pass_at_k(found.counts, k), suite_pass_pow_k(found.counts, k)
+    return SuiteFigures(k, at, power, assessment(at.mean, power.mean))
+
+
+def _notices(found: Trials, suite: Iterable[SuiteFigures]) -> Iterable[str]:
+    undetermined = sum(case.undetermined for case in found.cases)
+    if undetermined:
+        yield f"{undetermined} trials are undetermined and in no estimate; the bounds say what they leave open"
+    for each in suite:
+        if each.at.cases < each.at.of:
+            less = each.at.of - each.at.cases
+            yield f"k = {each.k}: {less} of {each.at.of} cases have fewer trials and are not in the mean"
+    if found.per == "conversation" and len(found.cases) < FEW:
+        yield f"{len(found.cases)} conversations are fewer than {FEW}: a rate misleads, look at the intervals"
+    agents = sorted({agent for case in found.cases for agent in case.agents} - {""})
+    if len(agents) > 1:
+        yield f"trials of {len(agents)} agents are counted together: {', '.join(agents[:5])}"

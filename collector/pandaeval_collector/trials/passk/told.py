@@ -1,0 +1,39 @@
+"""Figures in the words of tables and pages."""
+
+from __future__ import annotations
+
+from pandaeval_collector.analysis.stats.pass_k import PassEstimate
+from pandaeval_collector.analysis.stats.pass_suite import SuiteEstimate
+from pandaeval_collector.trials.passk.trials import Case
+
+NONE = "-"
+
+
+def number(value: float | None) -> str:
+    """A share to the third digit."""
+    return NONE if value is None else f"{value:.3f}"
+
+
+def between(value: float | None, low: float | None, high: float | None) -> str:
+    """The same with its interval, where there is one."""
+    return number(value) if low is None or high is None else f"{number(value)} ({low:.3f} to {high:.3f})"
+
+
+def mean(estimate: SuiteEstimate) -> str:
+    """That of a suite."""
+    return between(estimate.mean, estimate.ci_low, estimate.ci_high)
+
+
+def median(estimate: PassEstimate) -> str:
+    """That of a case, by the Bayesian estimator."""
+    return between(estimate.median, estimate.ci_low, estimate.ci_high)
+
+
+def band(label: str | None) -> str:
+    """An assessment."""
+    return (label or NONE).replace("_", " ")
+
+
+def worst_first(case: Case) -> tuple[float, str]:
+    """Orders cases by how rarely they succeed; those of which nothing is known come last."""
+    return case.c / case.n if case.n else 2.0, case.id

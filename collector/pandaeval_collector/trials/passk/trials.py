@@ -1,0 +1,204 @@
+"""From results to trials: which attempts at which cases were made, and which of them succeeded.
+
+A result belongs to the case that its ``metadata.case`` names, or to that of other results of its session. Results of
+one attempt (``metadata.trial``) in one session are one trial; without a session those with the same trial, and without
+either each trace. A result of level ``trial`` is one by itself. A trial succeeded if the metric passed in all of its
+results, failed if it did not pass in one, and is undetermined where one has no score. A value that was assumed since
+there was nothing to look at determines nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pandaeval_collector.base.errors import UserError
+
+TRIAL_CORRECT = "trial.trial_correct"
+Per = Literal["case", "conversation"]
+_STEPS = ("trace", "turn")
+"""Levels of results that are about a step of a conversation."""
+Trial = tuple[str, str]
+"""The trial's name, and the session or trace that it is."""
+
+
+@dataclass(slots=True)
+class Case:
+    """The trials of a case, or the interactions of a conversation: ``True`` is a success, ``None`` undetermined.
+    ``kind``: ``regression``, ``capability`` or nothing. ``agents``: who was tried."""
+
+    id: str
+    trials: dict[Trial, bool | None] = field(default_factory=dict)
+    kind: str = ""
+    agents: set[str] = field(default_factory=set)
+
+    @property
+    def n(self) -> int:
+        """Determined trials."""
+        return len(self.trials) - self.undetermined
+
+    @property
+    def c(self) -> int:
+        """Trials that succeeded."""
+        return sum(passed is True for passed in self.trials.values())
+
+    @property
+    def undetermined(self) -> int:
+        return sum(passed is None for passed in self.trials.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """All cases of one metric (``level.name``), in order of their ids. ``per``: ``conversation`` where each case is a
+    conversation and its trials are the interactions."""
+
+    metric: str
+    per: Per
+    cases: tuple[Case, ...]
+
+    @property
+    def counts(self) -> list[tuple[int, int]]:
+        """Determined and successful trials of each case."""
+        return [(case.n, case.c) for case in self.cases]
+
+
+def slim(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What :func:`trials` reads of a result, for those who keep many."""
+    about = _about(result)
+    return {name: result.get(name) for name in _READ} | {
+        "metadata": {key: about[key] for key in _ABOUT if key in about}
+    }
+
+
+_READ = ("metric", "level", "outcome", "success", "session_id", "trace_id", "span_id", "agent", "revision")
+_ABOUT = ("case", "trial", "case_kind", "k", "part_of")
+
+
+def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per: Per | None = None) -> Trials:
+    """The trials by one metric: ``trial_correct`` unless another is asked for, by its name or as ``level.name``.
+    ``per``: by conversation instead of by case, which is also what is done where no result names a case. Raises
+    ``UserError`` where there is nothing of the kind."""
+    standing = _standing(results)
+    if not standing:
+        raise UserError("there are no results in the input")
+    steps = [each for each in standing if each["level"] in _STEPS]
+    if per == "conversation" and not steps:
+        raise UserError("no result is about a step of a conversation (level trace or turn)")
+    about = steps if per == "conversation" else standing
+    key = _chosen(metric, {f"{each['level']}.{each['metric']}" for each in about})
+    cases = _cases_of_sessions(standing)
+    held = [each for each in standing if f"{each['level']}.{each['metric']}" == key]
+    if per is None:
+        per = "case" if any(_case(each, cases) for each in held) else "conversation"
+    found = _by_case(held, cases) if per == "case" else _by_conversation(held)
+    if not found:
+        raise UserError(_nothing(key, per))
+    return Trials(key, per, tuple(found[name] for name in sorted(found)))
+
+
+def _standing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of each unit and metric the newest revision; not what a part of a trial was worth before others followed."""
+    found: dict[tuple[str, ...], Mapping[str, Any]] = {}
+    for each in results:
+        about = _about(each)
+        unit = (
+            *(_text(each.get(key)) for key in ("level", "metric", "session_id")),
+            *((_text(each.get("trace_id")), _text(each.get("span_id"))) if each.get("level") != "session" else ()),
+            *(_text(about.get(key)) for key in ("case", "trial", "k")),
+        )
+        known = found.get(unit)
+        if known is None or (each.get("revision") or 0) >= (known.get("revision") or 0):
+            found[unit] = each
+    return [each for each in found.values() if not _about(each).get("part_of")]
+
+
+def _chosen(asked: str | None, there: set[str]) -> str:
+    if asked is None:
+        if TRIAL_CORRECT in there:
+            return TRIAL_CORRECT
+        if len(there) == 1:
+            return there.pop()
+        raise UserError(f"say by which metric a trial succeeds: --metric with one of {', '.join(sorted(there))}")
+    fitting = sorted(key for key in there if asked in (key, key.partition(".")[2]))
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise UserError(f"{asked} could be {' or '.join(fitting)}: write the level too")
+    raise UserError(f"no result of {asked} that could be a trial in the input; there are {', '.join(sorted(there))}")
+
+
+def _cases_of_sessions(results: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str, str]]:
+    found = {}
+    for each in results:
+        about, session = _about(each), _text(each.get("session_id"))
+        if session and about.get("case"):
+            found[session] = _text(about["case"]), _text(about.get("trial")), _text(about.get("case_kind"))
+    return found
+
+
+def _case(result: Mapping[str, Any], cases: Mapping[str, tuple[str, str, str]]) -> tuple[str, str, str] | None:
+    about = _about(result)
+    if about.get("case"):
+        return _text(about["case"]), _text(about.get("trial")), _text(about.get("case_kind"))
+    return cases.get(_text(result.get("session_id")))
+
+
+def _by_case(results: Iterable[Mapping[str, Any]], cases: Mapping[str, tuple[str, str, str]]) -> dict[str, Case]:
+    parts: defaultdict[str, defaultdict[Trial, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[str, Case] = {}
+    for each in results:
+        named = _case(each, cases)
+        if named is None:
+            continue
+        name, trial, kind = named
+        case = found.setdefault(name, Case(name))
+        case.kind = kind or case.kind
+        case.agents.add(_text(each.get("agent")))
+        place = _text(each.get("session_id")) or ("" if trial else _text(each.get("trace_id")))
+        if each["level"] == "trial":  # each of these is about a whole trial
+            place = f"{place}\t{_text(each.get('trace_id'))}"
+        parts[name][trial, place].append(each)
+    for name, held in parts.items():
+        found[name].trials = {trial: _passed(several) for trial, several in held.items()}
+    return found
+
+
+def _by_conversation(results: Iterable[Mapping[str, Any]]) -> dict[str, Case]:
+    found: dict[str, Case] = {}
+    for each in results:
+        session = _text(each.get("session_id"))
+        if session and each["level"] in _STEPS:
+            case = found.setdefault(session, Case(session))
+            case.agents.add(_text(each.get("agent")))
+            case.trials[_text(each.get("trace_id")), _text(each.get("span_id"))] = _passed([each])
+    return found
+
+
+def _passed(results: Iterable[Mapping[str, Any]]) -> bool | None:
+    said = [each.get("success") if each["outcome"] == "scored" else each["outcome"] for each in results]
+    if False in said:
+        return False
+    return True if True in said and "unscored" not in said and None not in said else None
+
+
+def _nothing(key: str, per: Per) -> str:
+    if per == "case":
+        return (
+            f"no result of {key} belongs to a case: run each attempt within using_case(case, trial), "
+            "or count by conversation (--per conversation)"
+        )
+    return (
+        f"no result of {key} belongs to a case, nor is it about a step of a conversation: run each attempt within "
+        "using_case(case, trial), or send session ids"
+    )
+
+
+def _about(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    about = result.get("metadata")
+    return about if isinstance(about, Mapping) else {}
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,102 @@
+"""A span and a log record as they arrived: decoded, and not yet interpreted by a dialect.
+
+Everything here is in OTLP's own terms. What the words *mean* is the business of :mod:`pandaeval_otel.dialects`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pandaeval_otel.base import semconv
+
+MAX_TIME = (1 << 63) - 1
+"""Later times, in nanoseconds, are taken for this one (in the year 2262): no store has more bits for them."""
+STATUS_UNSET, STATUS_OK, STATUS_ERROR = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The instrumentation that emitted a span."""
+
+    name: str = ""
+    version: str = ""
+
+
+@dataclass(slots=True)
+class Resource:
+    """The entity that emitted a span; one object is shared by all spans of a request.
+
+    ``service``: ``service.name``, or ``unknown_service`` as the OpenTelemetry SDKs say. ``environment``:
+    ``deployment.environment.name`` or its earlier name, ``""`` if neither is there.
+    """
+
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    service: str = field(init=False, compare=False)
+    environment: str = field(init=False, compare=False)
+    names_session: bool = field(init=False, compare=False, repr=False)
+    """Whether any of the keys that name a conversation stands here. It hardly ever does, and is asked for each span."""
+
+    def __post_init__(self) -> None:
+        get = self.attributes.get
+        self.service = str(get(semconv.SERVICE_NAME) or "unknown_service")
+        self.environment = str(get(semconv.ENVIRONMENT) or get(semconv.ENVIRONMENT_OLD) or "")
+        self.names_session = not semconv.SESSION_KEYS.isdisjoint(self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class RawEvent:
+    """A span event. ``time_ns`` is Unix nanoseconds."""
+
+    name: str
+    time_ns: int = 0
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RawLink:
+    """A span link: hex ids of the span that this one points to."""
+
+    trace_id: str
+    span_id: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Not frozen: setting the fields of a frozen one takes four times as long, and there are many.
+@dataclass(slots=True)
+class RawSpan:
+    """One span. Ids are lower-case hex (32 and 16 digits), ``parent_id`` is ``""`` for a parentless span,
+    times are Unix nanoseconds, attribute values are ``str | int | float | bool | bytes | list | dict | None``."""
+
+    trace_id: str
+    span_id: str
+    parent_id: str = ""
+    name: str = ""
+    kind: int = 0
+    start_ns: int = 0
+    end_ns: int = 0
+    status_code: int = STATUS_UNSET
+    status_message: str = ""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    events: Sequence[RawEvent] = ()
+    links: Sequence[RawLink] = ()
+    resource: Resource = field(default_factory=Resource)
+    scope: Scope = field(default_factory=Scope)
+    flags: int = 0
+    dropped_attributes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RawLog:
+    """One log record that names a trace (and usually a span). ``body`` has the same value types as attributes."""
+
+    trace_id: str
+    span_id: str = ""
+    event_name: str = ""
+    time_ns: int = 0
+    body: Any = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    severity: int = 0
+    resource: Resource = field(default_factory=Resource)
+    scope: Scope = field(default_factory=Scope)

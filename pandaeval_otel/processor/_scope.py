@@ -1,0 +1,125 @@
+"""The ids that an application gives its work (session, user, test case and trial), carried in OpenTelemetry's context.
+
+It travels wherever the context does: into coroutines and tasks, into threads that were given the context, and with a
+``context=`` that a span is started with. Baggage of the same names, as another service may send it, counts too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import opentelemetry.context as context_api
+from opentelemetry import baggage, trace
+from opentelemetry.attributes import BoundedAttributes
+from opentelemetry.context import Context, create_key
+
+from pandaeval_otel.base import semconv
+
+SCOPE = create_key("pandaeval-scope")
+BAGGAGE = next(iter(baggage.set_baggage("any", "value", Context())))
+SPAN = next(iter(trace.set_span_in_context(trace.INVALID_SPAN, Context())))
+"""The keys under which a context holds baggage and the current span: looking them up is much cheaper than asking."""
+
+_runtime = getattr(context_api, "_RUNTIME_CONTEXT", None)
+_variable = getattr(_runtime, "_current_context", None)
+current: Callable[[], Context] = _variable.get if isinstance(_variable, ContextVar) else context_api.get_current
+"""What ``get_current()`` returns, without two calls on the way: this runs for every span."""
+
+CARRIED = "_pandaeval_scope"
+_FROM_BAGGAGE = (
+    ("session", (semconv.PANDAEVAL_SESSION_ID, semconv.SESSION_ID)),
+    ("user", (semconv.PANDAEVAL_USER_ID, semconv.USER_ID)),
+    ("case", (semconv.PANDAEVAL_CASE_ID,)),
+    ("trial", (semconv.PANDAEVAL_TRIAL,)),
+)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Ids that hold for the spans started in a context; ``""`` where nothing is said."""
+
+    session: str = ""
+    user: str = ""
+    case: str = ""
+    trial: str = ""
+
+    attributes: dict[str, str] = field(init=False, compare=False, repr=False)
+    """What is stamped on spans; also the names under which it travels as baggage. Made at once and not on demand: no
+    span waits for it, nor for a lock that a thread held while it made it and that a forked child inherits as it is."""
+
+    def __post_init__(self) -> None:
+        named = (
+            (semconv.PANDAEVAL_SESSION_ID, self.session),
+            (semconv.PANDAEVAL_USER_ID, self.user),
+            (semconv.PANDAEVAL_CASE_ID, self.case),
+            (semconv.PANDAEVAL_TRIAL, self.trial),
+        )
+        object.__setattr__(self, "attributes", {name: value for name, value in named if value})
+
+
+NOTHING = Scope()
+
+
+def scope_in(context: Context) -> Scope:
+    """What holds in ``context``: what was said in this process, completed by baggage."""
+    scope = context.get(SCOPE)
+    own = scope if isinstance(scope, Scope) else NOTHING
+    return _completed(own, context) if BAGGAGE in context else own
+
+
+def _completed(scope: Scope, context: Context) -> Scope:
+    entries = baggage.get_all(context)
+    found: dict[str, Any] = {}
+    for said, names in _FROM_BAGGAGE:
+        if not getattr(scope, said):
+            value = next((entries[name] for name in names if entries.get(name)), None)
+            if value is not None:
+                found[said] = str(value)
+    return replace(scope, **found) if found else scope
+
+
+def stamp(span: Any, context: Context) -> Scope | None:
+    """Writes on a starting span what holds in its context, if it is the first of its trace in this process or if its
+    parent carries something else. Returns what was written."""
+    scope: Any = context.get(SCOPE)
+    if type(scope) is not Scope or BAGGAGE in context:
+        scope = scope_in(context)
+        if scope is NOTHING:
+            return None
+    # Remembered on the span itself: nothing to clean up, and it is there whichever way a child finds its parent.
+    span._pandaeval_scope = scope
+    parent = context.get(SPAN)
+    if parent is not None:
+        carried = getattr(parent, CARRIED, None)
+        if carried is scope or carried == scope:
+            return None
+    # Until it has started nobody else can write on it, and these names and values need no cleaning: where no limit of
+    # the SDK is near, its locks and checks, most of what a stamp costs, are left out.
+    held: Any = getattr(span, "_attributes", None)
+    if (
+        type(held) is _PLAIN
+        and held.max_value_len is None
+        and (held.maxlen is None or len(held._dict) < held.maxlen - 3)
+    ):
+        held._dict.update(scope.attributes)
+    else:
+        for name, value in scope.attributes.items():
+            span.set_attribute(name, value)
+    return scope  # type: ignore[no-any-return]
+
+
+def _as_known() -> Any:
+    """The SDK's class of attributes, if it is built as we know it."""
+    probe: Any = BoundedAttributes(maxlen=2, immutable=False)
+    try:
+        probe._dict.update({"known": "yes"})
+        known = probe["known"] == "yes" and probe.maxlen == 2 and probe.max_value_len is None
+    except (AttributeError, KeyError, TypeError):
+        return None
+    return BoundedAttributes if known else None
+
+
+_PLAIN = _as_known()

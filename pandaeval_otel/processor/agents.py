@@ -1,0 +1,75 @@
+"""The root span of a hand-written agent's turn, so that the model calls and tools of the turn are one trace.
+
+SDK instrumentations make a span of each model call. Where nothing is open around them, each is a trace of its own: four
+questions become a dozen traces, and none of them shows what the agent did.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+from opentelemetry import trace
+from opentelemetry.trace import Span, TracerProvider
+
+from pandaeval_otel.base import semconv
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_INVOKE_AGENT = "invoke_agent"
+
+
+def agent_turn(name: str, *, tracer_provider: TracerProvider | None = None) -> AgentTurn:
+    """Opens the span ``invoke_agent {name}`` around what the agent does for one message of a user.
+
+    A context manager that gives the :class:`opentelemetry.trace.Span`, and a decorator of functions and coroutine
+    functions. Spans that start inside are below it; it is below the current span, such as a web server's, if there is
+    one. An exception that leaves it is recorded on the span, which then has status ERROR, and goes on.
+
+    ``tracer_provider``: default the global one, asked for when the span starts. Raises ``TypeError`` as a decorator of
+    a generator function: the span would be current in the caller's code between two steps.
+    """
+    return AgentTurn(name, tracer_provider)
+
+
+class AgentTurn:
+    """What :func:`agent_turn` returns. Each use opens a span of its own. One object may be used again and nested,
+    though not by two threads at once; decorated functions may run anywhere."""
+
+    def __init__(self, name: str, tracer_provider: TracerProvider | None) -> None:
+        self._name, self._provider = name, tracer_provider
+        self._open: list[AbstractContextManager[Span]] = []
+
+    def __enter__(self) -> Span:
+        tracer = trace.get_tracer("pandaeval_otel", tracer_provider=self._provider)
+        attributes = {semconv.OPERATION: _INVOKE_AGENT, semconv.AGENT_NAME: self._name}
+        span = tracer.start_as_current_span(f"{_INVOKE_AGENT} {self._name}", attributes=attributes)
+        entered = span.__enter__()
+        self._open.append(span)
+        return entered
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._open.pop().__exit__(kind, error, traceback)
+
+    def __call__(self, function: Function) -> Function:
+        """Decorates a function or a coroutine function."""
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"agent_turn cannot decorate the generator {function.__name__}: use it with `with` inside")
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with AgentTurn(self._name, self._provider):
+                return function(*args, **kwargs)
+
+        @functools.wraps(function)
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            with AgentTurn(self._name, self._provider):
+                return await function(*args, **kwargs)
+
+        return cast(Function, coroutine if inspect.iscoroutinefunction(function) else wrapper)

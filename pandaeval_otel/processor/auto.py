@@ -1,0 +1,50 @@
+"""For ``opentelemetry-instrument``: adds our processors to the providers that it configured, without a line of code.
+
+There is no entry point for span processors, so this runs as ``opentelemetry_post_instrument``, after the SDK and all
+instrumentations were set up. It does nothing unless PANDAEVAL_ENDPOINT is set: an application that adds the processor
+itself must not get a second one for having this package installed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from opentelemetry import trace
+from opentelemetry._logs import get_logger_provider
+
+from pandaeval_otel.processor.settings import enabled
+
+_log = logging.getLogger(__name__)
+
+
+def instrument() -> None:
+    """Called once by ``opentelemetry-instrument``. Never raises: an application must start without us."""
+    if not os.environ.get("PANDAEVAL_ENDPOINT", "").strip() or not enabled():
+        return
+    try:
+        _add_processors()
+    except Exception as error:  # noqa: BLE001 - whatever is wrong here, the application is not to blame
+        _log.warning("PandaEval is not active: %s", error)
+
+
+def _add_processors() -> None:
+    # Not at the top: without an endpoint neither gRPC nor the SDK are to be loaded.
+    from pandaeval_otel.processor.default_exporter import explain_default_exporter
+    from pandaeval_otel.processor.log_processor import PandaEvalLogProcessor
+    from pandaeval_otel.processor.span_processor import PandaEvalSpanProcessor
+
+    tracers = trace.get_tracer_provider()
+    add_span_processor = getattr(tracers, "add_span_processor", None)
+    if add_span_processor is None:
+        _log.warning(
+            "PandaEval is not active: %s takes no span processors. Install opentelemetry-distro, which configures the "
+            "SDK, or set OTEL_PYTHON_CONFIGURATOR",
+            type(tracers).__name__,
+        )
+        return
+    explain_default_exporter()
+    add_span_processor(PandaEvalSpanProcessor())
+    add_log_record_processor = getattr(get_logger_provider(), "add_log_record_processor", None)
+    if add_log_record_processor is not None:
+        add_log_record_processor(PandaEvalLogProcessor())

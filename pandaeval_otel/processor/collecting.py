@@ -1,0 +1,297 @@
+"""Puts the spans that start and end in this process together into traces. The clock is passed in; one thread owns it.
+
+The clock is passed in; one thread owns it. It adds to the collector's own assembler what only the process knows: which
+spans are still open. So a trace whose root ended while nothing else is open is complete at once, and any other trace is
+handed on as a fragment: its parent lives in another process, it was open at a fork, or a span never ended.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import SpanContext
+
+from pandaeval_otel._proto import trace_service_pb2 as proto
+from pandaeval_otel.assembly import CloseRules, DueTrace, TraceAssembler
+from pandaeval_otel.model import Trigger
+from pandaeval_otel.processor._scope import NOTHING, Scope
+from pandaeval_otel.processor.encoding import logs_to_bytes, merged, spans_to_bytes
+from pandaeval_otel.processor.relevance import Row, matters, needed
+from pandaeval_otel.processor.settings import Settings
+from pandaeval_otel.processor.telemetry import DROPPED, ENDED, SKIPPED
+from pandaeval_otel.wire.fragments import Item
+
+MAX_TRACES = 10_000
+_REMEMBERED = 20_000
+_PART_BYTES = 8 << 20  # with the span that makes it too much, still a request that every collector takes
+_CAPPED = (Trigger.SPAN_LIMIT, Trigger.MEMORY)
+
+
+class SessionEnd(NamedTuple):
+    """The application said that a session is over, inside the trace of this id or (0) outside of any."""
+
+    session: str
+    trace_id: int
+
+
+Started = tuple[SpanContext, Scope]
+"""A span started that was stamped with this scope; any other is announced by its ``SpanContext`` alone."""
+
+
+@dataclass(slots=True)
+class Part:
+    """What is submitted of a trace: the rest of it, or a part if ``fragment``. ``spans``, ``logs``: OTLP requests."""
+
+    trace_id: bytes = b""
+    reason: proto.CloseReason = proto.CLOSE_REASON_UNSPECIFIED
+    fragment: bool = False
+    spans: bytes = b""
+    logs: bytes = b""
+    span_count: int = 0
+    log_count: int = 0
+    session_end: bool = False
+    scope: Scope = NOTHING
+
+
+@dataclass(slots=True)
+class _Trace:
+    touched_at: float
+    open: set[int] = field(default_factory=set)
+    spans: list[bytes] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    logs: list[bytes] = field(default_factory=list)
+    span_count: int = 0
+    log_count: int = 0
+    size: int = 0
+    root_ended: bool = False
+    session_end: bool = False
+    scope: Scope = NOTHING
+
+
+class Collecting:
+    """``count`` as in :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`. ``inherited``: traces that were
+    open when this process was forked; their roots belong to the parent."""
+
+    def __init__(self, settings: Settings, count: Callable[..., None], inherited: Iterable[int] = ()) -> None:
+        self._redact, self._agents_only = settings.redact, settings.keep == "agents"
+        self._held_limit, self._count = settings.held_bytes, count
+        self._inherited = frozenset(inherited)
+        self._rules = CloseRules(max_bytes=min(_PART_BYTES, settings.held_bytes // 2))
+        self._assembler = TraceAssembler(self._rules)
+        self._traces: OrderedDict[int, _Trace] = OrderedDict()
+        self._gone: OrderedDict[int, str] = OrderedDict()
+        self._ends: list[Part] = []
+        self._records = 0
+        self.held_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._traces)
+
+    def trace_ids(self) -> list[int]:
+        """Traces that are open."""
+        return list(self._traces)
+
+    def take(self, items: Iterable[Any], now: float) -> None:
+        """Takes what the application handed over, in order: started spans (``SpanContext`` or :class:`Started`), ended
+        ones (``ReadableSpan``), log records, :class:`SessionEnd`."""
+        ended: dict[int, list[ReadableSpan]] = {}
+        records: dict[int, list[Any]] = {}
+        for item in items:
+            if isinstance(item, SpanContext):
+                self._start(item, None, now)
+            elif type(item) is tuple:
+                self._start(item[0], item[1], now)
+            elif isinstance(item, ReadableSpan):
+                ended.setdefault(item.context.trace_id, []).append(item)
+            elif isinstance(item, SessionEnd):
+                self._end_session(item)
+            else:
+                records.setdefault(item.log_record.trace_id, []).append(item)
+        self._count_ended("spans", ended)
+        self._count_ended("logs", records)
+        for trace_id in {**ended, **records}:
+            self._add(trace_id, ended.get(trace_id, []), records.get(trace_id, []), now)
+        self._keep_bounds(now)
+
+    def drop(self, trace_id: int, reason: str) -> None:
+        """Gives up a trace whole, also what comes of it later."""
+        if trace_id in self._gone:
+            return
+        self._gone[trace_id] = reason
+        while len(self._gone) > _REMEMBERED:
+            self._gone.popitem(last=False)
+        trace = self._traces.pop(trace_id, None)
+        if trace is not None:
+            self.held_bytes -= trace.size
+            self._lose(trace.span_count, trace.log_count, reason)
+            self._assembler.close(_bytes(trace_id))  # it hands it out next time, and nobody is interested
+        self._count("traces", DROPPED, 1, reason)
+
+    def drop_all(self, reason: str) -> None:
+        """Gives up every trace that is open."""
+        for trace_id in self.trace_ids():
+            self.drop(trace_id, reason)
+
+    def complete(self, now: float) -> list[Part]:
+        """What is to be submitted now."""
+        return self._parts(self._assembler.take_due(now, MAX_TRACES))
+
+    def flush(self, shutting: bool = False) -> list[Part]:
+        """Everything that is held, of traces that go on too. ``shutting``: nothing more will come of any."""
+        return self._parts(self._assembler.take_all(Trigger.SHUTDOWN, 2 * MAX_TRACES), shutting)
+
+    # -- taking --------------------------------------------------------------------------------------------------
+
+    def _start(self, context: SpanContext, scope: Scope | None, now: float) -> None:
+        trace = self._touch(context.trace_id, now)
+        if trace is not None:
+            trace.open.add(context.span_id)
+            trace.scope = scope or trace.scope
+
+    def _touch(self, trace_id: int, now: float) -> _Trace | None:
+        """The trace as the one heard of last; ``None`` if it was given up."""
+        trace = self._traces.get(trace_id)
+        if trace is not None:
+            trace.touched_at = now
+            self._traces.move_to_end(trace_id)
+        elif trace_id not in self._gone:
+            trace = self._traces[trace_id] = _Trace(now)
+        return trace
+
+    def _add(self, trace_id: int, spans: list[ReadableSpan], records: list[Any], now: float) -> None:
+        trace = self._touch(trace_id, now)
+        if trace is None:
+            self._lose(len(spans), len(records), self._gone[trace_id])
+            return
+        trace.span_count += len(spans)
+        trace.log_count += len(records)
+        items = [_item(span) for span in spans]
+        try:
+            size = self._encode(trace, spans, items, records)
+        except Exception:  # noqa: BLE001 - the user's redactor, or values that cannot be encoded: then nothing is sent
+            self.drop(trace_id, "encode_failed" if self._redact is None else "redact_failed")
+            return
+        trace.size += size
+        self.held_bytes += size
+        for span in spans:
+            trace.open.discard(span.context.span_id)
+            trace.root_ended = trace.root_ended or span.parent is None
+        items += [self._record_item() for _ in records]
+        self._assembler.add(_bytes(trace_id), items, 0, size, now)
+        if not trace.open:
+            self._assembler.close(_bytes(trace_id))
+
+    def _encode(self, trace: _Trace, spans: list[ReadableSpan], items: Sequence[Item], records: list[Any]) -> int:
+        """Encodes at once: bytes are counted, and hold on to nothing of the application's. Returns their number."""
+        size = 0
+        if self._agents_only:
+            for span, item in zip(spans, items, strict=True):
+                data = spans_to_bytes([span], self._redact)
+                trace.rows.append(Row(item.id, item.parent, matters(span), data))
+                size += len(data)
+        elif spans:
+            trace.spans.append(spans_to_bytes(spans, self._redact))
+            size = len(trace.spans[-1])
+        if records:
+            trace.logs.append(logs_to_bytes(records, self._redact))
+            size += len(trace.logs[-1])
+        return size
+
+    def _record_item(self) -> Item:
+        self._records += 1
+        return Item(b"L" + self._records.to_bytes(8, "big"))
+
+    def _end_session(self, end: SessionEnd) -> None:
+        trace = self._traces.get(end.trace_id)
+        if trace is not None and trace.scope.session in ("", end.session):
+            trace.session_end = True
+            trace.scope = replace(trace.scope, session=end.session)
+        else:
+            self._ends.append(Part(session_end=True, scope=Scope(session=end.session)))
+
+    # -- giving --------------------------------------------------------------------------------------------------
+
+    def _parts(self, due: Iterable[DueTrace], shutting: bool = False) -> list[Part]:
+        parts = []
+        for each in due:
+            self._assembler.decided(each.trace_id)
+            trace_id = int.from_bytes(each.trace_id, "big")
+            trace = self._traces.get(trace_id)
+            if trace is not None:
+                self.held_bytes -= trace.size
+                parts.append(self._part(trace_id, trace, each.trigger in _CAPPED, shutting))
+        parts += self._ends
+        self._ends = []
+        return [part for part in parts if part.span_count or part.log_count or part.session_end]
+
+    def _part(self, trace_id: int, trace: _Trace, capped: bool, shutting: bool) -> Part:
+        finished = shutting or not trace.open
+        whole = finished and trace.root_ended and trace_id not in self._inherited
+        part = Part(_bytes(trace_id), _reason(whole, capped, shutting), fragment=not whole, scope=trace.scope)
+        self._fill(part, trace)
+        if finished:
+            part.session_end = trace.session_end
+            del self._traces[trace_id]
+        else:
+            trace.spans, trace.rows, trace.logs = [], [], []
+            trace.span_count = trace.log_count = trace.size = 0
+        return part
+
+    def _fill(self, part: Part, trace: _Trace) -> None:
+        chunks, part.span_count, part.log_count = trace.spans, trace.span_count, trace.log_count
+        if self._agents_only:
+            rows = needed(trace.rows)
+            chunks = [row.data for row in rows]
+            if trace.span_count > len(rows):
+                self._count("spans", SKIPPED, trace.span_count - len(rows))
+            part.span_count = len(rows)
+            if not (rows or trace.logs):
+                self._count("traces", SKIPPED, 1)
+        part.spans = merged(chunks) if chunks else b""
+        part.logs = merged(trace.logs) if trace.logs else b""
+
+    # -- bounds --------------------------------------------------------------------------------------------------
+
+    def _keep_bounds(self, now: float) -> None:
+        while self._traces and (self.held_bytes > self._held_limit or len(self._traces) > MAX_TRACES):
+            self.drop(next(iter(self._traces)), "held_full")
+        forgotten = now - self._rules.max_age
+        while self._traces:
+            trace_id, trace = next(iter(self._traces.items()))
+            if trace.touched_at > forgotten or trace.span_count or trace.log_count:
+                break
+            del self._traces[trace_id]  # its open spans will not end any more, and there is nothing of it to lose
+
+    def _lose(self, spans: int, records: int, reason: str) -> None:
+        if spans:
+            self._count("spans", DROPPED, spans, reason)
+        if records:
+            self._count("logs", DROPPED, records, reason)
+
+    def _count_ended(self, signal: str, items: dict[int, list[Any]]) -> None:
+        if items:
+            self._count(signal, ENDED, sum(map(len, items.values())))
+
+
+def _item(span: ReadableSpan) -> Item:
+    parent = span.parent
+    span_id = span.context.span_id.to_bytes(8, "big")
+    if parent is None:
+        return Item(span_id)
+    return Item(span_id, parent.span_id.to_bytes(8, "big"), parent.is_remote)
+
+
+def _bytes(trace_id: int) -> bytes:
+    return trace_id.to_bytes(16, "big")
+
+
+def _reason(whole: bool, capped: bool, shutting: bool) -> proto.CloseReason:
+    if capped:
+        return proto.CLOSE_REASON_LIMIT
+    if whole:
+        return proto.CLOSE_REASON_ROOT_ENDED
+    return proto.CLOSE_REASON_SHUTDOWN if shutting else proto.CLOSE_REASON_IDLE

@@ -1,0 +1,80 @@
+"""Opens connections to a collector: unencrypted or over TLS, for the worker's thread and for event loops."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import grpc
+import grpc.aio
+
+from pandaeval_otel.processor.settings import Settings
+
+_BRISK = (
+    ("grpc.initial_reconnect_backoff_ms", 250),
+    ("grpc.min_reconnect_backoff_ms", 250),
+    ("grpc.max_reconnect_backoff_ms", 5000),
+    ("grpc.use_local_subchannel_pool", 1),  # a forked child must not share a connection with its parent
+)
+_ALIVE = (("grpc.keepalive_time_ms", 30_000), ("grpc.max_reconnect_backoff_ms", 2000))
+
+
+def channel(settings: Settings) -> grpc.Channel:
+    """For submitting; it connects when it is first used. Raises :class:`OSError` for certificates that are gone."""
+    _befriend_gevent()
+    compression = grpc.Compression.Gzip if settings.gzip else grpc.Compression.NoCompression
+    if not settings.secure:
+        return grpc.insecure_channel(settings.target, options=_BRISK, compression=compression)
+    return grpc.secure_channel(settings.target, _credentials(settings), options=_BRISK, compression=compression)
+
+
+def _befriend_gevent() -> None:
+    """Where gevent has taken the place of threads, gRPC's own thread is a greenlet too: unless gRPC knows, it holds up
+    all others while it waits for an answer. Saying so again does no harm, after a fork either."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is not None and monkey.is_module_patched("threading"):
+        from grpc.experimental import gevent  # type: ignore[attr-defined]
+
+        gevent.init_gevent()
+
+
+def watching_channel(settings: Settings) -> grpc.aio.Channel:
+    """For results, on the running event loop; it notices when the other end is gone."""
+    if not settings.secure:
+        return grpc.aio.insecure_channel(settings.target, options=_ALIVE)
+    return grpc.aio.secure_channel(settings.target, _credentials(settings), options=_ALIVE)
+
+
+def cure(settings: Settings, details: str) -> str:
+    """What to do about a connection that failed. ``details``: gRPC's words; where they tell nothing, what to check."""
+    said = details.upper()
+    if "CERTIFICATE_VERIFY_FAILED" in said:
+        return "its certificate is not signed by who is trusted here: set PANDAEVAL_CERTIFICATE to the authority's file"
+    if "PEER NAME" in said or "HOSTNAME VERIFICATION" in said:
+        return "its certificate is for another name: use a host name in PANDAEVAL_ENDPOINT that the certificate has"
+    if "WRONG_VERSION_NUMBER" in said or "WRONG VERSION NUMBER" in said:
+        return "it does not speak TLS there: write http:// in PANDAEVAL_ENDPOINT, or set server.tls at the collector"
+    if "CERTIFICATE_REQUIRED" in said or "CERTIFICATE REQUIRED" in said:
+        return _WITH_CLIENT_CERTIFICATE
+    if "SOCKET CLOSED" in said or "CONNECTION RESET" in said or "ENDPOINT CLOSING" in said:
+        return (
+            f"{_WITH_CLIENT_CERTIFICATE}, or the client certificate is signed by another authority"
+            if settings.secure
+            else "if it speaks TLS, write https:// in PANDAEVAL_ENDPOINT"
+        )
+    return "is it running, and is PANDAEVAL_ENDPOINT its gRPC port (4327)?"
+
+
+_WITH_CLIENT_CERTIFICATE = (
+    "it may demand a client certificate: set PANDAEVAL_CLIENT_CERTIFICATE and PANDAEVAL_CLIENT_KEY"
+)
+
+
+def _credentials(settings: Settings) -> grpc.ChannelCredentials:
+    return grpc.ssl_channel_credentials(
+        _content(settings.certificate), _content(settings.client_key), _content(settings.client_certificate)
+    )
+
+
+def _content(file: str) -> bytes | None:
+    return Path(file).read_bytes() if file else None

@@ -1,0 +1,174 @@
+"""Sets the session, user, test case and trial of the spans that follow.
+
+Each ``using_…`` is a context manager and a decorator. As a decorator it takes functions, coroutines, generators and
+asynchronous generators; of a generator it covers each step, so that nothing leaks to the caller between two steps.
+Threads see it if they run in a copy of the context (``asyncio.to_thread``, ``contextvars.copy_context().run``,
+OpenTelemetry's threading instrumentation), or if the function that they run is decorated.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextvars import Token
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Protocol, TypeVar, cast
+from weakref import WeakSet
+
+import opentelemetry.context as context_api
+from opentelemetry import baggage, trace
+from opentelemetry.context import Context
+
+from pandaeval_otel.processor._scope import NOTHING, SCOPE, Scope, scope_in
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Its own detach() logs an error where a generator is closed in another context than it was entered in.
+_runtime: Any = getattr(context_api, "_RUNTIME_CONTEXT", context_api)
+
+
+def using_session(session: str, *, propagate: bool = False) -> Using:
+    """Spans that start inside belong to ``session``, whatever id a framework gives them.
+
+    ``propagate``: also put it into baggage, which instrumented clients send to every server that they call.
+    """
+    return Using(propagate, session=str(session))
+
+
+def using_user(user: str, *, propagate: bool = False) -> Using:
+    """Spans that start inside are on behalf of ``user``."""
+    return Using(propagate, user=str(user))
+
+
+def using_case(case: str, trial: str | int = "", *, propagate: bool = False) -> Using:
+    """Spans that start inside are one ``trial`` (an attempt, counted or named) at the test ``case``."""
+    return Using(propagate, case=str(case), trial=str(trial))
+
+
+def session_end(session: str | None = None) -> None:
+    """Says that a session (default: the one in use) is over, so that it is scored without waiting for it to be idle.
+
+    Called inside a trace it takes effect when this trace is done, else when those are that were sent before. Needs a
+    processor in this process; does nothing when there is none or no session is known. Never blocks or raises.
+    """
+    named = session or scope_in(context_api.get_current()).session
+    if named:
+        trace_id = trace.get_current_span().get_span_context().trace_id
+        for listener in list(SESSION_LISTENERS):
+            listener.session_ended(named, trace_id)
+
+
+class SessionListener(Protocol):
+    """Who wants to know that a session is over."""
+
+    def session_ended(self, session: str, trace_id: int) -> None:
+        """``trace_id``: the trace in which it was said, 0 for none."""
+        ...
+
+
+SESSION_LISTENERS: WeakSet[SessionListener] = WeakSet()
+
+
+class Using:
+    """What the ``using_…`` functions return. May be entered again and nested, though not by two threads at once;
+    decorated functions may run anywhere."""
+
+    def __init__(self, propagate: bool, **said: str) -> None:
+        self._said: dict[str, Any] = {**said}
+        self._propagate = propagate
+        self._tokens: list[Token[Context]] = []
+
+    def __enter__(self) -> Using:
+        context = context_api.get_current()
+        scope = context.get(SCOPE)
+        whole = replace(scope if isinstance(scope, Scope) else NOTHING, **self._said)
+        context = context_api.set_value(SCOPE, whole, context)
+        if self._propagate:
+            for name, value in whole.attributes.items():
+                context = baggage.set_baggage(name, value, context)
+        self._tokens.append(context_api.attach(context))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            _runtime.detach(self._tokens.pop())
+        except ValueError:
+            # Entered in a generator that is closed in another context: this one never had our value.
+            return
+
+    def __call__(self, function: Function) -> Function:
+        """Decorates a function of any kind."""
+        if inspect.isasyncgenfunction(function):
+            wrapper = self._async_generator(function)
+        elif inspect.isgeneratorfunction(function):
+            wrapper = self._generator(function)
+        elif inspect.iscoroutinefunction(function):
+            wrapper = self._coroutine(function)
+        else:
+            wrapper = self._function(function)
+        return cast(Function, functools.wraps(function)(wrapper))
+
+    def _again(self) -> Using:
+        return Using(self._propagate, **self._said)
+
+    def _function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self._again():
+                return function(*args, **kwargs)
+
+        return wrapper
+
+    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        async def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self._again():
+                return await function(*args, **kwargs)
+
+        return wrapper
+
+    def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            inner = function(*args, **kwargs)
+            step = functools.partial(inner.send, None)
+            try:
+                while True:
+                    with self._again():
+                        item = step()
+                    try:
+                        step = functools.partial(inner.send, (yield item))
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:  # noqa: BLE001 - what is thrown in is the inner generator's to handle
+                        step = functools.partial(inner.throw, error)
+            except StopIteration as stop:
+                return stop.value
+            finally:
+                with self._again():
+                    inner.close()
+
+        return wrapper
+
+    def _async_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+            inner = function(*args, **kwargs)
+            step = functools.partial(inner.asend, None)
+            try:
+                while True:
+                    with self._again():
+                        item = await step()
+                    try:
+                        step = functools.partial(inner.asend, (yield item))
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:  # noqa: BLE001 - what is thrown in is the inner generator's to handle
+                        step = functools.partial(inner.athrow, error)
+            except StopAsyncIteration:
+                return
+            finally:
+                with self._again():
+                    await inner.aclose()
+
+        return wrapper

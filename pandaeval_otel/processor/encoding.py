@@ -1,0 +1,95 @@
+"""Encodes SDK spans and log records as OTLP bytes, with the encoder that the OTLP exporter uses, so that both ways give
+equal evidence. Runs on the worker thread only.
+
+Runs on the worker thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import ReadableSpan
+
+from pandaeval_otel.base import semconv
+from pandaeval_otel.processor.settings import Redact
+from pandaeval_otel.wire.skeleton import Request
+
+
+def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> bytes:
+    """An ``ExportTraceServiceRequest``. Raises what ``redact`` raises, or what the encoder does."""
+    request = encode_spans(spans)
+    unsampled = {span.context.span_id.to_bytes(8, "big") for span in spans if not span.context.trace_flags.sampled}
+    if redact is not None or unsampled:
+        for span in (s for r in request.resource_spans for scoped in r.scope_spans for s in scoped.spans):
+            if redact is not None:
+                _redact_span(span, redact)
+            if span.span_id in unsampled:
+                span.attributes.add(key=semconv.PANDAEVAL_SAMPLED).value.bool_value = False
+    return bytes(request.SerializeToString())
+
+
+def logs_to_bytes(records: Sequence[Any], redact: Redact | None) -> bytes:
+    """An ``ExportLogsServiceRequest`` of whatever the installed SDK calls a log record."""
+    request = encode_logs(records)
+    if redact is not None:
+        for record in (r for rl in request.resource_logs for scoped in rl.scope_logs for r in scoped.log_records):
+            _redact_pairs(record.attributes, redact)
+            if _redact_value("body", record.body, redact):
+                record.ClearField("body")
+    return bytes(request.SerializeToString())
+
+
+def merged(requests: Sequence[bytes]) -> bytes:
+    """One request with the items of all, each resource and scope written once, in order of appearance."""
+    if len(requests) == 1:
+        return requests[0]
+    whole = Request()
+    resources: dict[tuple[bytes, bytes], Any] = {}
+    scopes: dict[tuple[bytes, bytes, bytes, bytes], Any] = {}
+    for resourced in Request.FromString(b"".join(requests)).resourced:
+        resource = (resourced.resource, resourced.schema_url)
+        if resource not in resources:
+            resources[resource] = whole.resourced.add(resource=resource[0], schema_url=resource[1])
+        for scoped in resourced.scoped:
+            scope = (*resource, scoped.scope, scoped.schema_url)
+            if scope not in scopes:
+                scopes[scope] = resources[resource].scoped.add(scope=scoped.scope, schema_url=scoped.schema_url)
+            scopes[scope].items.extend(scoped.items)
+    return bytes(whole.SerializeToString())
+
+
+def _redact_span(span: Any, redact: Redact) -> None:
+    span.name = redact("name", span.name) or ""
+    _redact_pairs(span.attributes, redact)
+    if span.status.message:
+        span.status.message = redact("status.message", span.status.message) or ""
+    for part in (*span.events, *span.links):
+        _redact_pairs(part.attributes, redact)
+
+
+def _redact_pairs(pairs: Any, redact: Redact) -> None:
+    _remove(pairs, [index for index, pair in enumerate(pairs) if _redact_value(pair.key, pair.value, redact)])
+
+
+def _redact_value(key: str, value: Any, redact: Redact) -> bool:
+    """Redacts in place; whether the value is to be left out."""
+    kind = value.WhichOneof("value")
+    if kind == "string_value":
+        text = redact(key, value.string_value)
+        if text is None:
+            return True
+        value.string_value = text
+    elif kind == "array_value":
+        values = value.array_value.values
+        _remove(values, [index for index, item in enumerate(values) if _redact_value(key, item, redact)])
+    elif kind == "kvlist_value":
+        _redact_pairs(value.kvlist_value.values, redact)
+    return False
+
+
+def _remove(repeated: Any, indices: Iterable[int]) -> None:
+    for index in reversed(list(indices)):
+        del repeated[index]

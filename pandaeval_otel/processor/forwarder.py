@@ -1,0 +1,139 @@
+"""Passes spans from an application's threads to the worker of their process.
+
+An application's thread appends to the inbox, and does more only when that is full, closed, or used for the first time
+in this process: then it starts the worker, wakes it, or marks a trace as lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+from pandaeval_otel.processor.collecting import SessionEnd
+from pandaeval_otel.processor.inbox import Inbox, signal_of, trace_of
+from pandaeval_otel.processor.settings import Settings
+from pandaeval_otel.processor.submission import Submission
+from pandaeval_otel.processor.telemetry import BUFFERED, DROPPED, ENDED, HELD, QUEUE, telemetry_by_environment
+from pandaeval_otel.processor.worker import Flush, Worker
+
+_log = logging.getLogger(__name__)
+
+_WAKE_AT = 2
+"""The worker is woken before its time when one part in so many of the queue is used. Not earlier: a worker that runs
+beside the application costs it more than the spans that wait."""
+_LATE_S = 0.5
+
+
+class Forwarder:
+    """Nothing of it raises or blocks but :meth:`flush` and :meth:`shutdown`, which take as long as they are told."""
+
+    def __init__(self, settings: Settings, submission: Callable[..., Submission] = Submission) -> None:
+        self.settings = settings
+        self.inbox = Inbox(self._full)
+        self._make_submission = submission
+        self._telemetry = settings.telemetry or telemetry_by_environment()
+        self._begin()
+        me = ref(self)  # whoever reads gauges must not keep it alive
+        self._telemetry.watch(QUEUE, lambda: len(found.inbox) if (found := me()) else 0)
+        self._telemetry.watch(HELD, lambda: found.worker.collecting.held_bytes if (found := me()) else 0)
+        self._telemetry.watch(BUFFERED, lambda: found.worker.submission.buffer.size if (found := me()) else 0)
+
+    def _begin(self, inherited: tuple[int, ...] = ()) -> None:
+        """Everything that a process has for itself; again in a forked child."""
+        self._starting = threading.Lock()
+        self.worker = Worker(self.settings, self.inbox, self._count, self._make_submission, inherited)
+        self.inbox.room = 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing is taken any more."""
+        return self.worker.closed
+
+    def session_ended(self, session: str, trace_id: int) -> None:
+        """See :func:`pandaeval_otel.processor.context.session_end`."""
+        self._full(SessionEnd(session, trace_id))
+
+    def flush(self, timeout: float) -> bool:
+        """Whether everything that ended before, of open traces too, was taken by the collector within ``timeout`` s."""
+        return self._finish(Flush(timeout), timeout)
+
+    def shutdown(self, timeout: float) -> bool:
+        """Sends what there is within ``timeout`` seconds, counts the rest as dropped, and ends the thread."""
+        self._close()
+        finished = self._finish(Flush(timeout, shutting=True), timeout)
+        self.worker.join(_LATE_S)
+        return finished
+
+    def shutdown_soon(self) -> None:
+        """Likewise, without waiting for it."""
+        self._close()
+        self.worker.ask(Flush(self.settings.shutdown_timeout, shutting=True))
+
+    def _close(self) -> None:
+        self.worker.closed, self.inbox.room = True, -1
+
+    def _finish(self, flush: Flush, timeout: float) -> bool:
+        if not (self.worker.runs() or (self.inbox and self._start())):
+            return not self.closed or flush.shutting
+        self.worker.ask(flush)
+        return flush.done.wait(timeout) and flush.ok
+
+    def _full(self, item: Any) -> None:
+        """Where an append is not enough. Never raises, never blocks."""
+        try:
+            if self.closed:
+                self.refuse(item)
+            elif len(self.inbox) >= self.settings.queue_size or not (self.worker.runs() or self._start()):
+                self.worker.losses.add(item)
+            else:
+                self.inbox.append(item)
+            if len(self.inbox) >= self.settings.queue_size // _WAKE_AT and not self.worker.wake.is_set():
+                self.worker.wake.set()
+        except Exception:  # noqa: BLE001, S110 - telemetry must not break what it watches, nor fill its log
+            pass
+
+    def refuse(self, item: Any) -> None:
+        """Counts what comes after the shutdown."""
+        signal = signal_of(item)
+        if signal:
+            self._count(signal, ENDED, 1)
+            self._count(signal, DROPPED, 1, "already_shutdown")
+
+    def _start(self) -> bool:
+        if not self._starting.acquire(blocking=False):
+            return True  # another thread is at it; the item waits in the inbox meanwhile
+        try:
+            started = self.worker.start()
+            if started and not self.closed:
+                self.inbox.room = max(1, self.settings.queue_size // _WAKE_AT)
+            return started
+        finally:
+            self._starting.release()
+
+    def before_fork(self, timeout: float) -> float:
+        """On the forking thread, which waits at most ``timeout`` seconds here. Returns how many more it should wait."""
+        return self.worker.submission.pause(timeout)
+
+    def after_fork_in_parent(self) -> None:
+        """On the forking thread."""
+        self.worker.submission.resume()
+
+    def after_fork(self) -> tuple[object, ...]:
+        """In a forked child: what was collected so far is the parent's to send. Returns what the child must keep, since
+        destroying it would reach into the parent's connection."""
+        before = self.worker
+        traces = {*before.collecting.trace_ids(), *map(trace_of, self.inbox)}
+        self.inbox.clear()
+        self._begin(tuple(traces))
+        if before.closed:
+            self._close()
+        return before.abandon()
+
+    def _count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
+        try:
+            self._telemetry.count(signal, outcome, number, reason)
+        except Exception:  # noqa: BLE001 - the user's own telemetry must not cost traces
+            _log.debug("telemetry failed", exc_info=True)

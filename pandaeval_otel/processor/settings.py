@@ -1,0 +1,186 @@
+"""The settings of a processor, how it reaches its collector and how much it may hold: arguments, else environment
+variables, else defaults.
+
+A wrong variable is logged and passed over, since an application must not fail for it; a wrong argument is a
+:class:`ValueError`. Equal settings share one worker.
+"""
+
+from __future__ import annotations
+
+import importlib
+import ipaddress
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import unquote
+
+from pandaeval_otel.processor.telemetry import ProcessorTelemetry
+
+_log = logging.getLogger(__name__)
+
+Redact = Callable[[str, str], "str | None"]
+"""``redact(key, text)``: what to send instead of a text; ``None`` leaves it out. Called on the worker thread for every
+string in attributes, events, links, status and log bodies, also inside lists and maps, with the key it stands under.
+When it raises, the trace is dropped."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """See docs/instrument.md for the environment variable of each."""
+
+    endpoint: str = "localhost:4327"
+    """``host:port``, or a URL: ``http://`` in the clear, ``https://`` with TLS, ``unix:/path``."""
+    headers: tuple[tuple[str, str], ...] = ()
+    certificate: str = ""
+    """PEM file with the certificate authority to trust; empty: those of gRPC."""
+    client_certificate: str = ""
+    """PEM file with the certificate to show, for collectors that demand one (mTLS)."""
+    client_key: str = ""
+    """PEM file with its private key."""
+    compression: Literal["auto", "gzip", "none"] = "auto"
+    """``auto``: gzip, except to this very machine, where packing costs more than it saves."""
+    keep: Literal["all", "agents"] = "all"
+    """``agents``: traces without any agent's work are skipped, and so are leaves that no dialect reads."""
+    redact: Redact | None = None
+    queue_size: int = 8192
+    """Span starts, span ends and log records between application and worker."""
+    held_bytes: int = 32 << 20
+    """Encoded spans of traces that are not complete yet."""
+    buffer_bytes: int = 32 << 20
+    """Complete traces that wait for the collector."""
+    timeout: float = 10.0
+    """Seconds for one attempt to submit."""
+    shutdown_timeout: float = 5.0
+    """Seconds for the last ones at shutdown."""
+    interval: float = 0.2
+    """Seconds between two looks at the queue."""
+    telemetry: ProcessorTelemetry | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("queue_size", "held_bytes", "buffer_bytes", "timeout", "shutdown_timeout", "interval"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, not {getattr(self, name)!r}")
+        for name, choices in (("compression", ("auto", "gzip", "none")), ("keep", ("all", "agents"))):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
+        if not self.target:
+            raise ValueError(f"endpoint must name a host and a port, not {self.endpoint!r}")
+        for name in ("certificate", "client_certificate", "client_key"):
+            _check_readable(name, getattr(self, name))
+
+    @property
+    def secure(self) -> bool:
+        """Whether to speak TLS."""
+        return self.endpoint.startswith("https://")
+
+    @property
+    def target(self) -> str:
+        """The endpoint in gRPC's words."""
+        return self.endpoint.removeprefix("http://").removeprefix("https://").rstrip("/")
+
+    @property
+    def gzip(self) -> bool:
+        """Whether requests are packed."""
+        return self.compression == "gzip" or (self.compression == "auto" and not _is_local(self.target))
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """Headers in gRPC's form."""
+        return tuple((key.lower(), value) for key, value in self.headers)
+
+
+def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings:
+    """The settings that arguments (those that are not ``None``) and environment make. Raises :class:`ValueError`."""
+    environ = os.environ if environ is None else environ
+    said = {name: value for name, value in given.items() if value is not None}
+    if isinstance(said.get("headers"), Mapping):
+        said["headers"] = tuple(said["headers"].items())
+    token = said.pop("token", None)
+    for name, (variable, read) in _VARIABLES.items():
+        if name not in said and environ.get(variable, "").strip():
+            said |= _read(name, variable, environ[variable].strip(), read)
+    token = token or environ.get("PANDAEVAL_TOKEN", "").strip()
+    if token:
+        said["headers"] = (*said.get("headers", ()), ("authorization", f"Bearer {token}"))
+    found = Settings(**said)
+    if bool(found.client_certificate) != bool(found.client_key):
+        _log.warning("PANDAEVAL_CLIENT_CERTIFICATE and PANDAEVAL_CLIENT_KEY go together: neither is used")
+        found = replace(found, client_certificate="", client_key="")
+    if not found.secure and (found.certificate or found.client_certificate):
+        _log.warning("a certificate is set, and %s is not TLS: write https:// before it", found.endpoint)
+    return found
+
+
+def enabled(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether processors are to do anything: not if OTEL_SDK_DISABLED is true or PANDAEVAL_ENABLED is false."""
+    environ = os.environ if environ is None else environ
+    disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    return not disabled and environ.get("PANDAEVAL_ENABLED", "").strip().lower() not in ("false", "0", "no", "off")
+
+
+def _read(name: str, variable: str, text: str, read: Callable[[str], Any]) -> dict[str, Any]:
+    try:
+        value = {name: read(text)}
+        Settings(**value)
+    except Exception as error:  # a redactor is the user's code, which raises what it likes when it is imported
+        if name == "redact":
+            raise ValueError(f"{variable}={text!r} cannot be used, and sending content without it is worse") from error
+        _log.warning("%s is passed over: %s", variable, error)
+        return {}
+    return value
+
+
+def _check_readable(name: str, file: str) -> None:
+    try:
+        if file:
+            Path(file).read_bytes()
+    except OSError as error:
+        raise ValueError(f"{name}: {file!r} cannot be read: {error.strerror}") from error
+
+
+def _headers(text: str) -> tuple[tuple[str, str], ...]:
+    """``key=value,key=value``, percent-encoded, as in OTEL_EXPORTER_OTLP_HEADERS."""
+    pairs = (part.partition("=") for part in text.split(",") if part.strip())
+    return tuple((unquote(key.strip()), unquote(value.strip())) for key, _, value in pairs)
+
+
+def _named(text: str) -> Redact:
+    """``package.module:function``."""
+    module, _, name = text.partition(":")
+    found = getattr(importlib.import_module(module), name)
+    if not callable(found):
+        raise TypeError(f"{text} is not a function")
+    return found  # type: ignore[no-any-return]
+
+
+def _is_local(target: str) -> bool:
+    if target.startswith("unix:"):
+        return True
+    host = target.rpartition(":")[0].strip("[]") or target
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+_VARIABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "endpoint": ("PANDAEVAL_ENDPOINT", str),
+    "headers": ("PANDAEVAL_HEADERS", _headers),
+    "certificate": ("PANDAEVAL_CERTIFICATE", str),
+    "client_certificate": ("PANDAEVAL_CLIENT_CERTIFICATE", str),
+    "client_key": ("PANDAEVAL_CLIENT_KEY", str),
+    "compression": ("PANDAEVAL_COMPRESSION", str.lower),
+    "keep": ("PANDAEVAL_KEEP", str.lower),
+    "redact": ("PANDAEVAL_REDACTOR", _named),
+    "queue_size": ("PANDAEVAL_QUEUE_SIZE", int),
+    "held_bytes": ("PANDAEVAL_HELD_BYTES", int),
+    "buffer_bytes": ("PANDAEVAL_BUFFER_BYTES", int),
+    "timeout": ("PANDAEVAL_TIMEOUT", float),
+    "shutdown_timeout": ("PANDAEVAL_SHUTDOWN_TIMEOUT", float),
+}
+VARIABLES = (*(variable for variable, _ in _VARIABLES.values()), "PANDAEVAL_TOKEN", "PANDAEVAL_ENABLED")
+"""Every environment variable that is read, for the docs' test."""
+assert {*_VARIABLES} <= {field.name for field in fields(Settings)}

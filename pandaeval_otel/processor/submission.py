@@ -1,0 +1,203 @@
+"""Sends completed traces to the collector: one request at a time, retries with back-off, one warning. The worker thread
+owns it.
+
+The worker thread owns it. Nothing here waits: a call reports to ``wake`` when it is answered. What has to do with gRPC
+is done behind one gate, which a fork shuts before it happens.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from pandaeval_otel._proto.trace_service_pb2 import SubmitTracesResponse
+from pandaeval_otel.processor.buffer import Buffer
+from pandaeval_otel.processor.connection import channel, cure
+from pandaeval_otel.processor.retry import retry_after_s
+from pandaeval_otel.processor.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+METHOD = "/pandaeval.v1.TraceService/SubmitTraces"
+_BACKOFF_S, _MAX_BACKOFF_S, _HURRIED_S = 0.25, 10.0, 0.1
+_WARN_AGAIN_S = 600.0
+_TEARDOWN_S = 0.05
+_LET_US_IN = "set PANDAEVAL_TOKEN to the token that server.token_env of the collector names"
+_NO_COLLECTOR = "what listens there is no PandaEval collector: set PANDAEVAL_ENDPOINT to its gRPC port (4327)"
+_AGAIN = (
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.ABORTED,
+    grpc.StatusCode.CANCELLED,
+)
+_LOCKED_OUT = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+"""Tried again too: the door may open to us, and a token that was wrong for a minute costs nothing."""
+
+
+class Submission:
+    """``count`` as in :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`. ``open_channel`` is called when
+    there is something to send, on the worker thread. What goes out is put into ``buffer``."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        count: Callable[..., None],
+        wake: Callable[[], None],
+        open_channel: Callable[[Settings], grpc.Channel] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings, self._wake, self._clock = settings, wake, clock
+        self._open_channel = open_channel or channel
+        self._channel: grpc.Channel | None = None
+        self._closed_at = -_TEARDOWN_S
+        self._gate = threading.Lock()
+        self._paused_by = 0
+        self._call: Any = None
+        self._not_before = self._better_at = self._tried_at = 0.0
+        self._failures = 0
+        self._warned_at: float | None = None
+        self.buffer = Buffer(settings.buffer_bytes, count)
+
+    def step(self, hurry: bool = False) -> None:
+        """Takes the answer to the running call, if there is one, and starts the next. ``hurry``: somebody waits."""
+        with self._gate:
+            if self._call is not None and self._call.done():
+                call, self._call = self._call, None
+                self._answered(call)
+            if self._call is None and self.buffer:
+                now = self._clock()
+                backoff_over = now >= self._better_at or (hurry and now >= self._tried_at + _HURRIED_S)
+                if now >= self._not_before and backoff_over:
+                    self._tried_at = now
+                    self._send()
+
+    def wait_s(self) -> float | None:
+        """Seconds until :meth:`step` can do something although nothing new came; ``None``: it waits for ``wake``."""
+        if self._call is not None or not self.buffer:
+            return None
+        return max(0.0, max(self._not_before, self._better_at) - self._clock())
+
+    def give_up(self, reason: str) -> None:
+        """Counts everything that was not acknowledged as dropped."""
+        with self._gate:
+            self._cancel()
+            self.buffer.give_up(reason)
+
+    def close(self) -> None:
+        """Closes the connection."""
+        with self._gate:
+            self._close()
+
+    def pause(self, timeout: float) -> float:
+        """Before a fork, on the forking thread: older gRPCs break in parent or child when one happens during a call. So
+        there is none, nor a connection; what was on its way is sent again. Waits at most ``timeout`` seconds. Returns
+        how many more the fork should wait: gRPC's own threads take a connection down after it was closed, under locks
+        that a child would inherit as they are then."""
+        if not self._gate.acquire(timeout=timeout):
+            return 0.0
+        self._paused_by = threading.get_ident()
+        if self._call is not None:
+            self._cancel()
+            self.buffer.put_back()
+        self._close()
+        return max(0.0, self._closed_at + _TEARDOWN_S - time.monotonic())
+
+    def resume(self) -> None:
+        """After the fork, in the parent, on the same thread."""
+        if self._paused_by == threading.get_ident():  # not for another thread, which forks as well and is yet to do so
+            self._paused_by = 0
+            self._gate.release()
+            self._wake()
+
+    def abandon(self) -> tuple[object, ...]:
+        """In a forked child. Returns what it must neither use nor destroy, its parent's connection if that could not be
+        closed, and lets go of everything else."""
+        kept = (self._channel, self._call)
+        self.__dict__.clear()
+        return kept
+
+    # -- behind the gate -----------------------------------------------------------------------------------------
+
+    def _cancel(self) -> None:
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
+
+    def _close(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+            self._closed_at = time.monotonic()
+
+    def _send(self) -> None:
+        if self._channel is None:
+            try:
+                self._channel = self._open_channel(self._settings)
+            except OSError as error:  # certificates that were there at the start
+                self._again(grpc.StatusCode.UNAVAILABLE, str(error), None)
+                return
+        method = self._channel.unary_unary(METHOD, None, None)
+        self._call = method.future(
+            self.buffer.batch(), timeout=self._settings.timeout, metadata=self._settings.metadata
+        )
+        self._call.add_done_callback(lambda _: self._wake())
+
+    def _answered(self, call: Any) -> None:
+        code = call.code()
+        if code is grpc.StatusCode.OK:
+            try:
+                self._accepted(SubmitTracesResponse.FromString(call.result()))
+            except DecodeError:
+                self._refused("not_a_collector", "it answered something else than a collector does")
+            return
+        delay = retry_after_s(call.trailing_metadata())
+        if code in _AGAIN or code in _LOCKED_OUT or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and delay is not None):
+            self._again(code, call.details(), delay)
+        elif code is not grpc.StatusCode.RESOURCE_EXHAUSTED or not self.buffer.split():
+            self._refused(code.name.lower(), call.details() or code.name)
+
+    def _accepted(self, response: SubmitTracesResponse) -> None:
+        self.buffer.accepted({each.trace_id: each.reason for each in response.rejected})
+        if self._failures and self._warned_at is not None:
+            _log.info("the collector at %s is back", self._settings.endpoint)
+        self._failures = 0
+
+    def _again(self, code: grpc.StatusCode, details: str | None, delay: float | None) -> None:
+        self._failures += 1
+        if delay is None:
+            backoff = min(_MAX_BACKOFF_S, _BACKOFF_S * 2.0 ** min(self._failures - 1, 10))
+            self._better_at = self._clock() + backoff * random.uniform(0.5, 1.0)
+        else:
+            self._not_before = self._clock() + delay
+        self.buffer.put_back()
+        if self._settings.secure and code is grpc.StatusCode.UNAVAILABLE:
+            self._close()  # certificates may have been renewed: the next attempt reads them again
+        if delay is None:
+            self._warn(
+                "the collector at %s %s (%s: %s): %s; up to %d MiB of traces are kept for it, and "
+                "the oldest are dropped beyond that; it is tried again and again, without another word",
+                self._settings.endpoint,
+                "does not let this application in" if code in _LOCKED_OUT else "cannot be reached",
+                code.name,
+                details,
+                _LET_US_IN if code in _LOCKED_OUT else cure(self._settings, details or ""),
+                self._settings.buffer_bytes >> 20,
+            )
+
+    def _refused(self, reason: str, details: str) -> None:
+        self.buffer.refused(reason)
+        what = _NO_COLLECTOR if reason in ("unimplemented", "not_a_collector") else "the collector there refuses traces"
+        self._warn("%s: %s (%s)", self._settings.endpoint, what, details)
+
+    def _warn(self, message: str, *values: object) -> None:
+        now = self._clock()
+        if self._warned_at is None or (self._failures <= 1 and now - self._warned_at > _WARN_AGAIN_S):
+            self._warned_at = now
+            _log.warning(message, *values)

@@ -1,0 +1,145 @@
+"""The one daemon thread of a process: it empties the inbox, puts traces together, and submits complete ones."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from opentelemetry import context as context_api
+
+from pandaeval_otel.processor.collecting import Collecting, Part
+from pandaeval_otel.processor.inbox import Inbox, Losses
+from pandaeval_otel.processor.settings import Settings
+from pandaeval_otel.processor.submission import Submission
+from pandaeval_otel.processor.telemetry import DROPPED, ENDED
+
+_log = logging.getLogger(__name__)
+
+
+class Flush:
+    """Somebody waits until everything that was ended is settled, for at most ``timeout`` seconds. ``shutting``: nothing
+    comes after it."""
+
+    def __init__(self, timeout: float, shutting: bool = False) -> None:
+        self.deadline, self.shutting = time.monotonic() + timeout, shutting
+        self.done = threading.Event()
+        self.ok = False
+        self.up_to: int | None = None
+        self.lost = 0
+
+
+class Worker:
+    """Belongs to one process: a forked child makes another. ``inherited``: traces that were open at the fork.
+
+    The thread starts with :meth:`start` and ends when it was closed and nothing is left to do.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        inbox: Inbox,
+        count: Callable[..., None],
+        submission: Callable[..., Submission] = Submission,
+        inherited: tuple[int, ...] = (),
+    ) -> None:
+        self._settings, self._inbox, self._count = settings, inbox, count
+        self.losses = Losses()
+        self.wake = threading.Event()
+        self.closed = False
+        self._flushes: deque[Flush] = deque()
+        self._thread: threading.Thread | None = None
+        self.collecting = Collecting(settings, count, inherited)
+        self.submission = submission(settings, count, self.wake.set)
+
+    def start(self) -> bool:
+        """Whether it runs now; not if the system gives no more threads."""
+        if self.runs():
+            return True
+        thread = threading.Thread(target=self._run, name="pandaeval-forwarder", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # too many threads, or the interpreter goes down
+            return False
+        self._thread = thread
+        return True
+
+    def runs(self) -> bool:
+        """Whether there is a thread."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def ask(self, flush: Flush) -> None:
+        """Queues a flush; its ``done`` is set when it is over."""
+        self._flushes.append(flush)
+        self.wake.set()
+
+    def join(self, timeout: float) -> None:
+        """Waits for the end of the thread, from any other one."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+
+    def abandon(self) -> tuple[object, ...]:
+        """In a forked child. The thread is not there any more, and never gives back what it was using: so all of it is
+        let go of here, but for what is returned and has to be kept."""
+        kept = (*self.submission.abandon(), self.wake)
+        self.__dict__.clear()
+        return kept
+
+    def _run(self) -> None:
+        suppressed = context_api.set_value(context_api._SUPPRESS_INSTRUMENTATION_KEY, True)
+        context_api.attach(context_api.set_value("suppress_instrumentation", True, suppressed))
+        while not (self.closed and not self._flushes and not self._inbox):
+            waiting = self.submission.wait_s()
+            self.wake.wait(self._settings.interval if waiting is None else min(waiting, self._settings.interval))
+            self.wake.clear()
+            try:
+                self._turn()
+            except Exception:  # noqa: BLE001 - one bad item must not end the thread
+                _log.exception("a mistake of ours; open traces are dropped")
+                self.collecting.drop_all("internal_error")
+        self._take()
+        self.collecting.drop_all("shutdown")
+        self.submission.give_up("shutdown")
+        self.submission.close()
+
+    def _turn(self) -> None:
+        flushes = list(self._flushes)
+        self._take()
+        now = time.monotonic()
+        self._put(self.collecting.complete(now))
+        for flush in flushes:
+            if flush.up_to is None:
+                self._put(self.collecting.flush(flush.shutting))
+                flush.up_to, flush.lost = self.submission.buffer.newest, self.submission.buffer.lost
+        self.submission.step(hurry=bool(flushes))
+        for flush in flushes:
+            self._settle(flush, now)
+
+    def _take(self) -> None:
+        lost = self.losses.traces()
+        items = [self._inbox.popleft() for _ in range(len(self._inbox))]
+        self.collecting.take(items, time.monotonic())
+        for trace_id in lost:
+            self.collecting.drop(trace_id, "queue_full")
+        if self.losses.everything():
+            self.collecting.drop_all("queue_full")
+        for signal in ("spans", "logs"):
+            if number := self.losses.items(signal):
+                self._count(signal, ENDED, number)
+                self._count(signal, DROPPED, number, "queue_full")
+
+    def _put(self, parts: list[Part]) -> None:
+        for part in parts:
+            self.submission.buffer.put(part)
+
+    def _settle(self, flush: Flush, now: float) -> None:
+        settled = flush.up_to is not None and self.submission.buffer.settled >= flush.up_to
+        if settled or now >= flush.deadline:
+            flush.ok = settled and self.submission.buffer.lost == flush.lost
+            if flush.shutting:
+                self.submission.give_up("shutdown")
+            self._flushes.remove(flush)
+            flush.done.set()

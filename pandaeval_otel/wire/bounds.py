@@ -1,0 +1,140 @@
+"""Bounds how much of one span or log record is read: cuts what is above a cap out of its bytes, before anything is made
+of them (:mod:`pandaeval_otel.base.caps`).
+
+Only messages that are large are looked through here, field by field; of small ones it is seen when they are decoded, so
+that what is usual costs next to nothing. The same bytes are cut the same way by every door, and what was cut is added
+to the fields in which OTLP counts what was dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pandaeval_otel.base.caps import (
+    MAX_ATTRIBUTES,
+    MAX_EVENT_ATTRIBUTES,
+    MAX_EVENTS,
+    MAX_LINKS,
+    MAX_NESTED,
+    SMALL,
+    Room,
+)
+from pandaeval_otel.wire import fields as wire_fields
+from pandaeval_otel.wire.counting import nested
+from pandaeval_otel.wire.fields import entry, fields, number_in, pair, varint
+
+_MAX_COUNT = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is counted of a message, by the tags of its fields: ``attributes`` and ``dropped``, where OTLP counts those
+    that are not there; ``lists``: the cap of a repeated field, where it is counted, and what its items are; ``body``: a
+    field that is an attribute's value by itself. ``whole``: its values are decoded all at once, so that what may stand
+    in one is shared by all."""
+
+    attributes: int
+    dropped: int
+    lists: Mapping[int, tuple[int, int, Shape]] = field(default_factory=dict)
+    body: int = 0
+    whole: bool = True
+
+
+_EVENT, _LINK = Shape(0x1A, 0x20, whole=False), Shape(0x22, 0x28, whole=False)
+SPAN = Shape(0x4A, 0x50, {0x5A: (MAX_EVENTS, 0x60, _EVENT), 0x6A: (MAX_LINKS, 0x70, _LINK)}, whole=False)
+LOG = Shape(0x32, 0x38, body=0x2A)
+RESOURCE, SCOPE = Shape(0x0A, 0x10), Shape(0x1A, 0x20)
+
+
+def within(raw: bytes, shape: Shape, room: Room) -> bytes:
+    """The encoded message, without what is above the caps: the same object where nothing has to go. Raises
+    ``ValueError`` where it is no protobuf message."""
+    return raw if len(raw) <= SMALL else cut(raw, shape, room)
+
+
+def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
+    """The same, whatever its size."""
+    kept: dict[int, bytes] = {}
+    lists = {tag: _Items(*rules) for tag, rules in shape.lists.items()}
+    dropped: dict[int, int] = {}
+    entries: dict[bytes, bytes] = {}
+    changed, pairs = False, 0
+    values = _Values(shape, room)
+    for tag, start, at, end, copies in fields(raw):
+        room.look()
+        if tag == shape.attributes:
+            pairs += copies
+            if len(entries) < MAX_ATTRIBUTES:
+                key, given = entry(raw[at:end])
+                entries[key] = value = values.of(given)
+                changed = changed or value is not given
+            else:
+                dropped[shape.dropped] = dropped.get(shape.dropped, 0) + copies
+        elif tag in lists:
+            taken, as_given = lists[tag].add(raw[at:end], copies, room)
+            changed = changed or not as_given
+            if copies > taken:
+                counted_in = lists[tag].counted_in
+                dropped[counted_in] = dropped.get(counted_in, 0) + copies - taken
+        elif tag == shape.body:
+            given = raw[at:end]
+            value = values.of(given)
+            kept[tag] = wire_fields.field(tag, value)
+            changed = changed or value is not given
+        else:
+            kept[tag] = raw[start:end]
+    if not (changed or dropped or pairs > len(entries)):
+        return raw
+    for tag, count in dropped.items():
+        room.cut = True
+        kept[tag] = varint(tag) + varint(min(_MAX_COUNT, count + number_in(kept.get(tag))))
+    parts = list(kept.values())
+    parts += [wire_fields.field(shape.attributes, pair(key, value)) for key, value in entries.items()]
+    parts += [wire_fields.field(tag, item) for tag, items in lists.items() for item in items.kept]
+    return b"".join(parts)
+
+
+@dataclass(slots=True)
+class _Items:
+    """What is kept of a repeated field, at most ``cap`` items."""
+
+    cap: int
+    counted_in: int
+    shape: Shape
+    kept: list[bytes] = field(default_factory=list)
+    attributes: int = 0
+
+    def add(self, item: bytes, copies: int, room: Room) -> tuple[int, bool]:
+        """How many of so many copies there is room for, and whether they are kept as they are."""
+        taken = min(copies, self.cap - len(self.kept))
+        if self.attributes > MAX_EVENT_ATTRIBUTES:
+            taken = 0
+        if not taken:
+            return 0, True
+        kept = item if len(item) <= 2 * MAX_ATTRIBUTES else cut(item, self.shape, room)
+        tag = self.shape.attributes
+        self.attributes += taken * (kept.count(tag) + kept.count(tag | 0x80))  # no more of them can stand in it
+        self.kept += [kept] * taken
+        return taken, kept is item
+
+
+@dataclass(slots=True)
+class _Values:
+    """The values of one message: those with too much inside are replaced by a remark."""
+
+    shape: Shape
+    room: Room
+    inside: int = 0
+
+    def of(self, data: bytes) -> bytes:
+        """An encoded ``AnyValue``."""
+        if self.shape.whole:
+            self.inside += nested(data, self.room)
+            if self.inside <= MAX_NESTED:
+                return data
+        elif len(data) <= SMALL or nested(data, self.room) <= MAX_NESTED:
+            return data
+        self.room.cut = True
+        remark = f"[{len(data)} bytes, with more than {MAX_NESTED} values beside them or inside: left out]"
+        return wire_fields.field(0x0A, remark.encode())

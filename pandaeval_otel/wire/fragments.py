@@ -1,0 +1,61 @@
+"""What a split request consists of: items, gathered by trace into fragments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pandaeval_otel.wire.labels import Label
+
+
+class MalformedOtlpError(ValueError):
+    """The bytes are not the OTLP request that they claim to be."""
+
+
+class DenseError(Exception):
+    """A request of more resources, scopes and items than are to be taken apart at once."""
+
+
+@dataclass(slots=True)
+class Item:
+    """A span or a log record of a trace, as far as assembly cares.
+
+    ``id``: span id (8 bytes), or ``b"L"`` and a content hash for a log record. ``parent``: parent span id, ``b""`` for
+    a parentless span. ``remote``: the parent is known to live in another process.
+    """
+
+    id: bytes
+    parent: bytes = b""
+    remote: bool = False
+
+    @property
+    def is_log(self) -> bool:
+        return len(self.id) != 8
+
+
+@dataclass(slots=True)
+class Fragment:
+    """What one request says about one trace. ``chunk`` is an OTLP request of its own, holding just these items."""
+
+    trace_id: bytes
+    logs: bool
+    items: list[Item] = field(default_factory=list)
+    chunk: bytes = b""
+    start_ns: int = 0
+    """Earliest start among the spans, Unix nanoseconds; 0 for log records."""
+
+
+@dataclass(slots=True)
+class Split:
+    """A request taken apart. ``decoded`` = items of ``fragments`` + ``own_output`` + ``ignored`` + ``rejected`` +
+    ``labels``."""
+
+    fragments: list[Fragment]
+    decoded: int = 0
+    own_output: int = 0
+    ignored: int = 0
+    rejected: int = 0
+    message: str = ""
+    claimed: int = 0
+    """Items in the collector's own scope that are not its output; they are among the others."""
+    labels: list[Label] = field(default_factory=list)
+    """People's verdicts, which belong to no trace's content."""

@@ -1,0 +1,123 @@
+"""A person's verdict on a run, and how it is told from what evaluators say: the log event ``gen_ai.evaluation.result``
+whose ``gen_ai.evaluation.evaluator.type`` is ``human``.
+
+It is neither content of the trace that it is about nor output of a collector, in whatever scope it comes: it opens no
+trace again and changes no score.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pandaeval_otel.base.names import bounded
+
+EVENT = "gen_ai.evaluation.result"
+TYPE = "gen_ai.evaluation.evaluator.type"
+HUMAN = "human"
+MOST_COMMENT, MOST_ID = 1000, 256
+PASSING = frozenset({"pass", "passed", "true", "yes", "y", "good", "correct", "ok", "1"})
+FAILING = frozenset({"fail", "failed", "false", "no", "n", "bad", "incorrect", "wrong", "0"})
+_NAME, _SCORE = "gen_ai.evaluation.name", "gen_ai.evaluation.score.value"
+_LABEL, _COMMENT = "gen_ai.evaluation.score.label", "gen_ai.evaluation.explanation"
+_ANNOTATOR = "gen_ai.evaluation.evaluator.id"
+_SESSIONS = ("gen_ai.conversation.id", "session.id", "pandaeval.session.id")
+_LEVEL = "pandaeval.level"
+_LEVELS = ("trace", "session")
+
+
+class LabelError(ValueError):
+    """What is wrong with a label, and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """``unit``: the id of a trace (32 hex digits) or a session; ``metric``: its key, ``trace.task_completion``.
+
+    ``score`` lies in 0..1, 1 is best; ``passed``: the person's own word, else ``None``. One of the two is there.
+    ``at``: when it was given, Unix seconds, 0 where nobody says. ``probability``: the chance that the run was chosen
+    for labelling, where it is known."""
+
+    unit: str
+    metric: str
+    score: float | None
+    passed: bool | None
+    annotator: str = ""
+    at: float = 0.0
+    comment: str = ""
+    probability: float | None = None
+
+
+def is_label(record: Any) -> bool:
+    """Whether an OTLP log record is a person's verdict."""
+    if record.event_name:
+        return record.event_name == EVENT and _is_human(record.attributes)
+    return any(pair.key == "event.name" and pair.value.string_value == EVENT for pair in record.attributes) and (
+        _is_human(record.attributes)
+    )
+
+
+def label_of(record: Any) -> Label:
+    """The label in such a record. Raises :class:`LabelError`."""
+    said = {pair.key: _plain(pair.value) for pair in record.attributes}
+    named = _text(said.get(_NAME))
+    if not named:
+        raise LabelError(f"{_NAME} is missing: the metric that the verdict is about")
+    trace_id = record.trace_id.hex() if len(record.trace_id) == 16 and any(record.trace_id) else ""
+    level, _, bare = named.rpartition(".")
+    level = level or _text(said.get(_LEVEL)) or ("trace" if trace_id else "session")
+    if level not in _LEVELS:
+        raise LabelError(f"the level {level!r} is neither trace nor session")
+    unit = trace_id if level == "trace" else next((id_ for key in _SESSIONS if (id_ := _text(said.get(key)))), "")
+    if not unit:
+        raise LabelError("it names no trace" if level == "trace" else f"it names no session ({_SESSIONS[0]})")
+    score, passed = verdict(said.get(_SCORE), _text(said.get(_LABEL)))
+    return Label(
+        unit=bounded(unit, MOST_ID),
+        metric=bounded(f"{level}.{bare}"),
+        score=score,
+        passed=passed,
+        annotator=bounded(_text(said.get(_ANNOTATOR))),
+        at=(record.time_unix_nano or record.observed_time_unix_nano) / 1e9,
+        comment=_text(said.get(_COMMENT))[:MOST_COMMENT],
+    )
+
+
+def verdict(score: Any, label: str) -> tuple[float | None, bool | None]:
+    """A score and whether it is a pass, from what somebody wrote. A word that is neither is no verdict by itself, and
+    harmless beside a score. Raises :class:`LabelError`."""
+    word = label.strip().lower()
+    passed = True if word in PASSING else False if word in FAILING else None
+    found = None if score is None or score == "" else _number(score)
+    if found is None and passed is None:
+        said = f"{label!r} is no verdict" if word else "there is neither a score nor a label"
+        raise LabelError(f"{said}: write pass or fail, or a score from 0 to 1")
+    return found, passed
+
+
+def _number(score: Any) -> float:
+    try:
+        found = float(score)
+    except (TypeError, ValueError):
+        found = math.nan
+    if not 0.0 <= found <= 1.0:  # NaN is not
+        raise LabelError(f"the score {str(score)[:40]!r} is no number from 0 to 1 (of 1 to 5 stars: (stars - 1) / 4)")
+    return found
+
+
+def _is_human(attributes: Any) -> bool:
+    return any(pair.key == TYPE and pair.value.string_value.lower() == HUMAN for pair in attributes)
+
+
+_KINDS: Mapping[str, Any] = {"string_value": str, "bool_value": float, "int_value": float, "double_value": float}
+
+
+def _plain(value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    return _KINDS[kind](getattr(value, kind)) if kind in _KINDS else None
+
+
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""

@@ -1,0 +1,263 @@
+"""Splits OTLP requests by trace without decoding a single attribute.
+
+A second protobuf schema, wire-identical to OTLP, declares resources, scopes, spans and log records as plain ``bytes``.
+Parsing with it hands out the raw slices from C, so that a request of many traces becomes one chunk per trace (each
+again a valid OTLP message) for about a microsecond a span. The real schema is parsed beside it, as validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from pandaeval_otel.base.caps import Room
+from pandaeval_otel.model.raw import MAX_TIME
+from pandaeval_otel.wire.bounds import LOG, within
+from pandaeval_otel.wire.counting import outline
+from pandaeval_otel.wire.fragments import DenseError, Fragment, Item, MalformedOtlpError, Split
+from pandaeval_otel.wire.labels import EVENT, TYPE, LabelError, is_label, label_of
+from pandaeval_otel.wire.own_output import is_own_record, is_own_span
+from pandaeval_otel.wire.sifting import sifted
+from pandaeval_otel.wire.skeleton import Head, Request
+
+OWN_SCOPE = "pandaeval.evaluation"
+"""Scope of everything that the collector emits; coming back in, it is counted and ignored (:mod:`own_output`)."""
+
+_KNOWN_REMOTE = 0x300  # "has is_remote" and "is_remote"
+_NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
+_BY_WHOM = TYPE.encode()
+"""Stands in the bytes of every label, and hardly in others: their attributes need not be looked through for it."""
+
+
+def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0) -> Split:
+    """Takes an ``ExportTraceServiceRequest`` apart by trace id.
+
+    Spans without valid ids, or larger than ``max_span_bytes``, are rejected singly. Raises :class:`MalformedOtlpError`,
+    and :class:`DenseError`, if ``at_most`` is given, for more resources, scopes and spans than that.
+    """
+    skeleton = _skeleton(ExportTraceServiceRequest, request, at_most)
+    split = Split([])
+    full, sound = _parse(ExportTraceServiceRequest, Span, request, split)
+    if sound is not request:
+        request, skeleton = sound, Request.FromString(sound)
+    builder = _Builder(split, logs=False)
+    for resource_index, resource in enumerate(full.resource_spans):
+        raw_resource = skeleton.resourced[resource_index]
+        for scope_index, scope in enumerate(resource.scope_spans):
+            spans, raw_spans = scope.spans, raw_resource.scoped[scope_index].items
+            split.decoded += len(raw_spans)
+            if scope.scope.name == OWN_SCOPE:
+                spans, raw_spans = _not_own(spans, raw_spans, is_own_span, split)
+            # Straight-line code, and what neighbours share is looked up once: most of what a span costs at the door.
+            trace_id, is_trace = b"", False
+            for span, raw in zip(spans, raw_spans, strict=True):
+                started, own_trace = span.start_time_unix_nano, span.trace_id
+                if own_trace != trace_id or not trace_id:
+                    trace_id = own_trace
+                    is_trace = len(trace_id) == 16 and trace_id != _NO_TRACE
+                    fragment, kept = builder.at(trace_id, resource_index, scope_index, started)
+                    items = fragment.items
+                span_id, parent = span.span_id, span.parent_span_id
+                if not is_trace or len(span_id) != 8 or span_id == _NO_SPAN:
+                    builder.reject("span", span.name, "trace id or span id is missing or of the wrong length")
+                elif len(raw) > max_span_bytes:
+                    builder.reject("span", span.name, f"{len(raw)} bytes are more than {max_span_bytes}")
+                else:
+                    remote = span.flags & _KNOWN_REMOTE == _KNOWN_REMOTE
+                    items.append(Item(span_id, b"" if parent == _NO_SPAN else parent, remote))
+                    kept.append(raw)
+                    if started < fragment.start_ns:
+                        fragment.start_ns = started
+    return builder.finish(request, skeleton)
+
+
+def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0) -> Split:
+    """Takes an ``ExportLogsServiceRequest`` apart by trace id.
+
+    Only records that can belong to an agent's trace are kept: they name a trace, and carry an event name or a
+    structured body. Ordinary log lines are counted as ``ignored``. People's verdicts go to ``labels``, whatever scope
+    they come in. Raises as :func:`split_traces` does.
+    """
+    skeleton = _skeleton(ExportLogsServiceRequest, request, at_most)
+    split = Split([])
+    full, sound = _parse(ExportLogsServiceRequest, LogRecord, request, split)
+    if sound is not request:
+        request, skeleton = sound, Request.FromString(sound)
+    builder = _Builder(split, logs=True)
+    for resource_index, resource in enumerate(full.resource_logs):
+        raw_resource = skeleton.resourced[resource_index]
+        for scope_index, scope in enumerate(resource.scope_logs):
+            records, raw_records = scope.log_records, raw_resource.scoped[scope_index].items
+            split.decoded += len(raw_records)
+            if scope.scope.name == OWN_SCOPE:
+                records, raw_records = _not_own(records, raw_records, is_own_record, split)
+            for record, raw in zip(records, raw_records, strict=True):
+                if record.event_name == EVENT and is_label(record):
+                    builder.label(record)
+                elif len(record.trace_id) != 16 or record.trace_id == _NO_TRACE or not _is_event(record):
+                    split.ignored += 1
+                elif not record.event_name and _BY_WHOM in raw and is_label(record):
+                    builder.label(record)
+                elif len(raw) > max_record_bytes:
+                    builder.reject("log record", record.event_name, f"{len(raw)} bytes are more than allowed")
+                else:
+                    fragment, kept = builder.at(record.trace_id, resource_index, scope_index)
+                    fragment.items.append(Item(b"L" + hash_and_strip(record)[:8], record.span_id))
+                    kept.append(raw)
+    return builder.finish(request, skeleton)
+
+
+def hash_and_strip(message: Any) -> bytes:
+    """16 bytes that stand for the content of a log record, or of a span as ``skeleton.Fields``, whichever way it came.
+
+    Left out, and taken out of the message for good, is what a transport may change on the way: flags, trace state and
+    the time of observation.
+    """
+    if message.flags:
+        message.flags = 0
+    if type(message) is LogRecord:
+        message.observed_time_unix_nano = 0
+    elif message.trace_state:
+        message.trace_state = ""
+    # Of the hashes at hand the quickest: processors have instructions for it.
+    return sha256(message.SerializeToString(deterministic=True)).digest()[:16]
+
+
+def _skeleton(kind: Any, request: bytes, at_most: int) -> Any:
+    """The request's outline. Raises :class:`MalformedOtlpError` and :class:`DenseError`."""
+    try:
+        skeleton = Request.FromString(request)
+    except DecodeError as error:
+        raise MalformedOtlpError(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
+    if at_most and _is_dense(skeleton, at_most):
+        raise DenseError
+    return skeleton
+
+
+def _parse(kind: Any, item: Any, request: bytes, split: Split) -> tuple[Any, bytes]:
+    """The request, and its bytes without the items that were rejected because they are none."""
+    try:
+        try:
+            return kind.FromString(request), request
+        except DecodeError:
+            request, bad, why = sifted(request, item)
+            if not bad:
+                raise
+            split.decoded = split.rejected = bad
+            split.message = f"{bad} of a kind that is no {item.DESCRIPTOR.full_name}: {why}"
+            return kind.FromString(request), request
+    except DecodeError as error:
+        raise MalformedOtlpError(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
+
+
+def _is_dense(skeleton: Any, at_most: int) -> bool:
+    found = len(skeleton.resourced)
+    if found > at_most:
+        return True
+    for resource in skeleton.resourced:
+        found += len(resource.scoped)
+        if found > at_most:
+            return True
+        for scope in resource.scoped:
+            found += len(scope.items)
+    return found > at_most
+
+
+def _not_own(items: Any, raw: Any, is_own: Callable[[Any], bool], split: Split) -> tuple[list[Any], list[bytes]]:
+    """Those in our scope that are not our own output, whatever they claim: they are taken like all others."""
+    kept = [pair for pair in zip(items, raw, strict=True) if not is_own(pair[0])]
+    split.own_output += len(items) - len(kept)
+    split.claimed += sum(1 for item, _ in kept if type(item) is Span or not is_label(item))
+    return [item for item, _ in kept], [data for _, data in kept]
+
+
+def _is_event(record: Any) -> bool:
+    if record.event_name or record.body.HasField("kvlist_value"):
+        return True
+    return any(pair.key == "event.name" or pair.key.startswith("gen_ai.") for pair in record.attributes)
+
+
+class _Builder:
+    """Collects the items of each trace, and writes one chunk per trace at the end."""
+
+    def __init__(self, split: Split, logs: bool) -> None:
+        self._split, self._logs = split, logs
+        self._fragments: dict[bytes, Fragment] = {}
+        self._kept: dict[bytes, list[tuple[int, int, list[bytes]]]] = {}
+
+    def reject(self, kind: str, name: str, why: str) -> None:
+        self._split.rejected += 1
+        if not self._split.message:
+            self._split.message = f"{kind} {name!r}: {why}"
+
+    def label(self, record: Any) -> None:
+        """Takes a person's verdict, or rejects it."""
+        try:
+            self._split.labels.append(label_of(record))
+        except LabelError as error:
+            self.reject("label", record.event_name, str(error))
+
+    def at(self, trace_id: bytes, resource: int, scope: int, start_ns: int = 0) -> tuple[Fragment, list[bytes]]:
+        """The fragment of a trace, and where raw items of this resource and scope are put."""
+        fragment = self._fragments.get(trace_id)
+        if fragment is None:
+            fragment = self._fragments[trace_id] = Fragment(trace_id, self._logs, start_ns=start_ns)
+            self._kept[trace_id] = []
+        places = self._kept[trace_id]
+        if not places or places[-1][:2] != (resource, scope):
+            places.append((resource, scope, []))
+        return fragment, places[-1][2]
+
+    def finish(self, request: bytes, skeleton: Any) -> Split:
+        split = self._split
+        split.fragments = [fragment for fragment in self._fragments.values() if fragment.items]
+        whole = len(split.fragments) == 1 and len(split.fragments[0].items) == split.decoded
+        if whole:  # and hardly anything but what they stand in
+            whole = sum(1 + len(resourced.scoped) for resourced in skeleton.resourced) <= 2 * split.decoded
+        for fragment in split.fragments:
+            fragment.start_ns = min(fragment.start_ns, MAX_TIME)
+            fragment.chunk = request if whole else self._chunk(self._kept[fragment.trace_id], skeleton)
+        return split
+
+    def _chunk(self, places: list[tuple[int, int, list[bytes]]], skeleton: Any) -> bytes:
+        chunk = Request()
+        resource_at = -1
+        for resource, scope, kept in places:
+            if resource != resource_at:
+                source = skeleton.resourced[resource]
+                target = chunk.resourced.add(resource=source.resource, schema_url=source.schema_url)
+                resource_at = resource
+            origin = source.scoped[scope]
+            target.scoped.add(scope=origin.scope, schema_url=origin.schema_url, items=kept)
+        return bytes(chunk.SerializeToString())
+
+
+def read_chunk(chunk: bytes, logs: bool) -> Iterator[Item]:
+    """The items of a stored chunk, to rebuild the index of open traces after a restart. One item is parsed at a time:
+    whatever was stored, a start must not end over it. Raises :class:`MalformedOtlpError`."""
+    room = Room()
+    try:
+        for resourced in outline(chunk).resourced:
+            for scoped in resourced.scoped:
+                for raw in scoped.items:
+                    yield _log_item(within(raw, LOG, room)) if logs else _span_item(raw)
+    except (ValueError, DecodeError) as error:
+        raise MalformedOtlpError(str(error)) from error
+
+
+def _span_item(raw: bytes) -> Item:
+    head = Head.FromString(raw)
+    parent = head.parent_span_id
+    return Item(head.span_id, b"" if parent == _NO_SPAN else parent, head.flags & _KNOWN_REMOTE == _KNOWN_REMOTE)
+
+
+def _log_item(raw: bytes) -> Item:
+    record = LogRecord.FromString(raw)
+    return Item(b"L" + hash_and_strip(record)[:8], record.span_id)

@@ -1,0 +1,192 @@
+"""Estimates from the bytes of a request what it will cost as objects, before anything is parsed.
+
+A message of two bytes becomes an object of some hundred, so that the length of a request says little about the memory
+and the time that it takes. Costs are counted in items: a resource, a scope, a span or a log record is one, a submitted
+trace twenty; of the messages within spans and records (attributes, values, events, links) ten are one, of other fields
+twenty. Neither way of counting takes memory that grows faster than the request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from google.protobuf.message import DecodeError
+
+from pandaeval_otel.wire.skeleton import Request
+
+_ITEM, _MESSAGE, _FIELD, _TRACE = 20, 2, 1, 400  # units: the smallest is that of a field
+_MAX_DEPTH = 100  # protobuf reads no more messages within each other
+
+
+class BrokenBytesError(ValueError):
+    """The bytes are no protobuf message at all."""
+
+
+@dataclass(slots=True)
+class Outline:
+    """The messages that a kind of message can hold. ``parts``: by field number. ``units``: what one itself costs."""
+
+    units: int
+    parts: dict[int, Outline] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKind:
+    """A kind of request. ``upper``: down to spans and records, ``whole``: down to the last value. ``tags``: the bytes
+    with which a message within a span or record can begin where there may be many of it."""
+
+    upper: Outline
+    whole: Outline
+    tags: bytes
+
+
+def estimate(request: bytes, kind: RequestKind, limit: int) -> int:
+    """The items of ``request``, or somewhat more; whatever is above ``limit`` is returned as soon as that is certain.
+    Takes 0.5 µs for each span or record, and 1 ns for each byte; ten times that for requests that consist of little
+    else than attributes. Raises :class:`BrokenBytesError`."""
+    upper = _units(request, kind.upper, limit * _ITEM)
+    if upper > limit * _ITEM:
+        return _items(upper)
+    # Each message within a span that there can be many of begins with one of these bytes, and text has few of them.
+    inner = (len(request) - len(request.translate(None, kind.tags))) * _MESSAGE
+    if upper + inner > limit * _ITEM:
+        return _items(_units(request, kind.whole, limit * _ITEM))
+    return _items(upper + inner)
+
+
+def resources_and_items(request: bytes) -> int:
+    """The resources, scopes, and spans or records of an OTLP request. Takes 0.1 ns for each byte of an ordinary
+    request, and at worst 30 ns and 35 bytes of memory. Raises :class:`BrokenBytesError`."""
+    try:
+        resourced = Request.FromString(request).resourced
+    except DecodeError as error:
+        raise BrokenBytesError(str(error)) from None
+    found = len(resourced)
+    for resource in resourced:
+        found += len(resource.scoped)
+        for scope in resource.scoped:
+            found += len(scope.items)
+    return found
+
+
+def upper_items(request: bytes, kind: RequestKind, limit: int) -> int:
+    """The items of ``request`` but for what lies within its spans and records; whatever is above ``limit`` is returned
+    as soon as that is certain. Takes 0.5 µs for each. Raises :class:`BrokenBytesError`."""
+    return _items(_units(request, kind.upper, limit * _ITEM))
+
+
+def _items(units: int) -> int:
+    return -(-units // _ITEM)
+
+
+def _units(data: bytes, outline: Outline, limit: int) -> int:
+    """The units of a message, in depth first: what it has to remember are the messages around the place where it is."""
+    at, end, parts, total = 0, len(data), outline.parts, 0
+    around: list[tuple[int, dict[int, Outline]]] = []
+    try:
+        while total <= limit:
+            if at >= end:
+                if at > end:
+                    raise BrokenBytesError("a field is longer than what holds it")
+                if not around:
+                    break
+                end, parts = around.pop()
+                continue
+            tag = data[at]
+            at += 1
+            if tag > 127:
+                tag, at = _varint(data, at - 1)
+            wire = tag & 7
+            total += _FIELD
+            if wire == 2:
+                size = data[at]
+                at += 1
+                if size > 127:
+                    more = data[at]
+                    if more < 128:  # two digits, as most spans: a call would take longer than all the rest
+                        size, at = size & 127 | more << 7, at + 1
+                    else:
+                        size, at = _varint(data, at - 1)
+                inner = parts.get(tag >> 3)
+                if inner is None:
+                    at += size
+                    continue
+                total += inner.units - _FIELD
+                if not inner.parts:
+                    at += size
+                    continue
+                if at + size > end or len(around) >= _MAX_DEPTH:
+                    raise BrokenBytesError("a message is longer than what holds it, or lies too deep")
+                around.append((end, parts))
+                end, parts = at + size, inner.parts
+            elif wire == 0:
+                while data[at] > 127:
+                    at += 1
+                at += 1
+            elif wire == 1:
+                at += 8
+            elif wire == 5:
+                at += 4
+            elif wire > 5:
+                raise BrokenBytesError("a field is of no known type")
+            # What a group holds is counted as if it stood outside, which is too much at worst.
+    except IndexError:
+        raise BrokenBytesError("it ends within a field") from None
+    return total
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number, and where it ends."""
+    value = shift = 0
+    while shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+    raise BrokenBytesError("a number has too many digits")
+
+
+def _values() -> tuple[Outline, Outline]:
+    """A key with its value, and a value: each can hold the other."""
+    pair, value, array, pairs = (Outline(_MESSAGE) for _ in range(4))
+    pair.parts = {2: value}
+    value.parts = {5: array, 6: pairs}
+    array.parts, pairs.parts = {1: value}, {1: pair}
+    return pair, value
+
+
+def _request(item: Outline) -> Outline:
+    """Traces and logs have the same outline under the same numbers: request, resource, scope, items."""
+    pair, _ = _values()
+    resource = Outline(_MESSAGE, {1: pair, 3: Outline(_MESSAGE)})
+    scoped = Outline(_ITEM, {1: Outline(_MESSAGE, {3: pair}), 2: item})
+    return Outline(0, {1: Outline(_ITEM, {1: resource, 2: scoped})})
+
+
+def _span() -> Outline:
+    pair, _ = _values()
+    event, link = Outline(_MESSAGE, {3: pair}), Outline(_MESSAGE, {4: pair})
+    return Outline(_ITEM, {9: pair, 11: event, 13: link, 15: Outline(_MESSAGE)})
+
+
+def _record() -> Outline:
+    pair, value = _values()
+    return Outline(_ITEM, {5: value, 6: pair})
+
+
+def _submission(spans: Outline, records: Outline) -> Outline:
+    return Outline(0, {1: Outline(_TRACE, {2: _request(spans), 3: _request(records)})})
+
+
+def _tags(*fields: int) -> bytes:
+    """The first bytes of tags of messages; of a tag that is written with more digits than it needs, too."""
+    short = [number << 3 | 2 for number in fields]
+    return bytes(short + [byte | 128 for byte in short])
+
+
+_LEAF = Outline(_ITEM)
+TRACES = RequestKind(_request(_LEAF), _request(_span()), _tags(1, 3, 4, 9, 11, 13))
+LOGS = RequestKind(_request(_LEAF), _request(_record()), _tags(1, 3, 6))
+SUBMISSION = RequestKind(_submission(_LEAF, _LEAF), _submission(_span(), _record()), _tags(1, 3, 4, 6, 9, 11, 13))

@@ -1,0 +1,251 @@
+"""Embedders: the same rows whatever the batch, zeros for nothing, quality on the committed set, errors with a cure."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
+from bench import embedding_quality, embedding_set
+from pandaeval_collector.analysis.embedding import EmbedderError
+from pandaeval_collector.analysis.embedding._distilled import LONGEST_TEXT
+from pandaeval_collector.analysis.embedding._wordpiece import words
+from pandaeval_collector.analysis.embedding.embedded import BANDS, EmbeddedEmbedder
+from pandaeval_collector.analysis.embedding.litellm_embedding import BATCH, LiteLlmEmbedder
+from pandaeval_collector.analysis.embedding.load import load, schemes
+from pandaeval_collector.analysis.embedding.text import chunks, embed_texts
+
+TEXTS = [
+    "Your parcel left the warehouse and arrives tomorrow.",
+    "",
+    "Why does my bread not rise?",
+    "Žluťoučký kůň, naïve café — 東京へ行きます",
+    "refund " * 400,
+    "The forecast says rain in the afternoon and sun on Sunday.",
+    "x",
+]
+
+
+@pytest.fixture(scope="module")
+def embedded() -> EmbeddedEmbedder:
+    return EmbeddedEmbedder()
+
+
+@pytest.fixture(scope="module")
+def quality(embedded: EmbeddedEmbedder) -> embedding_quality.Quality:
+    return embedding_quality.measure(embedded)
+
+
+class TestEmbedded:
+    @pytest.mark.parametrize("size", [1, 2, 3, len(TEXTS)])
+    def test_rows_have_the_same_bits_in_any_batch(self, embedded: EmbeddedEmbedder, size: int) -> None:
+        alone = np.vstack([embedded.embed([text]) for text in TEXTS])
+        batches = [embedded.embed(TEXTS[start : start + size]) for start in range(0, len(TEXTS), size)]
+        assert np.vstack(batches).tobytes() == alone.tobytes()
+
+    def test_a_second_embedder_gives_the_same_bits(self, embedded: EmbeddedEmbedder) -> None:
+        assert EmbeddedEmbedder().embed(TEXTS[::-1])[::-1].tobytes() == embedded.embed(TEXTS).tobytes()
+
+    def test_rows_are_float32_of_length_one(self, embedded: EmbeddedEmbedder) -> None:
+        rows = embedded.embed([text for text in TEXTS if text])
+        assert rows.dtype == np.float32
+        assert np.linalg.norm(rows.astype(np.float64), axis=1) == pytest.approx(1.0, abs=1e-6)
+
+    @pytest.mark.parametrize("text", ["", " \n\t ", "🎉👍🏽", "...", "\x00", "\ud800"])
+    def test_nothing_to_embed_is_a_row_of_zeros(self, embedded: EmbeddedEmbedder, text: str) -> None:
+        assert not embedded.embed([text]).any()
+
+    def test_no_texts_are_no_rows(self, embedded: EmbeddedEmbedder) -> None:
+        assert embedded.embed([]).shape == (0, 256)
+
+    def test_case_accents_and_punctuation_do_not_count(self, embedded: EmbeddedEmbedder) -> None:
+        first, second = embedded.embed(["Crème brûlée, please!", "creme BRULEE please"])
+        assert first.tobytes() == second.tobytes()
+
+    def test_only_the_first_characters_of_a_long_text_count(self, embedded: EmbeddedEmbedder) -> None:
+        text = ("weather " * LONGEST_TEXT)[:LONGEST_TEXT]
+        first, second = embedded.embed([text, text + " mortgage" * 1000])
+        assert first.tobytes() == second.tobytes()
+
+    def test_words_beyond_the_memory_keep_their_rows(
+        self, embedded: EmbeddedEmbedder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = embedded.embed(TEXTS)
+        monkeypatch.setattr("pandaeval_collector.analysis.embedding._wordpiece.CACHED_WORDS", 2)
+        assert EmbeddedEmbedder().embed(TEXTS).tobytes() == before.tobytes()
+
+
+class TestQuality:
+    def test_the_set_is_what_its_script_makes(self) -> None:
+        assert embedding_set.SET.read_text("utf-8") == embedding_set.stored(embedding_set.build())
+
+    def test_answers_are_told_from_answers_to_something_else(self, quality: embedding_quality.Quality) -> None:
+        assert embedding_quality.auroc(quality.answer, quality.other) >= 0.98
+
+    def test_copies_are_told_from_other_answers(self, quality: embedding_quality.Quality) -> None:
+        assert embedding_quality.auroc(quality.copy, quality.different) >= 0.99
+
+    def test_the_bands_tell_the_answers_apart(self, quality: embedding_quality.Quality) -> None:
+        assert quality.bands.cut == pytest.approx(BANDS.cut, abs=0.03)
+        assert (quality.answer < BANDS.sure).mean() < 0.01
+        assert (quality.other < BANDS.off).mean() > 0.7
+        assert (quality.other >= BANDS.on).mean() < 0.02
+
+    @pytest.mark.parametrize(
+        ("right", "wrong", "share"),
+        [([2.0, 3.0], [0.0, 1.0], 1.0), ([0.0], [1.0], 0.0), ([1.0], [1.0], 0.5), ([1.0, 3.0], [2.0, 2.0, 0.0], 2 / 3)],
+    )
+    def test_auroc_is_the_share_of_pairs_in_order(self, right: list[float], wrong: list[float], share: float) -> None:
+        assert embedding_quality.auroc(np.array(right), np.array(wrong)) == pytest.approx(share)
+
+    def test_bands_put_every_embedder_on_one_scale(self) -> None:
+        assert [BANDS.calibrated(x) for x in (-1.0, BANDS.off, BANDS.on, 1.0)] == [0.0, 0.0, 1.0, 1.0]
+
+
+class TestChunks:
+    def test_short_text_stays_whole(self) -> None:
+        assert chunks(" one two ", 9) == [" one two "]
+
+    def test_long_text_is_cut_at_white_space_into_even_parts(self) -> None:
+        text = " ".join(f"word{number}" for number in range(3000))
+        parts = chunks(text, 5000)
+        assert " ".join(parts) == text
+        assert max(map(len, parts)) <= 5000
+        assert min(map(len, parts)) > 4000
+
+    def test_text_without_white_space_is_cut_hard(self) -> None:
+        assert chunks("abcdefgh", 3) == ["abc", "def", "gh"]
+
+    def test_nothing_but_white_space_leaves_nothing_to_say(self) -> None:
+        assert "".join(chunks(" " * 20, 3)).strip() == ""
+
+    def test_a_limit_below_one_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="at least 1"):
+            chunks("text", 0)
+
+
+class TestEmbedTexts:
+    def test_each_text_is_embedded_once(self, embedded: EmbeddedEmbedder) -> None:
+        spy = Mock(wraps=embedded)
+        vectors = embed_texts(spy, ["a b", "c", "a b"])
+        spy.embed.assert_called_once_with(["a b", "c"])
+        assert set(vectors.rows) == {"a b", "c"}
+        assert vectors.chunked == frozenset()
+
+    def test_a_long_text_is_the_mean_of_its_chunks(self, embedded: EmbeddedEmbedder) -> None:
+        text = "rain tomorrow " * 3 + "loan interest " * 3
+        vectors = embed_texts(embedded, [text, "short"], limit=45)
+        mean = embedded.embed(chunks(text, 45)).mean(axis=0)
+        assert vectors.chunked == {text}
+        assert vectors.rows[text] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-6)
+
+    def test_a_long_text_of_nothing_is_zeros(self, embedded: EmbeddedEmbedder) -> None:
+        text = "... " * 100
+        assert not embed_texts(embedded, [text], limit=50).rows[text].any()
+
+
+class TestLoad:
+    def test_schemes_are_found(self) -> None:
+        assert set(schemes()) == {"embedded", "multilingual", "model2vec", "onnx-minilm", "litellm"}
+
+    def test_embedded_is_loaded_by_name(self) -> None:
+        embedder = load("embedded")
+        assert (embedder.id, embedder.bands) == ("embedded-1", BANDS)
+
+    @pytest.mark.parametrize(
+        ("spec", "message"),
+        [
+            (
+                "word2vec",
+                "unknown embedder 'word2vec': known are embedded, litellm, model2vec, multilingual, onnx-minilm",
+            ),
+            ("", "unknown embedder ''"),
+            ("embedded:x", "takes no argument"),
+            ("multilingual:x", "takes no argument"),
+            ("onnx-minilm:x", "takes no argument"),
+            ("model2vec", "write model2vec:FOLDER"),
+            ("litellm:", "write litellm:PROVIDER/MODEL"),
+        ],
+    )
+    def test_a_wrong_spec_names_the_cure(self, spec: str, message: str) -> None:
+        with pytest.raises(EmbedderError, match=message):
+            load(spec)
+
+    @pytest.mark.parametrize(
+        ("spec", "module", "extra"),
+        [
+            ("model2vec:x", "model2vec", "model2vec"),
+            ("onnx-minilm", "onnxruntime", "onnx"),
+            ("litellm:openai/x", "litellm", "judge"),
+        ],
+    )
+    def test_a_missing_extra_is_named(
+        self, spec: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(EmbedderError, match=rf'pip install "pandaeval-otel\[{extra}\]"'):
+            load(spec)
+
+
+def _answer(**request: Any) -> Any:
+    """What a provider would say: the length of each text as a vector, last text first."""
+    data = [
+        {"index": index, "embedding": [3.0 * len(text), 4.0 * len(text)]} for index, text in enumerate(request["input"])
+    ]
+    return SimpleNamespace(data=data[::-1])
+
+
+class TestLiteLlm:
+    def test_rows_come_back_in_order_with_zeros_for_blank_texts(self) -> None:
+        rows = LiteLlmEmbedder("provider/model", _answer).embed(["a", "  ", "bb"])
+        assert rows == pytest.approx(np.array([[0.6, 0.8], [0.0, 0.0], [0.6, 0.8]]), abs=1e-6)
+
+    def test_requests_are_batched(self) -> None:
+        provider = Mock(wraps=_answer)
+        assert LiteLlmEmbedder("p/m", provider).embed(["x"] * (BATCH + 1)).shape == (BATCH + 1, 2)
+        assert [len(call.kwargs["input"]) for call in provider.call_args_list] == [BATCH, 1]
+
+    def test_only_blank_texts_ask_nobody(self) -> None:
+        embedder = LiteLlmEmbedder("p/m", lambda **request: pytest.fail("asked"))
+        assert embedder.embed(["", " "]).shape == (2, 0)
+
+    @pytest.mark.parametrize(
+        ("vectors", "message"),
+        [
+            ([[1.0], [1.0, 2.0]], "unequal length"),
+            ([[1.0], [float("nan")]], "not finite"),
+            ([[1.0]], "1 vectors for 2 texts"),
+        ],
+    )
+    def test_nonsense_is_an_error(self, vectors: list[list[float]], message: str) -> None:
+        data = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
+        with pytest.raises(EmbedderError, match=message):
+            LiteLlmEmbedder("p/m", lambda **_: SimpleNamespace(data=data)).embed(["a", "b"])
+
+    def test_a_failing_provider_is_named(self) -> None:
+        def refuse(**_: Any) -> Any:
+            raise ConnectionError("refused")
+
+        with pytest.raises(EmbedderError, match="'p/m' failed: ConnectionError: refused"):
+            LiteLlmEmbedder("p/m", refuse).embed(["a"])
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            ("Don't stop_me NOW, v2.0!", ["don", "t", "stop", "me", "now", "v2", "0"]),
+            ("It’s “fine” – really…\x00ok", ["it", "s", "fine", "really", "ok"]),
+            ("Crème BRÛLÉE, İzmir, \u212a9", ["creme", "brulee", "izmir", "k9"]),
+            ("東京へ2行く", ["東", "京", "へ2", "行", "く"]),
+            ("Žluťoučký—κόσμος", ["zlutoucky", "κοσμος"]),
+            ("½ cup ①", ["½", "cup", "①"]),
+            ("🎉 \u0301 _", []),
+        ],
+    )
+    def test_are_runs_of_letters_and_digits_in_one_spelling(self, text: str, found: list[str]) -> None:
+        assert words(text) == found

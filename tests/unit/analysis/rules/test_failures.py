@@ -1,0 +1,69 @@
+"""Results that say they are errors, and results that only speak of errors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.analysis.rules._failures import Told, error_of, failed, is_absence, tells
+from pandaeval_otel.model import ToolCall
+from support.told_failures import FAILED, FINE, UNSURE
+
+
+def called(result: Any = None, error: str | None = None) -> ToolCall:
+    return ToolCall("get_line", result=result, error=error, has_result=True)
+
+
+def test_errors() -> None:
+    assert [result for result in FAILED if tells(called(result)) is not Told.FAILED] == []
+    assert all(failed(called(result)) for result in FAILED)
+
+
+def test_no_errors() -> None:
+    assert [result for result in FINE if tells(called(result)) is not Told.NOTHING] == []
+
+
+def test_what_may_be_read_both_ways() -> None:
+    assert [result for result in UNSURE if tells(called(result)) is not Told.UNSURE] == []
+    assert not any(failed(called(result)) for result in UNSURE)
+
+
+def test_an_object_tells_the_same_as_its_text() -> None:
+    for results in (FAILED, FINE, UNSURE):
+        objects = [result for result in results if isinstance(result, dict | list)]
+        assert len(objects) >= 5
+        assert [each for each in objects if tells(called(json.dumps(each))) is not tells(called(each))] == []
+
+
+def test_a_status_is_an_error_whatever_the_result() -> None:
+    assert failed(called({"rows": []}, error="timeout"))
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (called("x", "timeout"), "timeout"),
+        (called({"error": {"message": "full"}}), "full"),
+        (called([{"type": "text", "text": "Error: full"}]), "Error: full"),
+        (called({"isError": True, "content": [{"text": "no"}]}), "no"),
+        (called({"success": False}), ""),
+    ],
+)
+def test_what_went_wrong(call: ToolCall, told: str) -> None:
+    assert error_of(call) == told
+
+
+def test_what_is_not_there() -> None:
+    assert is_absence(called("Error: user not found"))
+    assert is_absence(called({"error": "no such order"}))
+    assert not is_absence(called("Error: timeout"))
+
+
+def test_results_nested_without_end_are_no_errors() -> None:
+    deep: Any = "Error: x"
+    for _ in range(2000):
+        deep = [deep]
+    assert not failed(called(deep))
+    assert error_of(called(deep)) == ""

@@ -1,0 +1,845 @@
+"""Loops inside a trace: each rule with a case that is a loop and one that looks like it and is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_collector.analysis.rules.tool_loop import ToolLoop, tool_loop
+from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, ToolDefinition, Trace, Turn, Usage
+
+SECOND = 1_000_000_000
+NOTHING = object()
+
+
+class Run:
+    """Builds a trace step by step: before each tool call a model works for a second, the call takes half of one."""
+
+    def __init__(self, *, model_spans: bool = True, tool_spans: bool = True, tools: tuple[ToolDefinition, ...] = ()):
+        self._model_spans = model_spans
+        self._tool_spans = tool_spans
+        self._tools = tools
+        self._spans: list[Span] = []
+        self._calls: list[ToolCall] = []
+        self._turns: list[Turn] = []
+        self.now = 0
+
+    def call(
+        self,
+        name: str,
+        arguments: Any = NOTHING,
+        result: Any = NOTHING,
+        *,
+        error: str | None = None,
+        agent: str = "",
+        wait: float = 0.0,
+        inside: str = "",
+    ) -> Run:
+        """``wait``: idle seconds before the call."""
+        self.model("", agent, inside)
+        self.now += int(wait * SECOND)
+        start, end = self.now, self.now + SECOND // 2
+        span_id = f"tool{len(self._calls)}"
+        if self._tool_spans:
+            self._span(span_id, Kind.TOOL, start, end, agent, inside)
+        else:
+            span_id, end = self._spans[-1].span_id, start
+        self._calls.append(
+            ToolCall(
+                name=name,
+                arguments={} if arguments is NOTHING else arguments,
+                has_arguments=arguments is not NOTHING,
+                result=None if result is NOTHING else result,
+                has_result=result is not NOTHING,
+                error=error,
+                span_id=span_id,
+                agent=agent,
+                start_ns=start,
+                end_ns=end,
+            )
+        )
+        self.now = start + SECOND // 2
+        return self
+
+    def model(self, text: str | None, agent: str = "", inside: str = "") -> Run:
+        """A model call of one second that says ``text`` (``None``: what it said was not captured)."""
+        if self._model_spans:
+            output = None if text is None else (Message("assistant", (Text(text),) if text else ()),)
+            self._span(f"llm{len(self._spans)}", Kind.LLM, self.now, self.now + SECOND, agent, inside, output)
+        self.now += SECOND
+        return self
+
+    def answer(self, text: str | None) -> Run:
+        """The model answers the user; the next call belongs to the next turn."""
+        self.model(text)
+        self._turns.append(Turn("?", text, self._spans[-1].span_id))
+        return self
+
+    def agent(self, span_id: str, name: str, parent: str) -> Run:
+        self._span(span_id, Kind.AGENT, self.now, self.now + 100 * SECOND, name, parent)
+        return self
+
+    def trace(self) -> Trace:
+        return Trace(
+            "t", tuple(self._spans), "root", tool_calls=tuple(self._calls), tools=self._tools, turns=tuple(self._turns)
+        )
+
+    def found(self) -> ToolLoop:
+        return tool_loop(self.trace())
+
+    def _span(
+        self, span_id: str, kind: Kind, start: int, end: int, agent: str, parent: str, output: Any = None
+    ) -> None:
+        usage = Usage(input=100, output=10) if kind is Kind.LLM else None
+        self._spans.append(
+            Span("t", span_id, parent, span_id, kind, start, end, agent_name=agent, output=output, usage=usage)
+        )
+
+
+def times(count: int, name: str, arguments: Any = NOTHING, result: Any = NOTHING, **more: Any) -> ToolLoop:
+    run = Run()
+    for _ in range(count):
+        run.call(name, arguments, result, **more)
+    return run.found()
+
+
+ID = {"id": 7}
+
+
+class TestResult:
+    def test_no_calls(self) -> None:
+        found = Run().found()
+        assert (found.calls, found.wasted_calls, found.ratio, found.looping, found.cycles) == (0, 0, 0.0, False, ())
+
+    def test_what_is_told_of_a_loop(self) -> None:
+        run = Run().call("get_user", {"id": 1}, "Ann")
+        for _ in range(4):
+            run.call("get_line", ID, "active")
+        found = run.found()
+        assert (found.calls, found.wasted_calls, found.ratio, found.repeated) == (5, 3, 0.6, (2, 3, 4))
+        (cycle,) = found.cycles
+        assert (cycle.kind, cycle.rounds, cycle.tools, cycle.wasted_calls) == ("repeat", 4, ("get_line",), 3)
+        assert cycle.span_ids == ("tool1", "tool2", "tool3", "tool4")
+        assert cycle.seconds == 4.5
+        assert cycle.tokens == 3 * 110
+        assert (found.seconds, found.tokens, found.looping) == (4.5, 3 * 110, True)
+
+    def test_time_that_several_cycles_share_is_counted_once(self) -> None:
+        run = Run()
+        for index in range(20):
+            run.call("get_line", {"id": index % 5}, "active")
+        found = run.found()
+        assert len(found.cycles) == 5
+        assert (found.seconds, found.tokens) == (15 * 1.5, 15 * 110)
+
+    def test_two_rounds_are_a_waste_and_no_loop(self) -> None:
+        found = times(2, "get_line", ID, "active")
+        assert (found.wasted_calls, found.looping) == (1, False)
+
+    def test_three_rounds_are_a_loop_whatever_the_ratio(self) -> None:
+        run = Run()
+        for page in range(100):
+            run.call("list_orders", {"page": page}, f"orders {page}")
+        for _ in range(3):
+            run.call("get_line", ID, "active")
+        found = run.found()
+        assert (found.ratio < 0.02, found.looping) == (True, True)
+
+
+class TestEquivalentArguments:
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+            ({"a": 1}, {"a": 1.0}),
+            ({"q": "red shoes"}, {"q": " red shoes\n"}),
+            ({"a": 1}, {"a": 1, "limit": None}),
+            ({"a": 1, "request_id": "x"}, {"a": 1, "request_id": "y"}),
+            ({"a": 1, "requestId": "x"}, {"a": 1}),
+            ({"a": 1, "timestamp": 5}, {"a": 1, "timestamp": 6}),
+            ({"a": {"nonce": 1, "b": 2}}, {"a": {"nonce": 3, "b": 2}}),
+            ({"a": 1, "Idempotency-Key": "x"}, {"a": 1, "Idempotency-Key": "y"}),
+            ({}, None),
+            ({}, {"": ""}),
+            ({}, "{}"),
+            ("null", {"": {}}),
+            ({"filter": {}}, {"filter": None, "tags": []}),
+            ({"a": 1, "b": ""}, {"a": 1}),
+            ({"code": "x = 1\nprint(x)"}, {"code": "# again\nx = 1  \n\nprint(x)\n"}),
+            ("plain text", "plain text"),
+        ],
+    )
+    def test_equivalent(self, one: Any, other: Any) -> None:
+        assert Run().call("get_line", one, "r").call("get_line", other, "r").found().wasted_calls == 1
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ({"a": 1}, {"a": 2}),
+            ({"a": 1}, {"a": "1"}),
+            ({"a": [1, 2]}, {"a": [2, 1]}),
+            ({"a": True}, {"a": 1}),
+            ({"request_id": "x"}, {"request_id": "y"}),  # then the id is what is asked for
+            ({"q": "shoes", "page": 1}, {"q": "shoes", "page": 2}),
+            ({"q": 0}, {}),
+            ({"q": False}, {}),
+            ({"code": "x = 1"}, {"code": "x = 2"}),
+            ({"code": "if x:\n  a()\nb()"}, {"code": "if x:\n  a()\n  b()"}),
+            ({"q": "shoes", "cursor": "a"}, {"q": "shoes", "cursor": "b"}),
+        ],
+    )
+    def test_different(self, one: Any, other: Any) -> None:
+        assert Run().call("get_line", one, "r").call("get_line", other, "r").found().wasted_calls == 0
+
+    def test_defaults_of_the_definition_go_without_saying(self) -> None:
+        schema = {"type": "object", "properties": {"q": {"type": "string"}, "limit": {"default": 10}}}
+        tool = ToolDefinition("list_lines", parameters=schema)
+        for limit, wasted in ((10, 1), (10.0, 1), (20, 0)):
+            run = (
+                Run(tools=(tool,))
+                .call("list_lines", {"q": "a"}, "r")
+                .call("list_lines", {"q": "a", "limit": limit}, "r")
+            )
+            assert run.found().wasted_calls == wasted, limit
+
+    def test_another_tool(self) -> None:
+        assert Run().call("get_line", ID, "r").call("get_plan", ID, "r").found().wasted_calls == 0
+
+    def test_not_captured_arguments_are_never_compared(self) -> None:
+        assert times(10, "get_line", NOTHING, "r").wasted_calls == 0
+
+    def test_a_tool_without_parameters_has_none_to_capture(self) -> None:
+        tool = ToolDefinition("list_lines", parameters={"type": "object", "properties": {}})
+        run = Run(tools=(tool,))
+        for _ in range(3):
+            run.call("list_lines", NOTHING, "r")
+        assert run.found().looping
+
+    def test_arguments_that_cannot_be_spelled_out_are_never_compared(self) -> None:
+        assert times(5, "get_line", {"a": 10**5000}, "r").wasted_calls == 0
+
+    def test_arguments_nested_too_deep_are_never_compared(self) -> None:
+        deep: Any = {}
+        for _ in range(2000):
+            deep = {"a": deep}
+        assert times(5, "get_line", deep, "r").wasted_calls == 0
+
+
+class TestNothingNew:
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ({"status": "ok", "timestamp": 1}, {"status": "ok", "timestamp": 2}),
+            ('{"status": "ok", "request_id": "a"}', '{"status": "ok", "request_id": "b"}'),
+            (None, None),
+            ([], []),
+            ({"rows": ["a", "b"]}, {"rows": ["b", "a"]}),
+            ('{"rows": [{"x": 1}, {"x": 2}]}', '{"rows": [{"x": 2}, {"x": 1}]}'),
+            ({"status": "ok", "meta": {"updated_at": 1}}, {"status": "ok", "meta": {"updated_at": 2}}),
+            ({"status": "ok", "id": "a"}, {"status": "ok", "id": "b"}),
+            ({"status": "ok", "attempt": 1}, {"status": "ok", "attempt": 2}),
+            ({"status": "ok", "cost_usd": 0.1, "latency_ms": 5}, {"status": "ok", "cost_usd": 0.2, "latency_ms": 9}),
+            ("no line found at 2026-05-01T10:00:01Z", "no line found at 2026-05-01T10:00:09Z"),
+        ],
+    )
+    def test_the_same_answer(self, one: Any, other: Any) -> None:
+        assert Run().call("get_line", ID, one).call("get_line", ID, other).found().wasted_calls == 1
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ({"progress": 10}, {"progress": 20}),
+            ({"rows": ["a", "b"]}, {"rows": ["a", "b", "c"]}),
+            ({"rows": [1, 1]}, {"rows": [1]}),
+            ({"status": "ok", "attempt": 1}, {"status": "done", "attempt": 2}),
+            ({"id": "a"}, {"id": "b"}),  # then the id is what was asked for
+            ("2026-05-01T10:00:01Z", "2026-05-01T10:00:09Z"),
+            ("one\ntwo", "one\nthree"),
+            ({"timestamp": 1}, {"timestamp": 2}),  # the time is what was asked for
+            ({"item": {"timestamp": 1}}, {"item": {"timestamp": 2}}),
+            ("job 1234567890", "job 1234567891"),
+            (None, NOTHING),
+        ],
+    )
+    def test_news(self, one: Any, other: Any) -> None:
+        assert Run().call("get_line", ID, one).call("get_line", ID, other).found().wasted_calls == 0
+
+    def test_an_answer_nested_deeper_than_can_be_compared_is_no_repetition(self) -> None:
+        def deep() -> Any:
+            value: Any = 0
+            for _ in range(100_000):
+                value = [value]
+            return value
+
+        run = Run().call("get_line", ID, deep()).call("get_line", ID, deep())
+        assert run.found().wasted_calls == 0
+
+    def test_three_reading_calls_without_captured_results_count(self) -> None:
+        assert times(2, "get_line", ID).wasted_calls == 0
+        found = times(3, "get_line", ID)
+        assert (found.wasted_calls, found.looping) == (2, True)
+
+    def test_changing_calls_without_captured_results_do_not(self) -> None:
+        assert times(10, "update_line", ID).wasted_calls == 0
+
+
+class TestOtherWords:
+    """The same asked for in other words, three times over."""
+
+    def found(self, *queries: str, results: Any = None, name: str = "search_web", **more: Any) -> ToolLoop:
+        run = Run()
+        for number, query in enumerate(queries):
+            answer = results[number] if results is not None else {"hits": ["Ferries to Oslo run in summer only."]}
+            run.call(name, {"query": query, **more}, answer)
+        return run.found()
+
+    def test_that_brings_nothing_new(self) -> None:
+        found = self.found(
+            "winter ferry from Kiel to Oslo", "ferries Kiel Oslo in winter", "Kiel Oslo ferry winter times"
+        )
+        assert (found.wasted_calls, found.looping, found.cycles[0].rounds) == (2, True, 3)
+
+    def test_once_is_common_sense(self) -> None:
+        assert self.found("ferry to Oslo", "ferries Oslo").wasted_calls == 0
+
+    def test_part_of_what_was_known_is_nothing_new(self) -> None:
+        results = [{"hits": ["a b c", "d e f"]}, {"hits": ["d e f"]}, {"hits": ["a b c"]}]
+        assert self.found("ferry to Oslo", "Oslo ferry", "a ferry Oslo", results=results).looping
+
+    def test_nothing_found_again_and_again(self) -> None:
+        queries = ("ferry from Kiel to Oslo", "ferries Kiel to Oslo", "the Kiel Oslo ferry")
+        assert self.found(*queries, results=[{"hits": []}] * 3).looping
+
+    def test_new_results_are_progress(self) -> None:
+        results = [{"hits": [f"page {number} about ferries"]} for number in range(3)]
+        assert self.found("ferry to Oslo", "Oslo ferry", "ferries Oslo", results=results).wasted_calls == 0
+
+    @pytest.mark.parametrize(
+        "queries",
+        [
+            ("ferry from Kiel to Oslo", "ferry from Kiel to Bergen", "ferry from Kiel to Gdynia"),
+            ("invoice number 7", "invoice number 8", "invoice number 9"),
+            ("opening hours library", "bus stop nearby", "dentist phone number"),
+            ("Oslo", "Bergen", "Kiel"),
+        ],
+    )
+    def test_another_thing_is_asked_for(self, queries: tuple[str, ...]) -> None:
+        assert self.found(*queries, results=[{"hits": []}] * 3).wasted_calls == 0
+
+    def test_another_page_too(self) -> None:
+        run = Run()
+        for page in range(4):
+            run.call("search_web", {"query": f"ferry to Oslo{' please' * (page % 2)}", "page": page}, {"hits": []})
+        assert run.found().wasted_calls == 0
+
+    def test_what_changed_in_between_is_a_reason(self) -> None:
+        run = Run()
+        for query in ("ferry to Oslo", "Oslo ferry", "ferries Oslo", "Oslo ferries"):
+            run.call("search_web", {"query": query}, {"hits": []}).call("update_index", {"for": query}, "done")
+        assert run.found().wasted_calls == 0
+
+    def test_of_a_tool_that_changes_something_they_are_other_things(self) -> None:
+        assert self.found("call mum at noon", "call mum noon", "mum call noon", name="add_reminder").wasted_calls == 0
+
+
+class TestCode:
+    def agent(self, *steps: tuple[str, str]) -> ToolLoop:
+        """An agent that writes code and is shown what came of it, without any tool span."""
+        spans = []
+        seen: tuple[Message, ...] = (Message("user", (Text("How many?"),)),)
+        for number, (code, observed) in enumerate([*steps, ("final_answer(4)", "")]):
+            start = number * SECOND
+            output = (Message("assistant", (Text(f"Let me see.\n```python\n{code}\n```"),)),)
+            spans.append(
+                Span("t", f"m{number}", "", "chat", Kind.LLM, start, start + SECOND // 2, input=seen, output=output)
+            )
+            seen = (Message("user", (Text(f"Observation:\n{observed}"),)),)
+        return tool_loop(Trace("t", tuple(spans), "m0"))
+
+    def test_the_same_statements_and_the_same_observation(self) -> None:
+        found = self.agent(("print(rows)", "[]"), ("# once more\nprint(rows)", "[]"), ("print(rows)\n", "[]"))
+        assert (found.calls, found.wasted_calls, found.looping) == (3, 2, True)
+        assert found.cycles[0].span_ids == ("m0", "m1", "m2")
+
+    def test_another_observation(self) -> None:
+        assert self.agent(("print(x)", "1"), ("print(x)", "2"), ("print(x)", "3")).wasted_calls == 0
+
+    def test_other_statements(self) -> None:
+        assert self.agent(("print(a)", "1"), ("print(b)", "1"), ("print(c)", "1")).wasted_calls == 0
+
+    def test_code_that_nobody_ran_is_text(self) -> None:
+        said = (Message("assistant", (Text("```python\nprint(1)\n```"),)),)
+        asked = (Message("user", (Text("Again, please."),)),)
+        spans = [Span("t", f"m{n}", "", "chat", Kind.LLM, n, n + 1, input=asked, output=said) for n in range(5)]
+        assert tool_loop(Trace("t", tuple(spans), "m0")).calls == 0
+
+    def test_an_interpreter_as_a_tool(self) -> None:
+        assert times(3, "python_interpreter", {"code": "print(rows)"}, "[]").looping
+        run = Run()
+        for number in range(3):
+            run.call("python_interpreter", {"code": f"print({number})"}, "[]")
+        assert run.found().wasted_calls == 0
+
+
+class TestStateChanges:
+    def test_a_check_after_each_repair_step_is_no_loop(self) -> None:
+        run = Run()
+        for step in ("toggle_airplane_mode", "reset_apn", "reboot_device", "reseat_sim"):
+            run.call(step, {}, "done").call("run_speed_test", {}, "no connection").call("get_signal", {}, "none")
+        assert run.found().wasted_calls == 0
+
+    def test_reading_something_else_changes_nothing(self) -> None:
+        run = Run().call("get_line", ID, "r").call("get_plan", ID, "p").call("get_line", ID, "r")
+        assert run.found().repeated == (2,)
+
+    def test_a_changing_call_that_failed_changed_nothing(self) -> None:
+        run = Run()
+        for _ in range(3):
+            run.call("get_line", ID, "r").call("update_line", ID, "Error: not allowed")
+        (cycle,) = run.found().cycles
+        assert (cycle.kind, cycle.rounds, cycle.wasted_calls) == ("cycle2", 3, 4)
+        assert cycle.tools == ("get_line", "update_line")
+
+    def test_a_new_user_message_starts_afresh(self) -> None:
+        run = Run()
+        for _ in range(5):
+            run.call("get_balance", {}, "10 EUR").answer("You have 10 EUR.")
+        assert run.found().wasted_calls == 0
+
+    def test_a_turn_without_an_answer_ends_nothing(self) -> None:
+        run = Run()
+        for _ in range(5):
+            run.call("get_balance", {}, "10 EUR").answer(None)
+        assert run.found().looping
+
+    def test_hints_of_the_definition_outweigh_the_name(self) -> None:
+        for read_only, wasted in ((None, 1), (True, 1), (False, 0)):
+            tool = ToolDefinition("run_speed_test", read_only=read_only)
+            run = Run(tools=(tool,)).call("get_line", ID, "r").call("run_speed_test", {}, "5").call("get_line", ID, "r")
+            assert run.found().wasted_calls == wasted, read_only
+
+
+class TestRepeatedChanges:
+    def test_the_same_change_with_the_same_answer_over_and_over(self) -> None:
+        found = times(64, "update_line", ID, {"id": 7, "status": "Active"})
+        assert (found.wasted_calls, found.looping) == (63, True)
+
+    def test_doing_it_twice_may_be_meant(self) -> None:
+        assert times(2, "update_line", ID, "updated").wasted_calls == 0
+
+    def test_an_answer_that_changes_is_progress(self) -> None:
+        run = Run()
+        for total in range(5):
+            run.call("refuel_data", {"gb": 2}, {"total": total})
+        assert run.found().wasted_calls == 0
+
+    def test_what_was_read_in_between_may_be_progress(self) -> None:
+        run = Run()
+        for page in range(10):
+            run.call("submit_step", {}, "accepted").call("read_page", {}, f"page {page}")
+        assert run.found().wasted_calls == 0
+
+    def test_reading_the_same_in_between_is_none(self) -> None:
+        run = Run()
+        for _ in range(10):
+            run.call("update_line", ID, "updated").call("get_line", ID, "suspended")
+        found = run.found()
+        assert found.looping
+        assert found.cycles[0].kind == "cycle2"
+        assert all(index % 2 == 0 for index in found.repeated)  # the reading calls check a change
+
+    @pytest.mark.parametrize("name", ["scroll", "click_next", "press_key", "add_item"])
+    def test_stepwise_calls_get_further_though_they_answer_ok(self, name: str) -> None:
+        answers: list[Any] = ["ok", "", None, True, [], {"success": True}, {"status": "OK"}, '{"status": "ok"}']
+        for answer in answers:
+            assert times(10, name, {"to": "down"}, answer).wasted_calls == 0, answer
+
+    def test_stepwise_calls_that_show_the_same_state_do_not(self) -> None:
+        assert times(10, "click_next", {}, "Page 3 of 3").looping
+
+
+class TestPolling:
+    def test_an_answer_that_changes_in_the_end_forgives_the_calls_before(self) -> None:
+        run = Run()
+        for _ in range(20):
+            run.call("get_job", ID, {"status": "running"})
+        assert run.call("get_job", ID, {"status": "done"}).found().wasted_calls == 0
+
+    def test_it_forgives_those_before_a_wait_too(self) -> None:
+        run = Run().call("get_job", ID, "running").call("get_job", ID, "running")
+        run.call("get_job", ID, "running", wait=3.0).call("get_job", ID, "done")
+        assert run.found().wasted_calls == 0
+
+    def test_after_the_change_repetition_counts_again(self) -> None:
+        run = Run()
+        for status in ("running", "running", "done", "done", "done"):
+            run.call("get_job", ID, status)
+        assert run.found().repeated == (3, 4)
+
+    def test_waits_between(self) -> None:
+        assert times(10, "get_job", ID, "running", wait=2.0).wasted_calls == 0
+        assert times(10, "get_job", ID, "running", wait=1.9).looping
+
+    def test_a_wait_anywhere_between_counts_for_all_that_is_polled(self) -> None:
+        run = Run()
+        for _ in range(5):
+            run.call("get_job", {"id": 1}, "running", wait=5.0).call("get_job", {"id": 2}, "running")
+        assert run.found().wasted_calls == 0
+
+    @pytest.mark.parametrize("name", ["sleep", "wait_for_seconds", "mcp__clock__wait"])
+    def test_a_waiting_tool_between(self, name: str) -> None:
+        run = Run()
+        for _ in range(5):
+            run.call("get_job", ID, "running").call(name, {"seconds": 5}, "ok")
+        assert run.found().wasted_calls == 0
+
+    def test_a_model_that_thinks_long_does_not_wait(self) -> None:
+        run = Run()
+        for _ in range(4):
+            for _ in range(5):
+                run.model("")
+            run.call("get_job", ID, "running")
+        assert run.found().looping
+
+    @pytest.mark.parametrize("missing", ["model_spans", "tool_spans"])
+    def test_where_work_cannot_be_told_from_waiting_it_takes_longer(self, missing: str) -> None:
+        for wait, looping in ((5.0, True), (12.0, False)):
+            run = Run(model_spans=missing != "model_spans", tool_spans=missing != "tool_spans")
+            for _ in range(4):
+                run.call("get_job", ID, "running", wait=wait)
+            assert run.found().looping is looping, wait
+
+
+class TestRetries:
+    @pytest.mark.parametrize(
+        ("error", "result"),
+        [("timeout", NOTHING), (None, "Error: timeout"), (None, {"error": "timeout"}), (None, '{"isError": true}')],
+    )
+    def test_the_same_error_again_and_again(self, error: str | None, result: Any) -> None:
+        for name in ("get_line", "book_flight"):
+            assert times(4, name, ID, result, error=error).wasted_calls == 3, name
+
+    def test_one_retry_at_once_is_common_sense(self) -> None:
+        assert times(2, "get_line", ID, error="timeout").wasted_calls == 0
+        assert times(3, "get_line", ID, error="timeout").wasted_calls == 2
+
+    def test_ids_and_times_in_an_error_are_not_news(self) -> None:
+        run = Run()
+        for second in (10, 20, 30):
+            run.call("get_line", ID, error=f"2024-05-01T10:00:{second}Z request 00000000000000{second} failed")
+        assert run.found().looping
+
+    def test_another_error_is_news(self) -> None:
+        run = Run()
+        for left in (3, 2, 1):
+            run.call("get_line", ID, error=f"wrong PIN, {left} attempts left")
+        assert run.found().wasted_calls == 0
+
+    def test_back_off_of_a_second(self) -> None:
+        assert times(5, "get_line", ID, error="timeout", wait=1.0).wasted_calls == 0
+
+    def test_back_off_that_grows(self) -> None:
+        run = Run()
+        for wait in (0.0, 0.25, 0.5, 0.75):
+            run.call("get_line", ID, error="timeout", wait=wait)
+        assert run.found().wasted_calls == 0
+
+    def test_back_off_where_work_cannot_be_told_from_waiting(self) -> None:
+        run = Run(model_spans=False)
+        for wait in (0.0, 1.0, 4.0, 12.0):
+            run.call("get_line", ID, error="timeout", wait=wait)
+        assert run.found().wasted_calls == 0
+
+    def test_there_a_single_growth_may_be_a_slower_model(self) -> None:
+        run = Run(model_spans=False)
+        for wait in (0.0, 0.0, 1.0, 1.0):
+            run.call("get_line", ID, error="timeout", wait=wait)
+        assert run.found().looping
+
+    def test_an_answer_that_does_not_come_faster_by_waiting_grows_no_patience(self) -> None:
+        run = Run()
+        for wait in (0.0, 0.25, 0.5, 1.0, 1.5):
+            run.call("get_line", ID, "active", wait=wait)
+        assert run.found().looping
+
+    def test_a_retry_that_works_is_news(self) -> None:
+        run = Run().call("get_line", ID, error="timeout").call("get_line", ID, error="timeout")
+        assert run.call("get_line", ID, "active").found().wasted_calls == 0
+
+
+class TestAtOnce:
+    def test_calls_at_the_same_time_could_not_know_the_answer(self) -> None:
+        run = Run()
+        for _ in range(4):
+            run.call("get_line", ID, "active")
+            run.now -= SECOND + SECOND // 4
+        assert run.found().wasted_calls == 0
+
+    def test_calls_that_one_model_answer_asked_for(self) -> None:
+        asked = self.of_one_model_call(SECOND)
+        assert tool_loop(asked).wasted_calls == 0
+
+    def test_earlier_calls_that_one_model_input_tells_of(self) -> None:
+        told = self.of_one_model_call(0)
+        assert tool_loop(told).wasted_calls == 3
+
+    def of_one_model_call(self, start_ns: int) -> Trace:
+        spans = Run().model("").trace().spans
+        call = ToolCall(
+            "get_line", "", ID, "active", None, "llm0", "", start_ns, start_ns, has_arguments=True, has_result=True
+        )
+        return Trace("t", spans, "", tool_calls=(call,) * 4)
+
+    def test_other_agents_do_not_know_the_answer(self) -> None:
+        run = Run()
+        for agent in ("anna", "bert", "carl"):
+            run.call("get_line", ID, "active", agent=agent)
+        assert run.found().wasted_calls == 0
+
+    def test_agents_of_one_name_that_were_started_as_tools_know_nothing_of_each_other(self) -> None:
+        run = Run()
+        for number in range(3):
+            run.call("search_web_in_depth", {"task": number}, f"report {number}")
+            run.agent(f"sub{number}", "researcher", f"tool{2 * number}")
+            run.call("get_line", ID, "active", agent="researcher", inside=f"sub{number}")
+        assert run.found().wasted_calls == 0
+
+    def test_an_agent_that_calls_through_a_tool_knows_all_answers(self) -> None:
+        run = Run()
+        for number in range(3):
+            run.call("query_notebook", {"cell": number}, f"cell {number}")
+            run.call("get_line", ID, "active", inside=f"tool{2 * number}")
+        assert run.found().repeated == (3, 5)
+
+    def test_the_same_agent_further_up_does(self) -> None:
+        run = Run().agent("root", "helper", "")
+        for _ in range(3):
+            run.call("get_line", ID, "active", agent="helper", inside="root")
+        assert run.found().looping
+
+
+class TestCycles:
+    @pytest.mark.parametrize(("period", "kind"), [(1, "repeat"), (2, "cycle2"), (3, "cycle3")])
+    def test_calls_in_turn(self, period: int, kind: str) -> None:
+        run = Run()
+        for index in range(4 * period):
+            run.call("get_line", {"id": index % period}, f"line {index % period}")
+        (cycle,) = run.found().cycles
+        assert (cycle.kind, cycle.rounds, cycle.wasted_calls) == (kind, 4, 3 * period)
+
+    def test_two_and_a_half_rounds_are_two(self) -> None:
+        run = Run()
+        for index in range(5):
+            run.call("get_line", {"id": index % 2}, "active")
+        found = run.found()
+        assert (found.wasted_calls, found.looping) == (3, False)
+
+    def test_longer_turns_are_told_call_by_call(self) -> None:
+        run = Run()
+        for index in range(20):
+            run.call("get_line", {"id": index % 5}, "active")
+        cycles = run.found().cycles
+        assert [(cycle.kind, cycle.rounds) for cycle in cycles] == [("repeat", 4)] * 5
+
+    def test_looking_again_between_new_findings_wastes_calls_and_is_no_loop(self) -> None:
+        run = Run()
+        for page in range(10):
+            run.call("get_filters", {}, "all").call("list_orders", {"page": page}, f"orders {page}")
+        found = run.found()
+        assert (found.wasted_calls, found.looping) == (9, False)
+
+    def test_notes_between_do_not_hide_a_loop(self) -> None:
+        run = Run()
+        for number in range(4):
+            run.call("book_flight", ID, "Error: wrong amount").call("think", {"thought": f"hm {number % 2}"}, "")
+        (cycle,) = run.found().cycles
+        assert (cycle.kind, cycle.rounds, cycle.tools) == ("repeat", 4, ("book_flight",))
+
+    def test_the_same_note_at_once_is_a_loop(self) -> None:
+        assert times(5, "think", {"thought": "hm"}, "").looping
+
+
+class TestPingPong:
+    def hand_over(self, rounds: int, texts: Any = lambda _: "", extra: Any = lambda run, agent, n: run) -> ToolLoop:
+        run = Run()
+        for number in range(rounds):
+            for agent, other in (("triage", "billing"), ("billing", "triage")):
+                run.model(texts(number), agent)
+                extra(run, agent, number)
+                run.call(f"transfer_to_{other}", {}, "transferred", agent=agent)
+        return run.found()
+
+    def test_to_and_fro_without_anything_done(self) -> None:
+        found = self.hand_over(4)
+        (cycle,) = found.cycles
+        assert (cycle.kind, cycle.rounds, cycle.agents) == ("ping_pong", 4, ("triage", "billing"))
+        assert (found.wasted_calls, found.calls, found.looping) == (6, 8, True)
+        assert cycle.tools == ("transfer_to_billing", "transfer_to_triage")
+        assert (cycle.seconds, cycle.tokens) == (14.5, 12 * 110)
+
+    def test_two_rounds_are_no_loop(self) -> None:
+        found = self.hand_over(2)
+        assert (found.wasted_calls, found.looping) == (2, False)
+
+    def test_the_same_words_again_are_nothing_new(self) -> None:
+        assert self.hand_over(4, texts=lambda _: "I hand you over.").looping
+
+    def test_new_words_are_progress(self) -> None:
+        assert self.hand_over(4, texts=lambda number: f"Finding {number}").wasted_calls == 0
+
+    def test_new_findings_are_progress(self) -> None:
+        def look(run: Run, agent: str, number: int) -> None:
+            if agent == "billing":
+                run.call("get_invoice", {"id": number}, f"invoice {number}", agent=agent)
+
+        assert not self.hand_over(4, extra=look).looping
+
+    def test_old_findings_are_none(self) -> None:
+        def look(run: Run, agent: str, number: int) -> None:
+            run.call("get_invoice", ID, "paid", agent=agent)
+
+        found = self.hand_over(4, extra=look)
+        assert {cycle.kind for cycle in found.cycles} == {"cycle2", "ping_pong"}
+        assert found.looping
+
+    def test_what_was_not_captured_may_have_been_progress(self) -> None:
+        assert self.hand_over(4, texts=lambda _: None).wasted_calls == 0
+
+    def test_agents_without_any_tool_call(self) -> None:
+        run = Run()
+        for _ in range(3):
+            run.model("You do it.", "triage").model("No, you do it.", "billing")
+        found = run.found()
+        assert (found.calls, found.wasted_calls, found.ratio, found.looping) == (0, 0, 0.0, True)
+        assert len(found.cycles[0].span_ids) == 6
+
+    def test_the_first_hand_over_of_all_is_no_waste(self) -> None:
+        run = Run().model("You do it.", "triage").model("You do it.", "billing")
+        for agent in ("triage", "billing", "triage", "billing"):
+            run.model("You do it.", agent).call("transfer_to_other", {}, "transferred", agent=agent)
+        assert run.found().repeated == (1, 2, 3)
+
+    def test_of_agents_that_show_no_model_call_nothing_is_known(self) -> None:
+        run = Run()
+        for number in range(10):
+            run.agent(f"agent{number}", ("triage", "billing")[number % 2], "")
+        assert run.found().cycles == ()
+
+    def nested(self, depth: int, task: Any = lambda _: {"task": "book it"}, said: Any = lambda _: "") -> ToolLoop:
+        """Agents that call each other as tools, each inside the other's call."""
+        run = Run().agent("agent0", "planner", "")
+        for level in range(depth):
+            agent, other = ("planner", "booker") if level % 2 == 0 else ("booker", "planner")
+            run.model(said(level), agent, f"agent{level}")
+            run.call(f"ask_{other}", task(level), NOTHING, agent=agent, inside=f"agent{level}")
+            run.agent(f"agent{level + 1}", other, f"tool{level}")
+        return run.found()
+
+    def test_agents_that_delegate_to_each_other(self) -> None:
+        found = self.nested(8)
+        (cycle,) = found.cycles
+        assert (cycle.kind, cycle.agents, found.looping) == ("ping_pong", ("planner", "booker"), True)
+
+    def test_agents_that_delegate_other_tasks(self) -> None:
+        assert self.nested(8, task=lambda level: {"task": f"part {level}"}).wasted_calls == 0
+
+    def test_agents_that_delegate_and_say_something(self) -> None:
+        assert self.nested(8, said=lambda level: f"I found {level} ferries.").wasted_calls == 0
+
+    def test_three_agents_in_turn_are_no_ping_pong(self) -> None:
+        run = Run()
+        for _ in range(5):
+            for agent in ("a", "b", "c"):
+                run.model("", agent)
+        assert run.found().cycles == ()
+
+    def test_agents_at_work_at_the_same_time_do_not_hand_over(self) -> None:
+        run = Run()
+        for _ in range(5):
+            for agent in ("a", "b"):
+                run.model("", agent)
+                run.now -= SECOND // 2
+        assert run.found().cycles == ()
+
+    def test_handing_over_again_and_again_without_anybody_taking_it(self) -> None:
+        assert times(10, "transfer_to_human", {}, "queued", agent="triage").looping
+
+
+class TestNature:
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "get_user",
+            "getUser",
+            "GetUser",
+            "get-user",
+            "crm.get_user",
+            "mcp__crm__get_user",
+            "mcp__crm__getUser",
+            "github/list_issues",
+            "functions.search:0",
+            "find_user_id_by_email",
+            "lookup",
+            "isAvailable",
+            "get_deleted_items",
+            "search_cats_and_dogs",
+            "user",
+            "listen",
+            "7",
+            "",
+            "工具",
+            "account_status",
+            "booking_details",
+            "order_status",
+            "payment_history",
+            "weather",
+            "run_query",
+            "run_speed_test",
+            "get_order_details",
+            "jira_get_issue",
+        ],
+    )
+    def test_reading(self, name: str) -> None:
+        assert nature(name) is Nature.READING
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "create_user",
+            "user_create",
+            "github_create_issue",
+            "crm.account_update",
+            "order_pizza",
+            "flight_book",
+            "execute_command",
+            "bash",
+            "get_or_create_user",
+            "find_and_replace",
+            "check_in",
+            "checkOut",
+            "transfer_money",
+            "delay_shipment",
+            "list_and_delete_files",
+            "press_key",
+        ],
+    )
+    def test_may_change_something(self, name: str) -> None:
+        assert nature(name) is Nature.CHANGING
+
+    @pytest.mark.parametrize(
+        ("name", "expected"),
+        [
+            ("sleep", Nature.WAITING),
+            ("pause", Nature.WAITING),
+            ("think", Nature.THINKING),
+            ("transfer_to_billing_agent", Nature.HAND_OVER),
+            ("transfer_back_to_supervisor", Nature.HAND_OVER),
+            ("handoff_to_billing", Nature.HAND_OVER),
+            ("hand_over", Nature.HAND_OVER),
+        ],
+    )
+    def test_others(self, name: str, expected: Nature) -> None:
+        assert nature(name) is expected
+        assert nature(name, read_only=True) is expected

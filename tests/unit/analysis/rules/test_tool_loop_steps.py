@@ -1,0 +1,90 @@
+"""Runs whose model calls are traces of their own: what is said of a step, and of the step that ends the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from pandaeval_collector.analysis.rules.tool_loop_steps import RUNAWAY, running_away
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_otel.model import Message, Trace
+from pandaeval_otel.normal.trace import Closing, trace_of
+from support.embedder import WordEmbedder
+from tests.support.builders import Spans, asks, gives, says, user
+
+ASKED = user("Which ferries go from Kiel to Oslo on 2026-06-02?")
+ANSWER = "There are none from Kiel to Oslo on 2026-06-02."
+
+
+def step(history: Sequence[Message], said: str | Message) -> Trace:
+    """A model call by itself."""
+    spans = Spans()
+    spans.llm(given=[ASKED, *history], said=said)
+    return trace_of(spans(), "digest", Closing())
+
+
+def run(calls: int, answer: bool = True, at_once: int = 1) -> list[Trace]:
+    """Traces of a run that asks the same again and again."""
+    history: list[Message] = []
+    traces = []
+    for number in range(0, calls, at_once):
+        asked = says(*[asks(id=f"c{number + each}") for each in range(at_once)])
+        traces.append(step(history, asked))
+        history += [asked, *[gives("no sailings", f"c{number + each}") for each in range(at_once)]]
+    return [*traces, step(history, ANSWER)] if answer else traces
+
+
+def said_of(traces: Sequence[Trace]) -> list[tuple[int, str, bool | None]]:
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings())
+    texts = evaluator.embed(traces)
+    found = []
+    for number, trace in enumerate(traces):
+        found += [(number, each.metric, each.success) for each in evaluator.trace(trace, texts)]
+    return found
+
+
+def test_a_step_is_no_unit_and_the_last_one_shows_all_calls() -> None:
+    *steps, last = run(2)
+    assert [trace.is_step for trace in (*steps, last)] == [True, True, False]
+    assert [(call.result, call.id) for call in last.tool_calls] == [("no sailings", "c0"), ("no sailings", "c1")]
+    assert "2 tool calls of earlier traces of this run read from the history" in last.notes
+    assert not said_of(steps)
+    assert {metric for _, metric, _ in said_of([last])} >= {"response", "tool_loop"}
+
+
+def test_a_loop_is_reported_once_where_the_run_ends() -> None:
+    traces = run(5)
+    assert [each for each in said_of(traces) if each[2] is False and each[1] == "tool_loop"] == [
+        (5, "tool_loop", False)
+    ]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_a_run_that_does_not_end_is_reported_once(at_once: int) -> None:
+    found = [running_away(trace) for trace in run(30, answer=False, at_once=at_once)]
+    [reported] = [each for each in found if each is not None]
+    assert RUNAWAY <= reported.wasted_calls < RUNAWAY + at_once
+    assert reported.looping
+
+
+def test_long_runs_without_repetition_are_none() -> None:
+    history: list[Message] = []
+    for number in range(20):
+        asked = says(asks(arguments={"page": number}, id=f"c{number}"))
+        assert running_away(step(history, asked)) is None
+        history += [asked, gives(f"sailing {number * 37}", f"c{number}")]
+
+
+def test_equal_calls_under_ids_of_their_own_stay_two() -> None:
+    first = says(asks(id="c1"))
+    again = step([first, gives("no sailings", "c1")], says(asks(id="c2")))
+    assert [(call.id, call.has_result) for call in again.tool_calls] == [("c1", True), ("c2", False)]
+
+
+def test_what_an_agent_or_a_request_holds_together_is_no_step() -> None:
+    spans = Spans()
+    agent = spans.agent()
+    spans.llm(agent, [ASKED], says(asks()))
+    assert not trace_of(spans(), "digest", Closing()).is_step
+    assert not step([], ANSWER).is_step

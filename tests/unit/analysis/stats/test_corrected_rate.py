@@ -1,0 +1,145 @@
+"""A pass rate corrected by labels: reference values, what must never happen, and how often the interval holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, corrected_rate, label_rate
+from pandaeval_collector.analysis.stats.quantiles import t_quantile, wilson
+from support.examples import examples
+
+
+@pytest.mark.parametrize(("df", "value"), [(6, 2.4469), (10, 2.2281), (30, 2.0423), (49, 2.0096), (1e9, 1.95996)])
+def test_students_quantiles_are_those_of_the_tables(df: float, value: float) -> None:
+    assert t_quantile(df) == pytest.approx(value, abs=0.002)
+
+
+@pytest.mark.parametrize(
+    ("passed", "n", "low", "high"), [(8, 10, 0.4902, 0.9433), (0, 20, 0.0, 0.1611), (81, 263, 0.2553, 0.3662)]
+)
+def test_wilsons_interval_is_the_published_one(passed: int, n: int, low: float, high: float) -> None:
+    """81 of 263: Newcombe 1998, table I."""
+    assert wilson(passed / n, n, 1.959964) == pytest.approx((low, high), abs=1e-4)
+
+
+def _population(runs: int, seed: int, passing: float = 0.7) -> tuple[np.ndarray, np.ndarray]:
+    """People's verdicts and the scores of a judge that flatters."""
+    draw = np.random.default_rng(seed)
+    people = (draw.random(runs) < passing).astype(float)
+    judge = np.clip(0.55 + 0.3 * people + draw.normal(0.0, 0.12, runs), 0.0, 1.0)
+    return people, judge
+
+
+def test_the_value_is_that_of_power_tuned_prediction_powered_inference() -> None:
+    """The formulas of the paper (arXiv 2311.01453, section 6), written out for a mean with N further runs: value, and
+    half the width of the normal interval, to which ours comes down with many labels."""
+    people, judge = _population(40_000, 3)
+    n = 4_000
+    y, f, others = people[:n], judge[:n], judge[n:]
+    ratio = n / len(others)
+    power = np.cov(y, f)[0, 1] / (np.var(np.r_[f, others], ddof=1) * (1 + ratio))
+    value = y.mean() + power * (others.mean() - f.mean())
+    half = 1.959964 * np.sqrt(np.var(y - power * f, ddof=1) / n + power**2 * np.var(others, ddof=1) / len(others))
+    found = corrected_rate(Labelled.of(y, f), Scores(float(judge.mean()), len(judge)))
+    assert found.method == "corrected"
+    assert found.value == pytest.approx(value, abs=3e-4)
+    assert found.width / 2 == pytest.approx(half, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("n", "value", "low", "high"), [(100, 0.69244, 0.63260, 0.75228), (400, 0.69348, 0.66343, 0.72352)]
+)
+def test_the_authors_own_program_says_the_same(n: int, value: float, low: float, high: float) -> None:
+    """``ppi_mean_pointestimate`` and ``ppi_mean_ci`` of ppi-python 0.2.3. Ours is wider by what a normal interval lacks
+    at these sizes."""
+    people, judge = _population(5_000, 3)
+    judge = 2.5 * judge - 1.2  # theirs allows no power above 1
+    found = corrected_rate(Labelled.of(people[:n], judge[:n]), Scores(float(judge.mean()), 5_000))
+    assert found.value == pytest.approx(value, abs=5e-4)
+    assert 1.0 < found.width / (high - low) < 1.0 + 7 / n
+
+
+def test_a_judge_that_flatters_is_corrected_and_narrows_the_interval() -> None:
+    people, judge = _population(3_000, 5)
+    found = corrected_rate(Labelled.of(people[:200], judge[:200]), Scores(float(judge.mean()), len(judge)))
+    assert judge.mean() > 0.74  # what the judge alone would say
+    assert found.low < people.mean() < found.high
+    assert found.width < 0.75 * label_rate(Labelled.of(people[:200], judge[:200])).width
+
+
+def test_a_judge_that_knows_nothing_counts_for_nothing() -> None:
+    people, _ = _population(200, 7)
+    blind = np.full(200, 0.9)
+    found = corrected_rate(Labelled.of(people, blind), Scores(0.9, 5_000))
+    assert (found.method, found.power) == ("labels", 0.0)
+    assert found.value == pytest.approx(people.mean())
+
+
+def test_no_disagreement_seen_is_no_proof_that_there_is_none() -> None:
+    """60 labels, all as the judge has it: an interval of no width would be a lie."""
+    people = np.r_[np.ones(45), np.zeros(15)]
+    found = corrected_rate(Labelled.of(people, people), Scores(0.75, 100_000))
+    assert found.method == "corrected"
+    assert found.width > 0.05
+
+
+@pytest.mark.parametrize("people", [np.ones(60), np.zeros(60), np.r_[np.ones(57), np.zeros(3)]])
+def test_with_few_failures_only_the_labels_count(people: np.ndarray) -> None:
+    found = corrected_rate(Labelled.of(people, 0.5 + people / 4), Scores(0.7, 100_000))
+    assert found.method == "labels"
+    assert 0.0 <= found.low <= found.value <= found.high <= 1.0
+    assert found.width > 0.05
+
+
+def test_labels_of_one_session_are_not_independent() -> None:
+    people, judge = _population(120, 11)
+    alone = label_rate(Labelled.of(people, judge))
+    doubled = np.repeat(people, 3), np.repeat(judge, 3), np.repeat(np.arange(120), 3)
+    again = label_rate(Labelled.of(doubled[0], doubled[1], clusters=list(doubled[2])))
+    assert (again.value, again.width) == pytest.approx((alone.value, alone.width))
+
+
+def test_what_was_chosen_more_often_weighs_less() -> None:
+    """Runs that the judge was unsure about were labelled four times as often, and fail more often."""
+    unsure, sure = np.r_[np.ones(40), np.zeros(40)], np.r_[np.ones(18), np.zeros(2)]
+    people, chance = np.r_[unsure, sure], np.r_[np.full(80, 0.4), np.full(20, 0.1)]
+    judge = np.r_[np.full(80, 0.5), np.full(20, 0.9)]
+    assert label_rate(Labelled.of(people, judge)).value == pytest.approx(0.58)
+    assert label_rate(Labelled.of(people, judge, 1 / chance)).value == pytest.approx((0.5 + 0.9) / 2)
+
+
+unit = st.floats(0.0, 1.0)
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.lists(st.tuples(unit, unit, st.floats(0.02, 1.0)), min_size=2, max_size=60), unit, st.integers(1, 10**6))
+def test_whatever_comes_the_interval_is_one_and_no_wider_than_that_of_the_labels(
+    runs: list[tuple[float, float, float]], mean: float, size: int
+) -> None:
+    people, judge, chance = zip(*runs, strict=True)
+    labelled = Labelled.of(people, judge, [1 / each for each in chance])
+    found, alone = corrected_rate(labelled, Scores(mean, size)), label_rate(labelled)
+    for each in (found, alone):
+        assert 0.0 <= each.low <= each.value + 1e-9
+        assert each.value - 1e-9 <= each.high <= 1.0
+    assert found.width <= alone.width
+
+
+def test_it_needs_two_labels() -> None:
+    with pytest.raises(ValueError, match="two labels"):
+        corrected_rate(Labelled.of([1.0], [1.0]), Scores(1.0, 1))
+
+
+@pytest.mark.parametrize(("n", "passing"), [(50, 0.7), (100, 0.85), (300, 0.7)])
+def test_the_interval_holds_the_truth_as_often_as_it_says(n: int, passing: float) -> None:
+    """500 draws: three standard errors below 0.95 are 0.92."""
+    people, judge = _population(50_000, 13, passing)
+    draw, truth, held = np.random.default_rng(17), people.mean(), 0
+    for _ in range(500):
+        at = draw.integers(0, len(people), 1_500)
+        found = corrected_rate(Labelled.of(people[at[:n]], judge[at[:n]]), Scores(float(judge[at].mean()), 1_500))
+        held += found.low <= truth <= found.high
+    assert held / 500 >= 0.92

@@ -1,0 +1,96 @@
+"""How far judges and people agree: reference values, and what must hold whatever comes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandaeval_collector.analysis.stats.corrected_rate import Labelled
+from pandaeval_collector.analysis.stats.judge_agreement import Agreement, agreement
+
+
+def _table(both: int, judge_only: int, people_only: int, neither: int) -> Agreement:
+    people = np.r_[np.ones(both), np.zeros(judge_only), np.ones(people_only), np.zeros(neither)]
+    judge = np.r_[np.ones(both + judge_only), np.zeros(people_only + neither)]
+    return agreement(Labelled.of(people, judge), people, 0.5)
+
+
+def test_kappa_is_cohens() -> None:
+    """The example of most textbooks: of 50 proposals 20 and 15 alike, 5 and 10 not: 0.4."""
+    found = _table(20, 5, 10, 15)
+    assert found.kappa.value == pytest.approx(0.4)
+    assert (found.n, found.passed, found.failed) == (50, 30, 20)
+    assert found.kappa.low is not None
+    assert found.kappa.high is not None
+    # The large-sample standard error of Fleiss, Cohen and Everitt 1969 is 0.127 for this table.
+    assert found.kappa.high - found.kappa.low == pytest.approx(2 * 1.96 * 0.127, rel=0.15)
+    (at,) = [each for each in found.at if each.threshold == 0.5]
+    assert (at.tpr.value, at.fpr.value) == (pytest.approx(20 / 30), pytest.approx(5 / 20))
+
+
+def test_auroc_counts_pairs_and_half_of_the_ties() -> None:
+    """Hanley and McNeil 1982, table I: 51 abnormal and 58 normal images in five categories, area 0.893."""
+    normal, abnormal = [33, 6, 6, 11, 2], [3, 2, 2, 11, 33]
+    judge = np.repeat(np.r_[0:5, 0:5] / 4, [*normal, *abnormal])
+    people = np.r_[np.zeros(58), np.ones(51)]
+    found = agreement(Labelled.of(people, judge), people, 0.5)
+    assert found.auroc.value == pytest.approx(0.893, abs=5e-4)
+    assert found.auroc.high is not None
+    assert found.auroc.low is not None
+    assert (found.auroc.high - found.auroc.low) / 2 / 1.96 == pytest.approx(0.032, abs=0.006)  # theirs: 0.032
+
+
+def test_graded_verdicts_are_compared_with_quadratic_weights() -> None:
+    """By the definition: observed over expected squared differences, all pairs."""
+    draw = np.random.default_rng(2)
+    people, judge = draw.integers(0, 5, 80) / 4, draw.integers(0, 5, 80) / 4
+    judge = np.where(draw.random(80) < 0.6, people, judge)
+    apart = ((people - judge) ** 2).mean() / ((people[:, None] - judge[None, :]) ** 2).mean()
+    found = agreement(Labelled.of(people, judge), (people >= 0.5).astype(float), 0.5)
+    assert found.graded is not None
+    assert found.graded.value == pytest.approx(1 - apart)
+
+
+def test_the_suggested_threshold_parts_what_people_pass_from_what_they_fail() -> None:
+    """A judge that never goes below 0.6: at 0.5 it passes everything."""
+    judge = np.r_[np.full(30, 0.62), np.full(10, 0.8), np.full(60, 0.95)]
+    people = np.r_[np.zeros(38), np.ones(62)]
+    found = agreement(Labelled.of(people, judge), people, 0.5)
+    assert found.kappa.value == pytest.approx(0.0)
+    assert found.suggested.value == pytest.approx(0.875)
+    assert found.suggested.low is not None
+    assert found.suggested.low > 0.6
+
+
+def test_where_all_are_passed_nothing_is_made_up() -> None:
+    people, judge = np.ones(20), np.linspace(0.2, 1.0, 20)
+    found = agreement(Labelled.of(people, judge), people, 0.5)
+    assert (found.auroc.value, found.suggested.value, found.kappa.value) == (None, None, pytest.approx(0.0))
+    assert found.at[0].fpr.value is None
+
+
+def test_what_was_chosen_more_often_weighs_less() -> None:
+    """Weights are as if a run stood there more than once."""
+    people, judge = np.r_[1.0, 0, 1, 0, 1, 0], np.r_[0.9, 0.8, 0.4, 0.3, 0.7, 0.1]
+    times = np.r_[4, 1, 1, 1, 2, 3]
+    weighted = agreement(Labelled.of(people, judge, times), people, 0.5)
+    repeated = np.repeat(people, times)
+    plain = agreement(Labelled.of(repeated, np.repeat(judge, times)), repeated, 0.5)
+    for name in ("kappa", "auroc", "suggested"):
+        assert getattr(weighted, name).value == pytest.approx(getattr(plain, name).value), name
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=40), st.floats(0, 1))
+def test_whatever_comes_values_lie_in_their_ranges_and_intervals(
+    runs: list[tuple[bool, float]], threshold: float
+) -> None:
+    people = np.asarray([float(passed) for passed, _ in runs])
+    found = agreement(Labelled.of(people, [score for _, score in runs]), people, threshold)
+    for each, least in ((found.kappa, -1.0), (found.auroc, 0.0), *((at.tpr, 0.0) for at in found.at)):
+        if each.value is not None:
+            assert least - 1e-9 <= each.value <= 1.0 + 1e-9
+            assert each.low is None or each.low <= each.value <= (each.high or 1.0) + 1e-9
+    assert any(at.threshold == threshold for at in found.at)

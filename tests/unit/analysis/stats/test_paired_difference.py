@@ -1,0 +1,43 @@
+"""The interval of paired differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pandaeval_collector.analysis.stats.paired_difference import paired_difference
+
+
+def test_nothing_is_said_of_nothing() -> None:
+    assert paired_difference([], []) is None
+    one = paired_difference([0.5, 0.7], [1, 1])
+    assert one is not None
+    assert (one.n, one.clusters, one.low, one.high) == (2, 1, None, None)
+    assert one.mean == pytest.approx(0.6)
+
+
+def test_the_interval_covers_as_often_as_it_says() -> None:
+    chance = np.random.default_rng(5)
+    covered = 0
+    for _ in range(200):
+        found = paired_difference([*chance.normal(0.1, 0.3, 60)], [*range(60)])
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= 0.1 <= found.high
+    assert 0.88 <= covered / 200 <= 0.99
+
+
+def test_traces_of_a_session_are_not_independent() -> None:
+    chance = np.random.default_rng(6)
+    sessions = np.repeat(np.arange(30), 20)
+    values = chance.normal(0.0, 0.3, 30)[sessions]
+    by_session, as_if_free = (paired_difference([*values], clusters) for clusters in ([*sessions], [*range(600)]))
+    assert by_session is not None
+    assert as_if_free is not None
+    assert by_session.mean == pytest.approx(as_if_free.mean)
+    assert by_session.high is not None
+    assert by_session.low is not None
+    assert as_if_free.high is not None
+    assert as_if_free.low is not None
+    assert by_session.high - by_session.low > 3 * (as_if_free.high - as_if_free.low)

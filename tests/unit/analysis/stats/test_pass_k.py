@@ -1,0 +1,149 @@
+"""pass@k and pass^k, against the shared vectors, numbers worked out by hand and what must hold of any trials."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.analysis.stats import assessment, pass_at_k, pass_pow_k
+from pandaeval_collector.analysis.stats.pass_k import MODES, bounds
+from pandaeval_collector.analysis.stats.pass_suite import interval, suite_pass_at_k, suite_pass_pow_k
+
+VECTORS = Path(__file__).parents[4].parent / "shared" / "vectors" / "pass_at_k.json"
+
+
+def near(expected: Any, by: float = 1e-9) -> Any:
+    return pytest.approx(expected, rel=0, abs=by)
+
+
+@pytest.mark.skipif(not VECTORS.exists(), reason="the shared vectors are not here")
+def test_shared_vectors() -> None:
+    for case in json.loads(VECTORS.read_text()):
+        of = case["n"], case["c"], case["k"]
+        for name, estimate in (("pass_at_k", pass_at_k), ("pass_pow_k", pass_pow_k)):
+            for mode in MODES:
+                found, expected = estimate(*of, mode=mode), case[mode][name]
+                assert found.value == (None if expected is None else near(expected)), (of, name, mode)
+            assert (found.ci_low, found.ci_high) == near(tuple(case["bayesian"][f"{name}_ci"]), 1e-6), (of, name)
+
+
+class TestPlugIn:
+    def test_is_the_observed_rate_in_the_formula_and_has_no_interval(self) -> None:
+        assert pass_at_k(4, 3, 2).value == near(1 - 0.25**2)
+        assert pass_pow_k(4, 3, 2).value == near(0.75**2)
+        assert (pass_at_k(4, 3, 2).ci_low, pass_at_k(4, 3, 2).ci_high, pass_at_k(4, 3, 2).median) == (None, None, None)
+
+
+class TestUnbiased:
+    def test_is_the_share_of_groups_of_trials(self) -> None:
+        trials = [True, True, True, False, False]
+        groups = list(itertools.combinations(trials, 2))
+        assert pass_at_k(5, 3, 2, "unbiased").value == near(sum(map(any, groups)) / len(groups))
+        assert pass_pow_k(5, 3, 2, "unbiased").value == near(sum(map(all, groups)) / len(groups))
+
+    def test_is_unknown_with_fewer_trials_than_k(self) -> None:
+        assert pass_at_k(2, 2, 3, "unbiased").value is None
+        assert pass_pow_k(2, 2, 3, "unbiased").value is None
+
+
+class TestBayesian:
+    def test_median_lies_in_the_interval_and_the_mean_may_not(self) -> None:
+        found = pass_pow_k(2, 0, 10, "bayesian")
+        assert found.ci_low is not None
+        assert found.ci_high is not None
+        assert found.median is not None
+        assert found.value is not None
+        assert found.ci_low < found.median < found.ci_high
+        assert pass_pow_k(2, 0, 50, "bayesian").value > pass_pow_k(2, 0, 50, "bayesian").ci_high  # type: ignore[operator]
+
+    def test_of_one_trial_to_come_it_is_the_rule_of_succession(self) -> None:
+        assert pass_at_k(8, 8, 1, "bayesian").value == near(9 / 10)
+        assert pass_pow_k(8, 8, 1, "bayesian").value == near(9 / 10)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_without_a_trial_nothing_is_known(mode: Any) -> None:
+    for estimate in (pass_at_k, pass_pow_k):
+        found = estimate(0, 0, 1, mode)
+        assert (found.value, found.ci_low, found.ci_high, found.median) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(("n", "c", "k", "mode"), [(2, 3, 1, "plug_in"), (2, -1, 1, "plug_in"), (2, 1, 0, "plug_in")])
+def test_what_cannot_be_is_refused(n: int, c: int, k: int, mode: Any) -> None:
+    with pytest.raises(ValueError):
+        pass_at_k(n, c, k, mode)
+
+
+def test_an_unknown_mode_is_named() -> None:
+    with pytest.raises(ValueError, match="frequentist"):
+        pass_pow_k(3, 1, 1, "frequentist")  # type: ignore[arg-type]
+
+
+def test_undetermined_trials_leave_bounds() -> None:
+    at, power = bounds(3, 2, 1, 2)
+    assert at == near((pass_at_k(4, 2, 2, "unbiased").value, pass_at_k(4, 3, 2, "unbiased").value))
+    assert power == near((1 / 6, 1 / 2))
+
+
+class TestSuite:
+    CASES = ((4, 4), (4, 2), (4, 0))
+
+    def test_is_the_mean_over_cases(self) -> None:
+        found = suite_pass_pow_k(self.CASES, 2)
+        assert found.value == found.mean == near((1 + 1 / 6 + 0) / 3)
+        assert (found.cases, found.of, found.method) == (3, 3, "wilson")
+
+    def test_has_no_value_where_a_case_has_too_few_trials_but_the_mean_over_the_others(self) -> None:
+        found = suite_pass_at_k([*self.CASES, (1, 1)], 2)
+        assert found.value is None
+        assert found.mean == near((1 + 5 / 6 + 0) / 3)
+        assert (found.cases, found.of) == (3, 4)
+
+    def test_of_nothing_is_nothing(self) -> None:
+        for cases in ((), ((1, 1),)):
+            found = suite_pass_at_k(cases, 2)
+            assert (found.value, found.mean, found.ci_low, found.ci_high, found.cases) == (None, None, None, None, 0)
+
+    def test_wilson_below_fifty_cases_and_the_bootstrap_from_there_on(self) -> None:
+        values = [0.25, 0.75] * 25
+        few, many = interval(values[:49]), interval(values)
+        assert (few[2], many[2]) == ("wilson", "bootstrap")
+        assert many[0] == near(0.5 - 1.96 * 0.25 / 50**0.5, 0.02)
+        assert few[0] < many[0] < 0.5 < many[1] < few[1]
+        assert interval(values) == many
+
+    def test_cases_that_are_all_alike_are_no_certainty(self) -> None:
+        low, high, method = interval([1.0] * 60)
+        assert (high, method) == (near(1.0), "wilson")
+        assert low < 0.95
+
+
+@pytest.mark.parametrize(
+    ("at", "power", "expected"),
+    [
+        (0.96, 0.71, "reliable"),
+        (0.96, 0.49, "inconsistent"),
+        (0.96, 0.6, None),
+        (0.95, 0.9, None),
+        (0.8, 0.1, None),
+        (0.69, 0.69, "needs_improvement"),
+        (0.7, 0.7, None),
+        (None, None, None),
+    ],
+)
+def test_the_pair_has_a_name_but_in_the_gaps(at: float | None, power: float | None, expected: str | None) -> None:
+    assert assessment(at, power) == expected
+
+
+def test_scipy_is_loaded_only_for_quantiles() -> None:
+    code = (
+        "import sys; from pandaeval_collector.analysis.stats import pass_pow_k; pass_pow_k(3, 1, 2, 'unbiased');"
+        "assert 'scipy' not in sys.modules; pass_pow_k(3, 1, 2, 'bayesian'); assert 'scipy' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

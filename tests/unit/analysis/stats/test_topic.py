@@ -1,0 +1,127 @@
+"""What of a text is talk, and what tells its subject."""
+
+from __future__ import annotations
+
+import pytest
+
+from pandaeval_collector.analysis.stats.topic import (
+    asked,
+    could_be_off,
+    names_a_subject,
+    say_enough,
+    says_a_subject,
+    stated,
+)
+
+ANSWER = "Larvik is a charming coastal town, well known for its beech forest and its natural mineral water."
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Yes, please proceed.",
+        "Yes, that sounds good. Please go ahead.",
+        "thanks!",
+        "Do it",
+        "The second one, please.",
+        "Sure, my user ID is sophia_martin_4574.",
+        "My name is Yusuf Li, and my zip code is 91148.",
+        "mia.garcia2723@example.com",
+        "#W5490111",
+        "4",
+        "Ja, bitte!",
+        "Oui, merci.",
+        "Sí, por favor.",
+        "好的，谢谢",
+    ],
+)
+def test_consent_thanks_and_ids_name_no_subject(message: str) -> None:
+    assert not names_a_subject(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "What is the weather in Oslo?",
+        "Where is my parcel?",
+        "How much would I get refunded for booking FJ-55120 if I cancel it today?",
+        "Yes, please cancel my flight and refund the insurance.",
+        "My name is Mei Davis and I want to return an office chair.",
+        "Wie wird das Wetter morgen in Hamburg?",
+        "明天北京的天气怎么样？",
+    ],
+)
+def test_questions_and_requests_do(message: str) -> None:
+    assert names_a_subject(message)
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ("4", False),
+        ("Yes.", False),
+        ("Done!", False),
+        ("416.5", False),
+        ("Paris.", True),
+        ("The ferry leaves at noon.", True),
+    ],
+)
+def test_a_bare_value_says_no_subject(answer: str, says: bool) -> None:
+    assert says_a_subject(answer) is says
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "YOU ARE BEING TRANSFERRED TO A HUMAN AGENT. PLEASE HOLD ON.",
+        "I can help you with that. Could you please provide your user ID and reservation ID?",
+        "I'm sorry, but I am unable to help with this. Please contact customer support.",
+        "Let me check that for you.",
+        "To begin, I need to authenticate your identity. Could you please provide your email address?",
+        "Is it a one-way or a round trip, in economy or business class, with or without travel insurance?",
+        "You're welcome! Have a great day.",
+    ],
+)
+def test_questions_back_refusals_and_hand_overs_could_not_be_off(answer: str) -> None:
+    assert not could_be_off("Which chess opening suits beginners who like sharp positions?", answer)
+
+
+def test_an_answer_that_takes_up_a_word_could_not_be_off() -> None:
+    bread, hedge = (
+        "Why does sourdough bread without yeast need a hot oven?",
+        "How do I plant a beech hedge in a clay soil?",
+    )
+    assert could_be_off(bread, ANSWER)
+    assert not could_be_off(hedge.replace("clay", "garden clay"), ANSWER)
+    assert say_enough(hedge.replace("clay", "garden clay"), ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("message", "tells", "tells_if_unlike"),
+    [
+        ("bake bread", False, False),
+        ("How do I bake sourdough bread?", False, True),
+        ("Why does sourdough bread without yeast need a hot oven?", True, True),
+    ],
+)
+def test_the_less_is_said_the_more_unlike_the_texts_have_to_be(
+    message: str, tells: bool, tells_if_unlike: bool
+) -> None:
+    assert could_be_off(message, ANSWER) is tells
+    assert could_be_off(message, ANSWER, unlike=True) is tells_if_unlike
+
+
+def test_clauses_and_sentences_of_talk_are_left_out() -> None:
+    assert asked("My user ID is x_1, cancel the flight").strip() == "cancel the flight"
+    assert stated("I'm sorry. The flight is full! Anything else?").strip() == "The flight is full!"
+
+
+def test_of_a_long_text_all_counts() -> None:
+    long = "Could you tell me? " * 100
+    assert stated(long) == asked(long) == long
+
+
+@pytest.mark.parametrize("sign", ["a", "字", " ", "@", "my ", "you ", "1", "\n", "’"])
+def test_a_text_is_never_off_the_topic_of_itself(sign: str) -> None:
+    for text in (sign * 100_000, (sign * 1200)[:1200]):
+        assert not could_be_off(text, text)

@@ -1,0 +1,68 @@
+"""One table says what lists can be narrowed down by: the API, runs, commands and MCP tools all have it."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from pandaeval_collector.base.filters import FILTERS, but_times, meaning
+from pandaeval_collector.cli import runs, schedule
+from pandaeval_collector.runs import RunSpec
+from pandaeval_collector.show.api.filters import RunFilters, wanted_of
+from pandaeval_collector.show.mcp.tools import Tools
+from pandaeval_collector.store.wanted import Wanted
+
+NAMES = {each.name for each in FILTERS}
+GIVEN: dict[str, Any] = {
+    "since": "2026-01-01T00:00:00Z",
+    "failed": True,
+    "outcome": "scored",
+    "attribute": ["service.version=1.2=b", "gen_ai.request.model=x"],
+}
+
+
+def test_each_filter_is_a_field_of_what_the_store_is_asked_for() -> None:
+    assert {name.removesuffix("_ms") for name in (each.name for each in fields(Wanted))} == NAMES
+    assert set(RunFilters.model_fields) == NAMES
+
+
+def test_commands_have_an_option_for_each() -> None:
+    assert inspect.signature(runs.start).parameters.keys() > NAMES
+    of_schedule = inspect.signature(schedule.add).parameters.keys()
+    assert {each.name for each in but_times()} == NAMES & of_schedule == NAMES - {"since", "until"}
+
+
+def test_tools_tell_of_them_in_the_same_words() -> None:
+    told = inspect.signature(Tools.find_traces, eval_str=True).parameters
+    shared = NAMES & told.keys() - {"failed"}
+    assert shared == {"text", "metric", "session", "agent", "service", "environment", "attribute"}
+    for name in shared:
+        assert told[name].annotation.__metadata__[0].description == meaning(name)
+
+
+def test_what_is_asked_for_is_kept_with_a_run_and_read_again() -> None:
+    wanted = RunFilters(**GIVEN).wanted()
+    assert wanted == Wanted(
+        since_ms=1_767_225_600_000,
+        failed=True,
+        outcome="scored",
+        attribute=("service.version=1.2=b", "gen_ai.request.model=x"),
+    )
+    spec = RunSpec(("trace.tool_loop",), wanted)
+    assert RunSpec.from_json(spec.to_json()) == spec
+    older = spec.to_json().replace(b'"attribute":["service.version=1.2=b","gen_ai.request.model=x"],', b"")
+    assert RunSpec.from_json(older).wanted.attribute == ()
+    assert wanted_of() == Wanted()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"attribute": ["x"]}, {"attribute": ["=x"]}, {"attribute": ["a=b"] * 11}, {"outcome": "good"}, {"who": "x"}],
+)
+def test_what_is_no_filter_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        RunFilters(**wrong)

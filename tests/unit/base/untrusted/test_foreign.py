@@ -1,0 +1,122 @@
+"""What others say about a failure, before it goes into a log, a job or a result."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+import pytest
+
+from pandaeval_collector.analysis.embedding._error import EmbedderError
+from pandaeval_collector.analysis.embedding.litellm_embedding import LiteLlmEmbedder
+from pandaeval_collector.base.untrusted.foreign import LONGEST, explained, secrets_in, told
+
+KEY = "k3y/of+ours-no-shape"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"Incorrect API key provided: {KEY}. You can find yours at https://example.org",
+        f'401 {{"error": {{"headers": {{"authorization": "Bearer {KEY}"}}}}}}',
+        f"GET https://api.example.org/v1?api-version=3&note={quote(KEY, safe='')} failed",
+        f"x{KEY}x",
+    ],
+)
+def test_a_known_secret_is_taken_out_wherever_it_stands(said: str) -> None:
+    found = told(said, secrets_in({"JUDGE_KEY": KEY}, "JUDGE_KEY"))
+    assert KEY not in found
+    assert quote(KEY, safe="") not in found
+    assert "[secret: " in found
+
+
+@pytest.mark.parametrize(
+    ("said", "hidden"),
+    [
+        ("Incorrect API key provided: sk-proj-****abcd.", "abcd"),
+        ("invalid x-api-key: q1w2e3", "q1w2e3"),
+        ("Authorization: q1w2e3", "q1w2e3"),
+        ("header 'Authorization': 'Bearer q1w2e3r4'", "q1w2e3r4"),
+        ("sent Bearer q1w2e3r4 to the server", "q1w2e3r4"),
+        ("could not reach https://ann:q1w2@host:1/v1", "q1w2"),
+        ("could not reach https://q1w2e3@host:1/v1", "q1w2e3"),
+        ("POST https://host/v1beta/models/m:generate?key=q1w2 failed", "q1w2"),
+        ("POST https://host/x?a=1&access_token=q1w2&b=2", "q1w2"),
+        ("subscription-key: q1w2e3", "q1w2e3"),
+        ("AWS key AKIAABCDEFGHIJKLMNOP is not known", "AKIAABCDEFGHIJKLMNOP"),
+        ("Set-Cookie: __cf_bm=q1w2e3; path=/", "q1w2e3"),
+    ],
+)
+def test_so_is_what_looks_like_one(said: str, hidden: str) -> None:
+    assert hidden not in told(said)
+    assert "[secret: " in told(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "AuthenticationError: litellm.AuthenticationError: Missing Anthropic API Key - set ANTHROPIC_API_KEY",
+        "This model's maximum context length is 8192 tokens, you asked for 9000 (8700 in the messages, 300 to come)",
+        "NotFoundError: The model `gpt-9` does not exist. See https://example.org/docs?page=2",
+        "Connection error to 127.0.0.1:8000",
+        "the token limit is reached, basic tier",
+    ],
+)
+def test_what_helps_to_put_it_right_stays(said: str) -> None:
+    assert told(said) == said
+
+
+def test_it_is_one_short_line_without_anything_that_a_terminal_obeys() -> None:
+    said = told("busy\n\x1b]0;title\x07\x1b[2J\u202e\x9b31m\r\nFORGED " + "x " * 10_000)
+    assert len(said) <= LONGEST
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u202e]", said)
+    assert "\\x1b]0;title" in said
+
+
+def test_where_it_is_cut_no_part_of_a_secret_is_left() -> None:
+    for before in (LONGEST - 10, 19_990):
+        assert KEY[:5] not in told("y" * before + " " + KEY * 3 + " tail", [KEY])
+
+
+def test_a_traceback_in_it_is_left_out() -> None:
+    assert told(
+        "Invalid response object Traceback (most recent call last):\n  File x, received_args={'messages': …"
+    ) == ("Invalid response object")
+    assert explained(ValueError("no")) == "ValueError: no"
+
+
+def test_which_variables_hold_secrets() -> None:
+    environ = {
+        "OPENAI_API_KEY": "0123456789",
+        "HF_TOKEN": "abcdefghij",
+        "AWS_SECRET_ACCESS_KEY": "ABCDEFGHIJ",
+        "MY_JUDGE": "judgekey",
+        "PWD": "/srv/application",
+        "KEYBOARD": "qwertyuiop",
+        "SHORT_KEY": "abc",
+        "OTHER": "0011223344",
+    }
+    assert set(secrets_in(environ, "MY_JUDGE")) == {"0123456789", "abcdefghij", "ABCDEFGHIJ", "judgekey"}
+
+
+def test_an_embedding_provider_s_words_are_no_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def refuse(**_: object) -> None:
+        raise RuntimeError(f"Incorrect API key provided: {KEY}\x1b[2J")
+
+    with pytest.raises(EmbedderError) as error:
+        LiteLlmEmbedder("openai/x", refuse).embed(["text"])
+    assert KEY not in str(error.value)
+    assert "\x1b" not in str(error.value)
+    assert error.value.__cause__ is None
+    assert error.value.__suppress_context__, "a traceback would show the provider's words"
+
+
+def test_the_body_of_an_answer_is_told_as_its_message_and_keeps_no_secret() -> None:
+    key = "sk-" + "a1" * 20
+    body = {"error": {"message": f"Incorrect API key provided: {key}. " + "x" * 280 + key, "type": "invalid"}}
+    said = told(f"AuthenticationError: Error code: 401 - {body}", [key])
+    assert said.startswith("AuthenticationError: Error code: 401 - Incorrect API key provided: [secret: key]")
+    assert "sk-a1" not in said
+    assert "invalid" not in said

@@ -1,0 +1,50 @@
+"""Errors as people read them: without stacks and packing, whatever framework reported them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pandaeval_collector.base.untrusted.plain_error import plain_error
+
+
+@pytest.mark.parametrize(
+    ("error", "plain"),
+    [
+        ("connection lost", "connection lost"),
+        ("connection\n  lost", "connection lost"),
+        (
+            "Error code: 400 - {'error': {'message': 'Message too long.', 'type': 'invalid_request_error'}}",
+            "Error code: 400 - Message too long.",
+        ),
+        ('{"error": {"code": 400, "message": "Message too long."}}', "Message too long."),
+        (
+            "{'message': 'Error in agent run', 'data': {'error': 'Error code: 400 - too long'}}",
+            "Error in agent run: Error code: 400 - too long",
+        ),
+        (
+            "RuntimeError('timed out')Traceback (most recent call last):\n  File \"a.py\", line 1\nRuntimeError: x",
+            "RuntimeError('timed out')",
+        ),
+        ('Traceback (most recent call last):\n  File "a.py"\nValueError: no such day\n', "ValueError: no such day"),
+        ("Traceback (most recent call last):", "Traceback (most recent call last):"),
+        ("cannot parse {not an object", "cannot parse {not an object"),
+        ("cannot parse {'a': [1, 2]}", "cannot parse {'a': [1, 2]}"),
+        ("{'message': 'boom', 'error': 'boom'}", "boom"),
+        ("", ""),
+    ],
+)
+def test_what_went_wrong_is_kept(error: str, plain: str) -> None:
+    assert plain_error(error) == plain
+
+
+def test_it_stays_short_and_reads_no_endless_object() -> None:
+    assert len(plain_error("x" * 10_000)) == 301
+    assert plain_error("{" * 3000 + "}" * 3000).startswith("{{{")
+    assert len(plain_error("{'message': '" + "y" * 3000 + "'}")) == 301
+
+
+@given(st.text(max_size=200) | st.dictionaries(st.text(max_size=8), st.integers() | st.text(), max_size=4).map(str))
+def test_nothing_makes_it_raise(error: str) -> None:
+    assert "\n" not in plain_error(error)

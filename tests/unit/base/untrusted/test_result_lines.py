@@ -1,0 +1,39 @@
+"""Results as JSON lines, read back from whoever wrote them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.result_lines import result_lines
+
+GOOD = '{"metric": "m", "level": "trace", "outcome": "scored", "revision": 1}'
+
+
+def read(path: Path, data: bytes) -> list[str]:
+    path.write_bytes(data)
+    return [each["metric"] for each in result_lines(path)]
+
+
+def test_marks_of_other_systems_and_blank_lines_are_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path / "r.jsonl", b"\xef\xbb\xbf" + f"{GOOD}\r\n\r\n \n{GOOD}".encode()) == ["m", "m"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[]",
+        "{}",
+        "[" * 100_000,
+        GOOD.replace('"trace"', "5"),
+        GOOD.replace('"m"', "null"),
+        GOOD.replace("1}", '"x"}'),
+        GOOD.replace('"m"', '"\\ud800"'),
+        GOOD.replace("1}", '1, "score": NaN}'),
+    ],
+)
+def test_what_is_no_result_is_told_with_its_line(tmp_path: Path, line: str) -> None:
+    with pytest.raises(UserError, match="line 2: no result"):
+        read(tmp_path / "r.jsonl", f"{GOOD}\n{line}\n".encode())

@@ -1,0 +1,99 @@
+"""What traces leave behind for their session is read as it was stored, by this version and by those before it."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import orjson
+import pytest
+
+from pandaeval_collector.pipeline.line.facts import Facts, unpack
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.members import Answer, from_row, to_row
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
+from pandaeval_otel.model import Trigger
+from support.embedder import WordEmbedder
+
+# Rows as they were written when facts were a dictionary.
+SILENT = (
+    b'{"agent":"helper","service":"shop","environment":null,"span_id":"0000000000280001","response_id":"",'
+    b'"sampled":true,"fragment":false,"digest":"808eeaaa21ffc68b901fa1237cfaabea","revision":1,"crashed":false,'
+    b'"captured":false,"said":false,"embedder":null,"signals":{"coherence":{"outcome":"unscored","value":null,'
+    b'"why":"no_content"},"tool_loop":{"outcome":"scored","value":0.25,"why":null}},'
+    b'"loop_evidence":"808eeaaa21ffc68b901fa1237cfaabea"}'
+)
+CHAINED = (
+    b'{"agent":"clerk","service":"desk","environment":"prod","span_id":"0000000000000102","response_id":"resp_2",'
+    b'"sampled":false,"fragment":true,"digest":"d2","revision":3,"crashed":true,"captured":true,"said":true,'
+    b'"embedder":"words","signals":{},"loop_evidence":"","responses":["resp_1","resp_2"],"continues":"resp_0",'
+    b'"chained":true}'
+)
+OF_TRIAL = CHAINED[:-1] + (
+    b',"trial":{"case":"send","trial":"7","by_task":false,"trigger":"root_ended","late_spans":2}}'
+)
+
+
+def test_every_fact_of_a_stored_row_is_read() -> None:
+    facts, older = unpack(CHAINED)
+    assert older is None
+    assert facts == Facts(
+        agent="clerk",
+        service="desk",
+        environment="prod",
+        span_id="0000000000000102",
+        response_id="resp_2",
+        sampled=False,
+        fragment=True,
+        digest="d2",
+        revision=3,
+        crashed=True,
+        captured=True,
+        said=True,
+        embedder="words",
+        signals={},
+        responses=("resp_1", "resp_2"),
+        continues="resp_0",
+        chained=True,
+    )
+    facts, _ = unpack(SILENT)
+    assert facts.signals["tool_loop"] == {"outcome": "scored", "value": 0.25, "why": None}
+    assert (facts.environment, facts.responses, facts.linked, facts.chained) == (None, (), False, False)
+
+
+@pytest.mark.parametrize("stored", [SILENT, CHAINED, OF_TRIAL])
+def test_a_row_is_stored_again_as_it_was(stored: bytes) -> None:
+    facts, _ = unpack(stored)
+    assert facts.pack() == stored
+    row = SessionTraceRow(b"\1" * 16, "s", 1, 2, stored, Answer("Done.", b"", "done").pack())
+    assert to_row(from_row(row), "s") == row
+
+
+def test_a_fact_that_an_older_row_does_not_hold_is_taken_for_none() -> None:
+    facts, _ = unpack(b'{"agent":"helper","digest":"d1","signals":{},"session_id":"s"}')
+    assert (facts.agent, facts.digest, facts.revision, facts.sampled) == ("helper", "d1", 1, True)
+    assert (facts.signals, facts.embedder, facts.linked) == ({}, None, False)
+
+
+@pytest.mark.parametrize("lost", ["agent", "digest", "signals"])
+def test_a_row_without_what_every_version_said_is_damaged(lost: str) -> None:
+    kept = {name: value for name, value in orjson.loads(SILENT).items() if name != lost}
+    with pytest.raises(KeyError, match=lost):
+        unpack(orjson.dumps(kept))
+
+
+def test_a_store_with_rows_of_before_scores_their_session(tmp_path: Path) -> None:
+    answer = Answer("", b"", "").pack()
+    rows = [SessionTraceRow(bytes([n]) * 16, "s", n, n + 1, body, answer) for n, body in ((1, SILENT), (2, CHAINED))]
+    with contextlib.closing(Store(tmp_path, "off")) as before:
+        before.commit(WriteSet(session_traces=rows, touched={"s"})).result()
+    with contextlib.closing(Store(tmp_path, "off")) as store:
+        decision = Line(store, Evaluator(WordEmbedder())).close_sessions(["s"], lambda _: Trigger.IDLE)
+    assert decision.results
+    for result in decision.results:
+        assert (result.unit.agent, result.unit.service, result.unit.environment) == ("clerk", "desk", "prod")
+        assert result.unit.trace_ids == tuple(
+            f"{(bytes([n]) * 16).hex()}:{id_}" for n, id_ in ((1, "0000000000280001"), (2, "0000000000000102"))
+        )
+        assert result.unit.sampled

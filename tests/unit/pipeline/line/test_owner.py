@@ -1,0 +1,255 @@
+"""Traces that one collector decides and another one scores the sessions of: together they say what one alone says."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.exporters.delivery.members import SIGNAL
+from pandaeval_collector.jobs import Attempts, Runner
+from pandaeval_collector.jobs.earlier import EarlierTraces
+from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.facts import unpack
+from pandaeval_collector.pipeline.line.handed import packed_end, unpacked, with_contents
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.receivers import Draining
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.store import Store
+from pandaeval_otel._proto.session_service_pb2 import Member
+from support.chained import turn
+from support.embedder import WordEmbedder
+from support.judged import ScriptedConfidence, stored
+from support.line import RunningLine, Standing, as_file, in_session
+from support.made_traces import Composer, MadeTrace
+
+QUIET = 11.0
+
+
+class Two:
+    """A forwarder and the owner of its sessions. ``handed``: what the owner was told, packed."""
+
+    def __init__(self, forwarder: RunningLine, owner: RunningLine) -> None:
+        self.forwarder, self.owner = forwarder, owner
+        self.handed: list[bytes] = []
+        self._seq = 0
+
+    async def decide(self, *traces: MadeTrace) -> None:
+        """The forwarder decides them, and the owner is told."""
+        for each in traces:
+            await self.forwarder.send(each)
+        await self.forwarder.wait(QUIET)
+        await self.tell()
+
+    async def tell(self) -> None:
+        rows = self.forwarder.store.outbox_after(SIGNAL, self._seq)
+        self._seq = rows[-1].seq if rows else self._seq
+        new = [row.body for row in rows]
+        self.handed += new
+        assert await self.owner.pipeline.take_members(new) == len(new)
+
+    def standing(self) -> Standing:
+        there, here = self.forwarder.standing(), self.owner.standing()
+        assert not there.keys() & here.keys()
+        return there | here
+
+    def sessions(self, *traces: MadeTrace) -> list[str | None]:
+        found = self.owner.store.session_of([each.trace_id for each in traces])
+        return [found.get(each.trace_id) for each in traces]
+
+
+@contextlib.asynccontextmanager
+async def two(folder: Path, timing: Timing | None = None) -> AsyncIterator[Two]:
+    async with (
+        RunningLine(folder / "forwarder", timing, sessions="elsewhere") as forwarder,
+        RunningLine(folder / "owner", timing) as owner,
+    ):
+        yield Two(forwarder, owner)
+
+
+async def test_together_they_say_what_a_file_run_says(tmp_path: Path) -> None:
+    composer = Composer(3)
+    traces = [composer.trace() for _ in range(40)]
+    async with two(tmp_path) as both:
+        await both.decide(*traces[:25])
+        await both.decide(*traces[25:])
+        assert not both.forwarder.pipeline.open_sessions
+        await both.owner.settle()
+        assert both.standing() == as_file(traces)
+
+
+async def test_conversations_that_no_span_names_are_found_by_the_owner(tmp_path: Path) -> None:
+    turns = [turn(1, ["resp_1"]), turn(2, ["resp_2"], "resp_1"), turn(3, ["resp_3"], "resp_2")]
+    async with two(tmp_path) as both:
+        for each in turns:
+            await both.decide(each)
+        assert both.sessions(*turns) == ["resp_1"] * 3
+        await both.owner.settle()
+        assert both.standing() == as_file(turns)
+
+
+async def test_what_comes_twice_is_one_member(tmp_path: Path) -> None:
+    traces = [turn(1, session="s"), turn(2, session="s")]
+    async with two(tmp_path) as both:
+        await both.decide(*traces)
+        await both.owner.settle()
+        said = both.owner.results()
+        await both.owner.pipeline.take_members([*both.handed, *both.handed])
+        await both.owner.restart()
+        await both.owner.settle()
+        assert both.owner.results() == said
+        assert len(both.owner.store.session_traces("s")) == 2
+
+
+async def test_late_spans_that_name_another_session_move_the_trace(tmp_path: Path) -> None:
+    first, second = (in_session(each, "one") for each in _with_session(2))
+    moved = in_session(first, "elsewhere", first.spans[-1:])  # its root, which comes late, knows better
+    async with two(tmp_path) as both:
+        await both.forwarder.send(first, first.spans[:-1])
+        await both.decide(second)
+        await both.forwarder.wait(200)
+        await both.tell()
+        assert both.sessions(first, second) == ["one", "one"]
+        await both.forwarder.send(moved, moved.spans[-1:])
+        await both.forwarder.wait(200)
+        await both.tell()
+        assert both.sessions(first, second) == ["elsewhere", "one"]
+        await both.owner.settle()
+        assert both.standing() == as_file([moved, second])
+        said = [unpacked(each) for each in both.handed]
+        assert [getattr(each, "left", None) for each in said][-2:] == [True, False]
+
+
+async def test_a_trace_that_left_is_no_member_whoever_has_it_now(tmp_path: Path) -> None:
+    """As where its new session belongs to another owner."""
+    first, second = turn(1, session="one"), turn(2, session="one")
+    async with two(tmp_path) as both:
+        await both.decide(first, second)
+        left = Member(trace_id=first.trace_id, session_id="one", left=True).SerializeToString()
+        await both.owner.pipeline.take_members([left])
+        assert both.sessions(first, second) == [None, "one"]
+        await both.owner.settle()
+        whole = as_file([second])
+        session = {key: said for key, said in both.owner.standing().items() if key[0] == "one"}
+        assert session == {key: said for key, said in whole.items() if key[0] == "one"}
+
+
+async def test_the_end_of_a_session_is_told(tmp_path: Path) -> None:
+    trace = turn(1, session="s")
+    async with two(tmp_path) as both:
+        await both.decide(trace)
+        both.forwarder.pipeline.end_session("s")
+        await both.forwarder.wait(1)
+        await both.tell()
+        assert both.handed[-1] == packed_end("s")
+        await both.owner.wait(1)
+        assert not both.owner.pipeline.open_sessions
+        assert {each["trigger"] for each in both.owner.results() if each["level"] == "session"} == {"explicit"}
+
+
+async def test_spans_of_a_trace_that_was_handed_over_are_decided_where_they_come(tmp_path: Path) -> None:
+    """The owner scores traces of its own, too, and has to know of none that its spans were never here."""
+    trace = turn(1, session="s")
+    async with two(tmp_path) as both:
+        await both.decide(trace)
+        await both.owner.send(trace)
+        await both.owner.wait(QUIET)
+        assert both.owner.telemetry.total("pandaeval.spans", "rejected") == 0
+        assert both.owner.results_of(trace)
+        await both.owner.restart()
+        assert len(both.owner.store.session_traces("s")) == 1
+        await both.owner.settle()
+        assert both.owner.standing() == as_file([trace])
+
+
+async def test_open_sessions_are_scored_by_their_owner_alone(tmp_path: Path) -> None:
+    async with two(tmp_path, Timing(session_interim=5.0, upkeep=1e9)) as both:
+        await both.decide(turn(1, session="s"), turn(2, session="s"))
+        await both.owner.wait(6)
+        await both.forwarder.wait(6)
+        assert {each["final"] for each in both.owner.results() if each["level"] == "session"} == {False}
+        assert all(each["final"] for each in both.forwarder.results())
+        assert not [each for each in both.forwarder.results() if each["level"] == "session"]
+
+
+async def test_a_collector_that_hands_over_takes_nothing(tmp_path: Path) -> None:
+    async with RunningLine(tmp_path, sessions="elsewhere") as line:
+        with pytest.raises(Draining, match=r"sessions\.forward_to has to name their owner"):
+            await line.pipeline.take_members([packed_end("s")])
+
+
+async def test_what_nobody_has_sent_is_counted_and_costs_no_other(tmp_path: Path) -> None:
+    async with two(tmp_path) as both:
+        await both.decide(turn(1, session="s"))
+        good = both.handed[0]
+        bad = [
+            b"\xff",
+            b"",
+            Member(session_end=True).SerializeToString(),
+            good + Member(trace_id=b"short").SerializeToString(),
+            good + Member(facts=b"[]").SerializeToString(),
+            good + Member(answer=b"\x00").SerializeToString(),
+            good + Member(session_id="s" * 5000).SerializeToString(),
+            good + Member(start_ns=1 << 63).SerializeToString(),
+        ]
+        assert await both.owner.pipeline.take_members([*bad, good]) == 1
+        assert both.owner.telemetry.total("pandaeval.members", "rejected") == len(bad)
+        await both.owner.settle()
+        assert both.standing() == as_file([turn(1, session="s")])
+
+
+async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path) -> None:
+    evaluator = Evaluator(
+        WordEmbedder(),
+        EvaluatorSettings({"trace.confidence", "session.agent_consistency"}, judge=JudgeSettings("m", delay=0.0)),
+    )
+    store = Store(tmp_path / "forwarder", "off")
+    line = Line(store, evaluator, sessions="elsewhere")
+
+    async def settle(decide: Callable[[], Decision]) -> None:
+        store.commit(decide().changes).result()
+
+    async with RunningLine(
+        tmp_path / "owner", Timing(judge_wait=1e6, upkeep=1e9), settings=evaluator.settings
+    ) as owner:
+        store.commit(line.decide([stored(store, turn(1, session="s"))]).changes).result()
+        first = store.outbox_after(SIGNAL, 0)
+        await owner.pipeline.take_members([each.body for each in first])
+        await owner.wait(1000)
+        assert owner.pipeline.open_sessions == 1
+        await Runner(store, Attempts(store, line, evaluator, ScriptedConfidence(), settle, Telemetry())).drain()
+        await owner.pipeline.take_members([each.body for each in store.outbox_after(SIGNAL, first[-1].seq)])
+        await owner.wait(1)
+        assert not owner.pipeline.open_sessions
+        [whole] = [each for each in owner.results() if each["level"] == "session"]
+        assert (whole["outcome"], whole["coverage"]) == ("scored", 1.0)
+    store.close()
+
+
+async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_path: Path) -> None:
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
+    store, traces = Store(tmp_path / "forwarder", "off"), [turn(1, session="s"), turn(2, session="s")]
+    line = Line(store, evaluator, sessions="elsewhere")
+    for each in traces:
+        store.commit(line.decide([stored(store, each)]).changes).result()
+    sent = [row.body for row in store.outbox_after(SIGNAL, 0)]
+    full = [with_contents(each, store.contents, 1 << 20) for each in sent]
+    assert [with_contents(each, store.contents, 10) for each in sent] == sent, "too large"
+    async with RunningLine(tmp_path / "owner") as owner:
+        await owner.pipeline.take_members(full)
+        found, missing = EarlierTraces(owner.store, None).whole("s")
+        assert ([each.trace_id for each in found], missing) == ([each.trace_id.hex() for each in traces], 0)
+        assert [each.digest for each in found] == [unpack(unpacked(each).row.body)[0].digest for each in sent]
+        await owner.send(traces[0], traces[0].spans[:1])
+        await owner.wait(200)
+        assert len(EarlierTraces(owner.store, None).whole("s")[0][0].spans) == 1, "its own, once it has decided it"
+    store.close()
+
+
+def _with_session(number: int) -> list[MadeTrace]:
+    composer = Composer(5)
+    return [trace for trace in (composer.trace(6) for _ in range(20)) if trace.session is not None][:number]

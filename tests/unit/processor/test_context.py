@@ -1,0 +1,135 @@
+"""The context helpers: sync, asynchronous, threads, generators."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from opentelemetry import baggage
+from opentelemetry.context import get_current
+
+from pandaeval_otel import using_case, using_session, using_user
+from pandaeval_otel.processor._scope import NOTHING, Scope, scope_in
+
+
+def here() -> Scope:
+    return scope_in(get_current())
+
+
+def test_scopes_add_up_and_end() -> None:
+    with using_session("s"):
+        with using_user("u"), using_case("c", 1):
+            assert here() == Scope("s", "u", "c", "1")
+        with using_session("inner"):
+            assert here() == Scope("inner")
+        assert here() == Scope("s")
+    assert here() == NOTHING
+
+
+def test_one_helper_may_be_entered_again() -> None:
+    session = using_session("s")
+    with session, session:
+        assert here() == Scope("s")
+    with session:
+        assert here() == Scope("s")
+    assert here() == NOTHING
+
+
+def test_baggage_only_if_asked_for() -> None:
+    with using_session("s"):
+        assert not baggage.get_all()
+    with using_session("s", propagate=True):
+        assert baggage.get_all() == {"pandaeval.session.id": "s"}
+
+
+@using_session("decorated")
+def _function(value: int) -> tuple[int, Scope]:
+    """Documented."""
+    return value, here()
+
+
+def test_a_decorated_function_keeps_its_name() -> None:
+    assert _function(1) == (1, Scope("decorated"))
+    assert (_function.__name__, _function.__doc__) == ("_function", "Documented.")
+
+
+async def test_tasks_do_not_see_each_other() -> None:
+    async def one(name: str) -> str:
+        with using_session(name):
+            await asyncio.sleep(0)
+            return here().session
+
+    @using_session("decorated")
+    async def decorated() -> str:
+        await asyncio.sleep(0)
+        return here().session
+
+    assert inspect.iscoroutinefunction(decorated)
+    assert await asyncio.gather(*(one(str(n)) for n in range(9)), decorated()) == [*map(str, range(9)), "decorated"]
+    with using_session("s"):
+        assert await asyncio.to_thread(here) == Scope("s")
+
+
+def test_threads_see_it_with_the_context_or_the_decorator() -> None:
+    with ThreadPoolExecutor(1) as pool, using_session("s"):
+        assert pool.submit(here).result() == NOTHING
+        assert pool.submit(contextvars.copy_context().run, here).result() == Scope("s")
+        assert pool.submit(using_session("t")(here)).result() == Scope("t")
+
+
+def test_a_decorated_generator_leaks_nothing_between_steps() -> None:
+    seen: list[Any] = []
+
+    @using_session("g")
+    def steps() -> Iterator[Scope]:
+        try:
+            got = yield here()
+            seen.append(got)
+            yield here()
+        except KeyError as error:
+            seen.append(error)
+            yield here()
+        finally:
+            seen.append(here())
+        return
+
+    generator = steps()
+    assert next(generator) == Scope("g")
+    assert here() == NOTHING
+    assert generator.send("sent") == Scope("g")  # type: ignore[attr-defined]
+    assert generator.throw(KeyError("k")) == Scope("g")  # type: ignore[attr-defined]
+    assert here() == NOTHING
+    generator.close()  # type: ignore[attr-defined]
+    assert [type(each) for each in seen] == [str, KeyError, Scope]
+    assert seen[-1] == Scope("g")
+
+
+async def test_a_decorated_asynchronous_generator_leaks_nothing_between_steps() -> None:
+    @using_session("g")
+    async def steps() -> AsyncIterator[Scope]:
+        yield here()
+        await asyncio.sleep(0)
+        yield here()
+
+    found = []
+    async for scope in steps():
+        found.append(scope)
+        assert here() == NOTHING
+    assert found == [Scope("g")] * 2
+
+
+async def test_a_generator_that_another_context_closes_does_no_harm(caplog: Any) -> None:
+    async def streaming() -> AsyncIterator[int]:
+        with using_session("s"):
+            yield 1
+            yield 2
+
+    stream = streaming()
+    await asyncio.create_task(anext(stream))  # type: ignore[arg-type]
+    await asyncio.create_task(stream.aclose())  # type: ignore[attr-defined]
+    assert here() == NOTHING
+    assert not caplog.records

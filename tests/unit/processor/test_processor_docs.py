@@ -1,0 +1,45 @@
+"""docs/instrument.md says what is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import pandaeval_otel
+from pandaeval_otel.processor.settings import VARIABLES
+
+_TEXT = (Path(__file__).parents[3] / "docs" / "instrument.md").read_text()
+_SNIPPETS = re.findall(r"```python\n(.*?)```", _TEXT, re.DOTALL)
+
+
+def test_every_variable_is_documented() -> None:
+    assert [name for name in VARIABLES if f"`{name}`" not in _TEXT] == []
+
+
+@pytest.mark.parametrize("snippet", _SNIPPETS)
+def test_snippets_are_python_and_import_what_exists(snippet: str) -> None:
+    tree = compile(snippet, "instrument.md", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    names = [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "pandaeval_otel"
+        for alias in node.names
+    ]
+    assert set(names) <= set(pandaeval_otel.__all__)
+
+
+def test_every_public_name_is_documented_and_importable() -> None:
+    assert [name for name in pandaeval_otel.__all__ if name not in _TEXT] == []
+    assert all(callable(getattr(pandaeval_otel, name)) for name in pandaeval_otel.__all__)
+
+
+@pytest.mark.parametrize(
+    "framework", ["openai", "anthropic", "langgraph", "openai-agents", "pydantic-ai", "strands", "crewai", "google-adk"]
+)
+def test_five_lines_for_each_framework(framework: str) -> None:
+    section = _TEXT.split(f"\n### {framework}\n")[1].split("\n#")[0]
+    (snippet,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    assert len([line for line in snippet.splitlines() if line]) <= 5

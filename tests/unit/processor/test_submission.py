@@ -1,0 +1,112 @@
+"""The gate between gRPC and a fork: no connection is opened, used or closed while a process is copied."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from pandaeval_otel.processor.collecting import Part
+from pandaeval_otel.processor.settings import settings
+from pandaeval_otel.processor.submission import Submission
+
+LONG_S = 30.0
+
+
+class Channel:
+    """A connection that answers nothing, and whose end takes until ``may_close``."""
+
+    def __init__(self) -> None:
+        self.closing, self.may_close, self.closed = threading.Event(), threading.Event(), threading.Event()
+
+    def unary_unary(self, *_: Any) -> Channel:
+        return self
+
+    def future(self, *_: Any, **__: Any) -> Channel:
+        return self
+
+    def add_done_callback(self, _: Any) -> None: ...
+
+    def done(self) -> bool:
+        return False
+
+    def cancel(self) -> None: ...
+
+    def close(self) -> None:
+        self.closing.set()
+        assert self.may_close.wait(LONG_S)
+        self.closed.set()
+
+
+@pytest.fixture
+def channel() -> Channel:
+    return Channel()
+
+
+@pytest.fixture
+def submission(channel: Channel) -> Submission:
+    """One that is in the midst of a call."""
+    made = Submission(settings(), lambda *_: None, lambda: None, lambda _: channel)  # type: ignore[arg-type,return-value]
+    made.buffer.put(Part(b"x" * 16, span_count=1))
+    made.step()
+    return made
+
+
+@pytest.mark.parametrize("ending", ["close", "give_up and close"])
+def test_a_fork_waits_for_a_connection_that_is_being_closed(
+    submission: Submission, channel: Channel, ending: str
+) -> None:
+    def end() -> None:
+        if ending != "close":
+            submission.give_up("shutdown")
+        submission.close()
+
+    worker = threading.Thread(target=end)
+    worker.start()
+    assert channel.closing.wait(LONG_S)
+    submission.pause(0.01)
+    submission.resume()
+    assert not channel.closed.is_set()  # it waited no longer than it was told, and the gate is still the worker's
+    threading.Timer(0.05, channel.may_close.set).start()
+    more = submission.pause(LONG_S)
+    assert channel.closed.is_set()
+    assert more > 0  # gRPC's own threads are not done yet
+    submission.resume()
+    worker.join()
+
+
+def test_what_was_on_its_way_goes_again(submission: Submission, channel: Channel) -> None:
+    channel.may_close.set()
+    assert submission.wait_s() is None
+    assert submission.pause(LONG_S) > 0
+    assert channel.closed.is_set()
+    submission.resume()
+    assert submission.wait_s() is not None
+    assert submission.buffer.settled == 0
+
+
+def test_of_two_threads_that_fork_each_opens_what_it_shut(submission: Submission, channel: Channel) -> None:
+    channel.may_close.set()
+    submission.pause(LONG_S)
+
+    def other() -> None:
+        submission.pause(0.01)
+        submission.resume()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    stepped = threading.Event()
+    worker = threading.Thread(target=lambda: (submission.step(), stepped.set()))
+    worker.start()
+    assert not stepped.wait(0.05)
+    submission.resume()
+    assert stepped.wait(LONG_S)
+    worker.join()
+
+
+def test_nothing_waits_where_there_is_no_connection() -> None:
+    idle = Submission(settings(), lambda *_: None, lambda: None)
+    assert idle.pause(LONG_S) == 0.0
+    idle.resume()

@@ -1,0 +1,201 @@
+"""What Jaeger and Tempo hold is fetched over their query APIs, and scored as if it had come as OTLP."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.receivers.files import Input, Request, UnusableInputError
+from pandaeval_collector.receivers.sources import Source
+from pandaeval_collector.receivers.sources import jaeger as asks_jaeger
+from pandaeval_collector.receivers.sources import tempo as asks_tempo
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_otel.wire.splitting import split_traces
+from support.query_api import QueryApi
+
+GOLDEN = Path(__file__).parents[3] / "golden"
+CAPTURES, ANSWERS = GOLDEN / "captures", GOLDEN / "query_answers"
+RECORDINGS = [CAPTURES / name / "tool_error.otlp.jsonl" for name in ("openai_agents_genai", "langgraph_openinference")]
+ALL = "since=2000-01-01"
+
+
+def _recorded(file: Path) -> list[dict[str, Any]]:
+    return [found for line in file.read_text().splitlines() if "resourceSpans" in (found := json.loads(line))]
+
+
+@pytest.fixture(scope="module")
+def requests() -> list[dict[str, Any]]:
+    return [request for file in RECORDINGS for request in _recorded(file)]
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> Evaluator:
+    return Evaluator(load("embedded"), EvaluatorSettings(score_fragments=True))
+
+
+def _ids(evaluator: Evaluator, inputs: Sequence[Input | Source]) -> set[str]:
+    with FileRun(evaluator) as run:
+        for each in inputs:
+            for request in each.requests():
+                run.add(request)
+        found = {result.id for result in run.results()}
+        assert run.read.bad == 0, run.read.problems
+    assert found
+    return found
+
+
+def _sent(tmp_path: Path, requests: list[dict[str, Any]]) -> Input:
+    file = tmp_path / "sent.jsonl"
+    file.write_text("\n".join(map(json.dumps, requests)))
+    return Input(str(file))
+
+
+@pytest.mark.parametrize(
+    ("kind", "speaks", "page"),
+    [("jaeger", ["v3", "pages"], True), ("tempo", ["tempo-v2"], False), ("tempo", ["tempo-v1"], False)],
+)
+def test_results_have_the_ids_that_they_have_by_otlp(
+    tmp_path: Path, requests: list[dict[str, Any]], evaluator: Evaluator, kind: str, speaks: list[str], page: bool
+) -> None:
+    with QueryApi(requests, speaks, page) as api:
+        assert _ids(evaluator, [Source(f"{kind}://{api.host}?{ALL}")]) == _ids(evaluator, [_sent(tmp_path, requests)])
+
+
+def test_what_jaeger_2_answered_gives_the_ids_of_what_it_was_sent(
+    tmp_path: Path, requests: list[dict[str, Any]], evaluator: Evaluator
+) -> None:
+    """The recording is of Jaeger 2, to which the requests were sent over OTLP/gRPC."""
+    with lzma.open(ANSWERS / "jaeger_v3.json.xz") as file:
+        answer = json.load(file)["result"]
+    with QueryApi([answer], ["v3"]) as api:
+        assert _ids(evaluator, [Source(f"jaeger://{api.host}?{ALL}")]) == _ids(evaluator, [_sent(tmp_path, requests)])
+
+
+def test_a_jaeger_without_v3_is_asked_as_its_pages_do(requests: list[dict[str, Any]]) -> None:
+    with QueryApi(requests, ["pages"], page=True) as api:
+        source = Source(f"jaeger://{api.host}/?{ALL}&service={api.services[0]}")
+        assert _traces(source) == set(api.within(0, 1 << 62, 1000, api.services[0]))
+        assert {path for path, _, _ in api.asked} == {"/api/v3/services", "/api/services", "/api/traces"}
+
+
+def _traces(source: Source) -> set[str]:
+    found = list(source.requests())
+    assert all(isinstance(each, Request) for each in found)
+    return {
+        part.trace_id.hex() for each in found if isinstance(each, Request) for part in split_traces(each.data).fragments
+    }
+
+
+def _many(number: int, apart_ns: int) -> list[dict[str, Any]]:
+    """Traces of a span each."""
+    made = []
+    for at in range(number):
+        start = 1_700_000_000_000_000_000 + at * apart_ns
+        times = {"startTimeUnixNano": str(start), "endTimeUnixNano": str(start + 5)}
+        span = {"traceId": f"{at + 1:032x}", "spanId": f"{at + 1:016x}", "name": "chat", "kind": 1, **times}
+        resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "desk"}}]}
+        made.append({"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {}, "spans": [span]}]}]})
+    return made
+
+
+@pytest.mark.parametrize(("kind", "speaks"), [("jaeger", "v3"), ("jaeger", "pages"), ("tempo", "tempo-v2")])
+def test_all_of_a_long_time_come_a_page_at_a_time(monkeypatch: pytest.MonkeyPatch, kind: str, speaks: str) -> None:
+    monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
+    monkeypatch.setattr(asks_tempo, "_PAGE", 5)
+    with QueryApi(_many(23, 3_600_000_000_000), [speaks]) as api:
+        address = f"{kind}://{api.host}?service=desk&since=2023-11-01&until=2023-11-30"
+        assert len(_traces(Source(address))) == 23
+        few = Source(f"{address}&limit=4")
+        assert _traces(few) == {f"{at:032x}" for at in range(20, 24)}, "the newest"
+        assert ["limit=4" in note for note in few.notes] == [True]
+
+
+@pytest.mark.parametrize("most", [400, 3])
+def test_the_newest_are_the_newest_of_any_service(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
+    monkeypatch.setattr(asks_jaeger, "_MOST_AT_ONCE", most)
+    made = _many(12, 3_600_000_000_000)
+    for at, request in enumerate(made):
+        request["resourceSpans"][0]["resource"]["attributes"][0]["value"]["stringValue"] = f"service {at % 3}"
+    with QueryApi(made, ["v3"]) as api:
+        source = Source(f"jaeger://{api.host}?since=2023-11-01&until=2023-11-30&limit=4")
+        assert _traces(source) == {f"{at:032x}" for at in range(9, 13)}
+        assert len(_traces(Source(f"jaeger://{api.host}?since=2023-11-01&until=2023-11-30"))) == 12
+
+
+@pytest.mark.parametrize(("kind", "speaks"), [("jaeger", "v3"), ("tempo", "tempo-v2")])
+def test_too_many_of_one_moment_are_told(monkeypatch: pytest.MonkeyPatch, kind: str, speaks: str) -> None:
+    monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
+    monkeypatch.setattr(asks_tempo, "_PAGE", 5)
+    with QueryApi(_many(9, 1), [speaks]) as api:
+        source = Source(f"{kind}://{api.host}?since=2023-11-14&until=2023-11-15")
+        assert len(_traces(source)) == 5
+        assert "too many at once" in source.notes[0]
+
+
+@pytest.mark.parametrize(("kind", "speaks"), [("jaeger", "v3"), ("jaeger", "pages"), ("tempo", "tempo-v1")])
+def test_single_traces(kind: str, speaks: str) -> None:
+    with QueryApi(_many(3, 10**9), [speaks]) as api:
+        two, missing = f"{2:032x}", "ab" * 16
+        assert _traces(Source(f"{kind}://{api.host}?trace={two},{missing}")) == {two}
+        with pytest.raises(UnusableInputError, match=missing):
+            list(Source(f"{kind}://{api.host}?trace={missing}").requests())
+
+
+def test_a_token_and_a_tenant_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    with QueryApi(_many(1, 1), ["tempo-v2"], token="Basic NDI6czNjcmV0") as api:
+        address = f"tempo://{api.host}?{ALL}&tenant=blue&user=42&token_env=STORE_TOKEN"
+        with pytest.raises(UnusableInputError, match="STORE_TOKEN"):
+            list(Source(address).requests())
+        monkeypatch.setenv("STORE_TOKEN", "s3cret")
+        assert len(_traces(Source(address))) == 1
+        assert {headers["x-scope-orgid"] for _, _, headers in api.asked} == {"blue"}
+        with pytest.raises(UnusableInputError, match="token_env=NAME"):
+            list(Source(f"tempo://{api.host}").requests())
+
+
+def test_who_is_busy_is_asked_again() -> None:
+    with QueryApi(_many(1, 1), ["v3"], refuse=1) as api:
+        assert len(_traces(Source(f"jaeger://{api.host}?{ALL}"))) == 1
+
+
+def test_what_cannot_be_asked_is_told_with_the_cure() -> None:
+    with QueryApi(_many(1, 1), ["v3"]) as api:
+        for address, told in (
+            (f"jaeger://{api.host}?service=dask&{ALL}", "there is no service dask; there are desk"),
+            (f"jaeger://{api.host}?service=desk", "since=7d"),
+            (f"tempo://{api.host}", "no query API of Tempo"),
+            ("jaeger://127.0.0.1:9", "cannot be asked"),
+            ("jaeger://xn--a-ecp.ru", "is no address"),
+        ):
+            with pytest.raises(UnusableInputError, match=told):
+                list(Source(address).requests())
+    with QueryApi([], ["tempo-v2"]) as api, pytest.raises(UnusableInputError, match="no query API of Jaeger"):
+        list(Source(f"jaeger://{api.host}").requests())
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("http://localhost:16686", "write jaeger://"),
+        ("jaeger://", "names no host"),
+        ("jaeger://me:secret@host", "token_env"),
+        ("jaeger://host:port", "Port could not be cast|port"),
+        ("tempo://host?operation=chat", "operation means nothing here"),
+        ("jaeger://host?since=soon", "write a time"),
+        ("jaeger://host?since=1h&until=2h", "before until"),
+        ("jaeger://host?limit=0", "1 to 1,000,000"),
+        ("jaeger://host?trace=xyz", "32 hex digits"),
+    ],
+)
+def test_an_address_that_is_wrong_is_told_before_anything_is_read(address: str, told: str) -> None:
+    with pytest.raises(UnusableInputError, match=told) as error:
+        Source(address)
+    assert "secret" not in str(error.value)

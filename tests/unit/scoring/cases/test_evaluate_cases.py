@@ -1,0 +1,279 @@
+"""``pandaeval evaluate --cases``: whole commands over recorded trials."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from pandaeval_collector.cli import app
+from support.reports import parsed
+from support.trials import run, write
+
+SUITE = """
+name: invoices
+cases:
+- id: send
+  description: Finalize before sending
+  inputs: {task: "Send invoice inv_1"}
+  expected_outcome: {invoice_status: sent, end_state: {lines: {count: 2}}}
+  expected_tools:
+  - {tool_name: finalize_invoice, parameters: {id: inv_1}}
+  - {tool_name: send_invoice, parameters: {id: inv_1}}
+  forbidden_tools: [delete_*]
+  required_order: [finalize_invoice, send_invoice]
+  minimum_steps: 2
+- id: refuse
+  kind: capability
+  inputs: {task: Delete all}
+  expected_tools: []
+"""
+RIGHT = [("finalize_invoice", {"id": "inv_1"}), ("send_invoice", {"id": "inv_1"})]
+SENT = {"invoice_status": "sent", "lines": {"count": 2, "more": 1}}
+METRICS = "trial_correct"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("cases")
+    runs = [
+        run(1, case="send", trial="1", calls=RIGHT, state=SENT),
+        run(2, case="send", trial="2", calls=RIGHT[1:], state={"invoice_status": "draft"}),
+        run(3, calls=[*RIGHT, ("delete_invoice", {"id": "inv_1"})], event_state=SENT),  # by its input
+        run(4, case="refuse", trial="1", task="Delete all", answer="That I may not do."),
+        run(5, case="unknown", task="x"),
+        run(6, task="Something else"),
+    ]
+    (folder / "suite.yaml").write_text(SUITE)
+    return write(folder / "traces.jsonl", runs), folder / "suite.yaml"
+
+
+def evaluate(files: tuple[Path, Path], *options: str) -> Any:
+    return CliRunner().invoke(app, ["evaluate", str(files[0]), "--cases", str(files[1]), *options])
+
+
+@pytest.fixture(scope="module")
+def told(files: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[dict[str, Any]], Path]:
+    report = tmp_path_factory.mktemp("report") / "layers.json"
+    done = evaluate(files, "--format", "json", "--metrics", "trial_correct,response,forbidden_tools,tool_correctness,"
+                    "trial.plan_quality,end_state,tool_routing_accuracy", "--cases-report", str(report))  # fmt: skip
+    return done, [json.loads(line) for line in done.stdout.splitlines()], report
+
+
+def of(results: list[dict[str, Any]], metric: str) -> dict[tuple[str, str], dict[str, Any]]:
+    found = [each for each in results if each["metric"] == metric and each["level"] == "trial"]
+    return {(each["metadata"]["case"], each["metadata"]["trial"]): each for each in found}
+
+
+BY_INPUT = f"{3:032x}"
+
+
+def test_trials_come_out_beside_other_results(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
+    _, results, _ = told
+    assert {each["level"] for each in results} == {"trace", "trial", "task"}
+    correct = of(results, "trial_correct")
+    assert {key: each["score"] for key, each in correct.items()} == {
+        ("send", "1"): 1.0,
+        ("send", "2"): 0.0,
+        ("send", BY_INPUT): 0.0,
+        ("refuse", "1"): 1.0,
+    }
+    right = correct["send", "1"]
+    assert right["metadata"]["layer"] == "outcome"
+    assert right["metadata"]["case_kind"] == "regression"
+    assert right["metadata"]["suite"] == "invoices"
+    graders = {"end_state", "forbidden_tools", "tool_correctness", "required_order"}
+    assert {*right["metadata"]["graders"]} == graders
+    assert right["evaluator"]["kind"] == "code"
+    assert correct["refuse", "1"]["metadata"]["case_kind"] == "capability"
+
+
+def test_what_was_tried_several_times_has_figures_of_its_own(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
+    _, results, _ = told
+    figures = {
+        (each["metric"], each["metadata"]["case"], each["metadata"]["k"]): each["score"]
+        for each in results
+        if each["level"] == "task"
+    }
+    assert figures == {
+        ("pass_at_k", "send", 1): pytest.approx(1 / 3),
+        ("pass_at_k", "send", 3): pytest.approx(1.0),
+        ("pass_pow_k", "send", 1): pytest.approx(1 / 3),
+        ("pass_pow_k", "send", 3): 0.0,
+        ("pass_at_k", "refuse", 1): 1.0,
+        ("pass_at_k", "refuse", 3): None,
+        ("pass_pow_k", "refuse", 1): 1.0,
+        ("pass_pow_k", "refuse", 3): None,
+    }
+
+
+def test_each_grader_says_what_is_wrong(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
+    _, results, _ = told
+    assert of(results, "end_state")["send", "2"]["reason"] == (
+        "invoice_status: expected 'sent', is 'draft'; lines: expected {'count': 2}, is None"
+    )
+    assert of(results, "end_state")["send", BY_INPUT]["success"] is True
+    assert of(results, "forbidden_tools")["send", BY_INPUT]["reason"] == "called: delete_invoice"
+    tools = of(results, "tool_correctness")["send", "2"]
+    assert tools["score"] == pytest.approx(0.25 * (2 / 3 + 0.5 + 0.5 + 1.0))
+    assert tools["metadata"]["gates"] is True
+    plan = of(results, "plan_quality")
+    assert plan["send", "2"]["score"] == 0.5
+    assert plan["send", BY_INPUT]["metadata"]["extra_steps"] == 1
+    assert plan["refuse", "1"]["outcome"] == "assumed"
+
+
+def test_the_report_tells_which_layer_broke(told: tuple[Any, list[dict[str, Any]], Path]) -> None:
+    done, _, path = told
+    report = json.loads(path.read_text())
+    assert (report["trials"], report["correct"], report["incorrect"], report["undetermined"]) == (4, 2, 2, 0)
+    assert report["kinds"]["capability"]["correct"] == 1
+    send = next(each for each in report["by_case"] if each["case"] == "send")
+    assert {each["trial"]: each["broke"] for each in send["trials"]} == {"1": None, "2": "action", BY_INPUT: "action"}
+    assert "1 traces name the case unknown, which is not in the file" in done.stderr
+
+
+def test_the_report_does_not_depend_on_which_results_are_asked_for(
+    files: tuple[Path, Path], told: tuple[Any, list[dict[str, Any]], Path], tmp_path: Path
+) -> None:
+    done = evaluate(files, "--format", "json", "--metrics", "trial_correct", "--cases-report", str(tmp_path / "r.json"))
+    assert {json.loads(line)["metric"] for line in done.stdout.splitlines()} == {
+        "trial_correct",
+        "pass_at_k",
+        "pass_pow_k",
+    }
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report == json.loads(told[2].read_text())
+    assert report["layers"]["reasoning"]["graders"]["plan_quality"]["failed"] == 0
+    (second,) = (each for each in report["by_case"][0]["trials"] if each["trial"] == "2")
+    assert second["layers"] == {"reasoning": "pass", "action": "fail", "outcome": "fail"}
+
+
+def test_a_layer_without_graders_says_what_it_takes(files: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text("- {id: send, forbidden_tools: [delete_*]}\n")
+    done = evaluate((files[0], tmp_path / "suite.yaml"), "--metrics", "trial_correct")
+    (row,) = (line for line in done.stdout.splitlines() if line.startswith("send"))
+    assert row.split()[3:6] == ["-", "-", "pass"]
+    assert "reasoning and action are graded by a case's expected_tools" in " ".join(done.stdout.split())
+
+
+def test_the_table_has_a_row_for_each_case_and_junit_a_test_for_each_trial(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    done = evaluate(files, "--metrics", "trial_correct", "--cases-report", str(tmp_path / "out.xml"))
+    assert done.exit_code == 0, done.output
+    rows = {
+        line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.startswith(("send", "refuse"))
+    }
+    assert rows["send"][:2] == ["regression", "1/3"]
+    assert rows["refuse"][:2] == ["capability", "1/1"]
+    root = ElementTree.parse(tmp_path / "out.xml").getroot()
+    assert root.attrib == {"name": "invoices", "tests": "4", "failures": "2", "errors": "0", "skipped": "0"}
+    assert {each.get("name") for each in root if each.tag == "testsuite"} == {"regression", "capability"}
+
+
+def test_a_configured_threshold_gates_the_trials(files: tuple[Path, Path], tmp_path: Path) -> None:
+    config = tmp_path / "pandaeval.yaml"
+    config.write_text("metrics: {thresholds: {trial_correct: 0.9}, enabled: [trial_correct]}\n")
+    done = evaluate(files, "--config", str(config))
+    assert done.exit_code == 1
+    assert "trial.trial_correct (threshold 0.9): the mean of 4 scores is 0.5000" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- id: a\n- id: b\n- id: a\n", "suite.yaml:3: cases[2].id: the id a is that of cases[0] already; rename one"),
+        ("", "suite.yaml: is empty; write a list of them, such as - id: refund-3"),
+        ("# cases\n", "suite.yaml: holds no cases; write a list of them, such as - id: refund-3"),
+        ("name: x\ncases:\n", "suite.yaml:2: cases: is empty; write a list, such as [{id: refund-3}]"),
+        ('{"resourceSpans": []}\n{}', "suite.yaml: holds traces and no cases; cases go to --cases"),
+        ("- id: 12\n", "suite.yaml:1: cases[0].id: is no text, but 12; put it into quotes"),
+        ("- id: ''\n", "suite.yaml:1: cases[0].id: is empty"),
+        ("- id: a\n  inputs: Do it\n", "cases[0].inputs: is no map, such as {task: Send invoice inv_1}, but 'Do it'"),
+        ("- id: a\n  task: Do it\n", "suite.yaml:2: cases[0].task: is no field of a case; write inputs: {task: ...}"),
+        ("- id: a\n  expected_tools: send\n", "expected_tools: is no list, such as [{tool_name: search}], but 'send'"),
+        ("- id: a\n  expected_tools: [send]\n", "[0]: is no map, such as {tool_name: search}, but 'send'"),
+        ("- id: a\n  expected_tools:\n  - name: x\n    arguments: {}\n",
+         "suite.yaml:4: cases[0].expected_tools[0].arguments: is no field of an expected call; write parameters"),
+        ("- id: a\n  expected_tools: [{name: x, compare_args: {a: exactly}}]\n",
+         "compare_args.a: input should be 'exact', 'text', 'number', 'unordered' or 'any', and is 'exactly'"),
+        ("- id: a\n  counted_calls: {tools: change}\n",
+         "cases[0].counted_calls.tools: input should be 'all' or 'changing', and is 'change'"),
+        ("- id: a\n  output_format: {containz: [x]}\n", "is no field of output_format; did you mean contains?"),
+        ("- id: a\n  thresholds: {end_state: 75}\n", "input should be less than or equal to 1, and is 75"),
+        ("- id: a\n  forbiden_tools: [x]\n", "suite.yaml:2: cases[0].forbiden_tools: is no field of a case; did you "
+         "mean forbidden_tools?"),
+        ("- id: a\n  graders:\n  - end_stat\n", "suite.yaml:3: cases[0].graders[0]: there is no grader end_stat; did "
+         "you mean end_state?"),
+        ("- id: a\n  - b", "suite.yaml:2: is not valid YAML"),
+        ("- id: a\n  expected_outcome: {x: &a {y: *a}}\n", "suite.yaml:2: holds itself; write it out"),
+        ("cases: []", "suite.yaml:1: cases: is empty; write a list of cases"),
+        ("- text", "suite.yaml:1: cases[0]: is no map, such as {id: refund-3}, but 'text'"),
+        ("- {description: x}", "suite.yaml:1: cases[0].id: is missing"),
+        ("- id: a\n  tool_schemas: {x: {type: 5}}\n", "suite.yaml:2: cases[0].tool_schemas: is no JSON schema"),
+        ("- id: a\n  tool_weights: {selection: 1}\n", "give all of selection, parameters, sequence, utilization"),
+        ("- id: a\n  minimum_steps: 0\n", "suite.yaml:2: cases[0].minimum_steps: input should be greater than"),
+    ],
+)  # fmt: skip
+def test_a_mistake_names_its_place_and_the_cure(files: tuple[Path, Path], tmp_path: Path, text: str, said: str) -> None:
+    wrong = tmp_path / "suite.yaml"
+    wrong.write_text(text)
+    done = CliRunner().invoke(app, ["evaluate", str(files[0]), "--cases", str(wrong)])
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1  # and nothing that follows from it
+
+
+def test_mistakes_come_in_the_order_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text("- id: 1\n  kind: x\n- id: b\n  expected_tools: [x]\n  task: y\n- id: ''\n")
+    done = CliRunner().invoke(app, ["cases", "check", str(tmp_path / "suite.yaml")])
+    lines = [line.split("suite.yaml:")[1].split(":")[0] for line in done.stderr.splitlines()]
+    assert lines == ["1", "2", "4", "5", "6"]
+
+
+def noticed(files: tuple[Path, Path], tmp_path: Path, suite: str) -> str:
+    (tmp_path / "suite.yaml").write_text(suite)
+    return str(evaluate((files[0], tmp_path / "suite.yaml"), "--metrics", "trial_correct").stderr)
+
+
+def test_what_is_hardly_meant_is_told(files: tuple[Path, Path], tmp_path: Path) -> None:
+    idle = noticed(
+        files, tmp_path, "- {id: send}\n- {id: refuse, expected_tools: []}\n- {id: x, open: [expected_answer]}\n"
+    )
+    assert "1 case is without anything that a run could fail (send)" in idle
+    same = "- {id: a, inputs: {task: x}, exit_code: 0}\n- {id: b, inputs: {task: x}, exit_code: 0}\n"
+    assert "a, b have the same inputs.task: the spans of a run have to name the case" in noticed(files, tmp_path, same)
+    assert "without anything" not in noticed(files, tmp_path, same)
+    other = noticed(files, tmp_path, "- {id: a, inputs: {task: send invoice inv_1}, exit_code: 0}\n")
+    assert "what the user says first, letter for letter, such as 'Send invoice inv_1'" in other
+
+
+def test_two_runs_under_one_name_are_told(tmp_path: Path) -> None:
+    runs = [run(n, case="send", trial="1", calls=RIGHT) for n in (1, 2, 3)]
+    talk = [run(n, case="send", trial="2", calls=RIGHT, session="s") for n in (4, 5)]
+    said = noticed((write(tmp_path / "t.jsonl", [*runs, *talk]), tmp_path), tmp_path, SUITE)
+    assert "trial 1 of send holds 3 runs of the same task, which are graded as one: give each attempt" in said
+
+
+def test_a_trial_that_nobody_decides_says_why(files: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text("- {id: send}\n- {id: refuse, expected_answer: No.}\n")
+    evaluate(
+        (files[0], tmp_path / "suite.yaml"), "--metrics", "trial_correct", "--cases-report", str(tmp_path / "r.json")
+    )
+    cases = {each["case"]: each["trials"][0] for each in json.loads((tmp_path / "r.json").read_text())["by_case"]}
+    assert cases["send"]["reason"] == "the case expects nothing that a run could fail"
+    assert cases["refuse"]["reason"].startswith("answer_correctness: no judge was asked (evaluate --cases")
+    assert cases["refuse"]["layers"]["outcome"] == "unscored"  # though the run ended as it should
+
+
+def test_the_html_report_has_a_row_for_each_case(files: tuple[Path, Path], tmp_path: Path) -> None:
+    evaluate(files, "--format", "html", "--output", str(tmp_path / "report.html"), "--metrics", "trial_correct")
+    index = parsed((tmp_path / "report.html").read_text(encoding="utf-8")).index
+    rows = {each["case"]: each for each in index["about"]["cases"]}
+    assert (rows["send"]["correct"], rows["send"]["trials"]) == (1, 3)
+    assert rows["refuse"]["broke"] is None

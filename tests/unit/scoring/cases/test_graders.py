@@ -1,0 +1,387 @@
+"""Each grader by itself, on trials made by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Score, Unscored, Why
+from pandaeval_collector.scoring.cases import Case, Suite, Trial, read_suite
+from pandaeval_collector.scoring.cases.custom import source_of
+from pandaeval_collector.scoring.cases.reading import CaseFileError
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator.trials import TrialGrader, Verdict
+from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, ToolDefinition, Trace, Trigger, Turn
+
+
+class Embedder:
+    id, bands = "none", None
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return np.zeros((len(texts), 2), dtype=np.float32)
+
+
+EVALUATOR = Evaluator(Embedder())
+A, B = {"tool_name": "a", "parameters": {"x": 1, "y": "k"}}, {"tool_name": "b", "parameters": {}}
+
+
+def call(name: str, arguments: Any = None, result: Any = "ok", error: str | None = None) -> ToolCall:
+    return ToolCall(name, arguments=arguments or {}, result=result, error=error, has_arguments=True, has_result=True)
+
+
+def trace(*calls: ToolCall, number: int = 1, said: str = "", **fields: Any) -> Trace:
+    at = number * 1000
+    output = (Message("assistant", (Text(said),)),) if said else ()
+    spans = (
+        Span(f"{number:032x}", "1" * 16, "", "run", Kind.AGENT, at, at + 9, attributes=fields.pop("attributes", {})),
+        Span(f"{number:032x}", "2" * 16, "1" * 16, "chat", Kind.LLM, at, at + 1, output=output),
+    )
+    fields = {"input": "go", "output": "done", "digest": f"d{number}", **fields}
+    return Trace(f"{number:032x}", spans, "1" * 16, tool_calls=calls, **fields)
+
+
+def results(case: dict[str, Any], *traces: Trace, **verdicts: Any) -> dict[str, Result]:
+    made = Case.model_validate({"id": "c", **case})
+    grader = TrialGrader(EVALUATOR, Suite(cases=(made,)))
+    given = {name: Verdict(finding, "m") for name, finding in verdicts.items()}
+    return {each.metric: each for each in grader.results(Trial(made, "1", traces), given)}
+
+
+def score(case: dict[str, Any], metric: str, *traces: Trace, **verdicts: Any) -> float | str | None:
+    found = results(case, *traces, **verdicts).get(metric)
+    return None if found is None else found.score if found.why is None else found.why
+
+
+class TestToolCorrectness:
+    @pytest.mark.parametrize(
+        ("calls", "expected"),
+        [
+            ([call("a", {"x": 1, "y": "k"}), call("b")], 1.0),
+            ([call("a", {"x": 1.0, "y": "k"}), call("b")], 1.0),
+            ([call("a", {"x": True, "y": "k"}), call("b")], 0.25 * (1 + 0.75 + 1 + 1)),
+            ([call("b"), call("a", {"x": 1, "y": "k"})], 0.25 * (1 + 1 + 0.5 + 1)),
+            ([call("a", {"x": 1, "z": 2})], 0.25 * (2 / 3 + (1 / 3) / 2 + 0.5 + 1)),
+            ([call("a", {"x": 1, "y": "k"}), call("b"), call("c")], 0.25 * (0.8 + 2 / 3 + 2 / 3 + 1)),
+            ([], 0.0),
+        ],
+    )
+    def test_is_the_mean_of_four_parts(self, calls: list[ToolCall], expected: float) -> None:
+        assert score({"expected_tools": [A, B]}, "tool_correctness", trace(*calls)) == pytest.approx(expected, abs=1e-9)
+
+    def test_nothing_expected_and_nothing_called_is_not_applicable_and_right(self) -> None:
+        found = results({"expected_tools": []}, trace())
+        assert "tool_correctness" not in found
+        assert found["trial_correct"].score == 1.0
+
+    def test_nothing_expected_and_something_called_is_wrong(self) -> None:
+        found = results({"expected_tools": []}, trace(call("a")))
+        assert found["tool_correctness"].score == 0.25
+        assert found["trial_correct"].score == 0.0
+
+    def test_the_order_may_not_matter_or_not_within_a_step(self) -> None:
+        turned = trace(call("b"), call("a", {"x": 1, "y": "k"}))
+        assert score({"expected_tools": [A, B], "tool_sequence_matters": False}, "tool_correctness", turned) == 1.0
+        steps = [{**A, "step": 1}, {**B, "step": 1}, {"tool_name": "c", "step": 2}]
+        assert score({"expected_tools": steps}, "tool_correctness", trace(*turned.tool_calls, call("c"))) == 1.0
+        assert score({"expected_tools": steps}, "tool_correctness", trace(call("c"), *turned.tool_calls)) < 1.0
+
+    def test_weights_and_the_case_s_own_threshold(self) -> None:
+        weights = {"selection": 1, "parameters": 0, "sequence": 0, "utilization": 0}
+        case = {"expected_tools": [A, B], "tool_weights": weights, "thresholds": {"tool_correctness": 0.6}}
+        found = results(case, trace(call("a")))
+        assert found["tool_correctness"].score == pytest.approx(2 / 3)
+        assert found["tool_correctness"].success is True
+        assert found["trial_correct"].score == 1.0
+
+    def test_utilization_is_judged_or_stated_or_not_known(self) -> None:
+        case, run = {"expected_tools": [B], "results_must_be_used": True}, trace(call("b"))
+        assert score(case, "tool_correctness", run) == "insufficient_evidence"
+        assert score({**case, "results_used": True}, "tool_correctness", run) == 1.0
+        judged = score(case, "tool_correctness", run, result_utilization=Score(0.4))
+        assert judged == pytest.approx(0.25 * 3.4)
+        # what is wrong anyway is wrong whatever the judge would say
+        assert score(case, "tool_correctness", trace(call("b"), call("c"))) == pytest.approx(0.25 * (2 / 3 + 0.5 + 0.5))
+
+    def test_calls_are_matched_so_that_the_sum_is_best(self) -> None:
+        expected = [{"tool_name": "a", "parameters": {"x": x, "y": 0}} for x in (1, 2)]
+        calls = trace(call("a", {"x": 2, "y": 0}), call("a", {"x": 1, "y": 9}))
+        found = results({"expected_tools": expected}, calls)["tool_correctness"]
+        assert found.finding.metadata["parameters"] == pytest.approx((1 + 0.5) / 2)
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("expected", "given", "right"),
+        [
+            ({"parameters": {"x": 1}, "acceptable": {"x": [2]}}, {"x": 2}, True),
+            ({"parameters": {"x": 1}}, {"x": "1"}, False),
+            ({"parameters": {"x": 1}, "compare_args": {"x": "number"}}, {"x": "1.0", "other": 3}, True),
+            ({"parameters": {"x": "San José, CA"}, "compare_args": {"x": "text"}}, {"x": "san josé ca"}, True),
+            ({"parameters": {"x": [1, 2]}, "compare_args": {"x": "unordered"}}, {"x": [2, 1]}, True),
+            ({"parameters": {"x": [1, 2]}}, {"x": [2, 1]}, False),
+            ({"parameters": {"x": 1}, "compare_args": {"x": "any"}}, {"x": 5}, True),
+            ({"parameters": {"x": 1}, "compare_args": {"x": "any"}}, {}, False),
+            ({"parameters": {"x": 1, "y": 2}, "compare_args": ["x"]}, {"x": 1, "y": 9, "z": 0}, True),
+            ({"parameters": {"x": 1, "y": 2}, "compare_args": []}, {"q": 1}, True),
+            ({"parameters": {"x": 1, "y": 2}, "optional": ["y"]}, {"x": 1}, True),
+            ({"parameters": {"x": {"y": [1]}}}, {"x": {"y": [1]}}, True),
+            ({}, {"whatever": 1}, True),
+        ],
+    )
+    def test_are_equal_as_the_case_says(self, expected: dict[str, Any], given: Any, right: bool) -> None:
+        found = score({"expected_tools": [{"tool_name": "a", **expected}]}, "tool_correctness", trace(call("a", given)))
+        assert (found == 1.0) is right
+
+    def test_a_schema_that_does_not_hold_makes_the_call_worth_nothing(self) -> None:
+        schema = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x", "y"]}
+        case = {"expected_tools": [A], "tool_schemas": {"a": schema}}
+        right = results(case, trace(call("a", {"x": 1, "y": "other"})))["parameter_correctness"]
+        assert right.score == 0.5
+        assert right.finding.metadata["schema_valid"] is True
+        wrong = results(case, trace(call("a", {"x": "1", "y": "k"})))["parameter_correctness"]
+        assert wrong.score == 0.0
+        assert wrong.finding.metadata["schema_errors"] == ["a: $.x: '1' is not of type 'integer'"]
+        assert wrong.finding.metadata["semantic_score"] == 0.5
+
+    def test_the_schema_that_the_trace_declares_counts_without_its_expressions(self) -> None:
+        endless = {"type": "string", "pattern": "^(a+)+$"}
+        tools = (ToolDefinition("a", parameters={"type": "object", "properties": {"x": endless}}),)
+        case = {"expected_tools": [{"tool_name": "a"}]}
+        assert score(case, "parameter_correctness", trace(call("a", {"x": "a" * 60 + "!"}), tools=tools)) == 1.0
+        assert score(case, "parameter_correctness", trace(call("a", {"x": 1}), tools=tools)) == 0.0
+
+    def test_without_schema_and_reference_nothing_can_be_said(self) -> None:
+        case = {"expected_tools": [{"tool_name": "a"}]}
+        assert score(case, "parameter_correctness", trace(call("a"))) == "insufficient_evidence"
+        assert score({"expected_tools": []}, "parameter_correctness", trace()) == 1.0  # assumed
+
+
+class TestPlans:
+    def test_are_read_from_a_list_before_the_first_call(self) -> None:
+        said = "Plan:\n1. look it up with search\n2. then send_mail to them\n- done"
+        run = trace(call("search"), call("search"), said=said, tools=(ToolDefinition("send_mail"),))
+        found = results({"expected_tools": [{"tool_name": "search"}, {"tool_name": "send_mail"}]}, run)
+        assert found["plan_adherence"].score == 0.5
+        assert found["plan_adherence"].finding.metadata["plan"] == ["search", "send_mail"]
+        assert found["plan_quality"].score == 1.0
+        assert found["plan_quality"].finding.metadata["basis"] == "plan"
+
+    def test_may_be_stated(self) -> None:
+        run = trace(call("a"), attributes={"pandaeval.plan": '[{"tool": "a"}, "b"]'})
+        assert score({}, "plan_adherence", run) == 0.5
+
+    def test_without_one_nothing_is_said_of_adherence(self) -> None:
+        assert score({}, "plan_adherence", trace(call("a"), said="I use a")) is None
+
+
+class TestOutcomes:
+    def test_end_states_are_compared_field_by_field(self) -> None:
+        case = {"expected_outcome": {"status": "sent", "end_state": {"lines": {"n": 1}, "open": False}}}
+        state = '{"status": "sent", "lines": {"n": 1.0, "more": 2}, "open": false}'
+        assert score(case, "end_state", trace(attributes={"pandaeval.end_state": state})) == 1.0
+        other = state.replace("false", "0")
+        assert score(case, "end_state", trace(attributes={"pandaeval.end_state": other})) == 0.0
+        assert score(case, "end_state", trace()) == "no_content"
+        assert score(case, "trial_correct", trace()) == "insufficient_evidence"
+
+    def test_exit_codes_stand_in_an_attribute_or_in_the_last_result(self) -> None:
+        assert score({"exit_code": 0}, "exit_code", trace(attributes={"pandaeval.exit_code": 0})) == 1.0
+        assert score({"exit_code": 0}, "exit_code", trace(call("sh", result={"exit_code": 2}))) == 0.0
+        assert score({"exit_code": 0}, "exit_code", trace(call("sh"))) == "no_content"
+
+    @pytest.mark.parametrize(
+        ("wanted", "answer", "right"),
+        [
+            ("json", '{"a": 1}', True),
+            ("json", '```json\n{"a": 1}\n```', True),
+            ("json", "a: 1", False),
+            ({"json_schema": {"type": "object", "required": ["b"]}}, '{"a": 1}', False),
+            ({"pattern": "^Total: \\d+$"}, "Total: 12", True),
+            ({"contains": ["23553"]}, "It is 23,553 points.", True),
+            ({"contains": ["yes"], "excludes": ["sorry"]}, "Yes, sorry", False),
+        ],
+    )
+    def test_output_formats(self, wanted: Any, answer: str, right: bool) -> None:
+        assert score({"output_format": wanted}, "output_format", trace(output=answer)) == float(right)
+
+    @pytest.mark.parametrize(
+        ("calls", "right"),
+        [(["ask", "x", "send"], True), (["send", "ask", "send"], False), (["ask"], False), ([], False)],
+    )
+    def test_a_required_order_is_one_of_first_calls(self, calls: list[str], right: bool) -> None:
+        made = trace(*(call(name) for name in calls))
+        assert score({"required_order": ["ask", "send"]}, "required_order", made) == float(right)
+
+    def test_an_attempt_at_a_forbidden_tool_is_one(self) -> None:
+        case = {"forbidden_tools": ["delete_*", "pay"], "counted_calls": {"failed": False}}
+        assert score(case, "forbidden_tools", trace(call("delete_all", error="denied"))) == 0.0
+        assert score(case, "forbidden_tools", trace(call("undelete"))) == 1.0
+
+    def test_steps_against_the_fewest(self) -> None:
+        assert score({"minimum_steps": 2}, "step_efficiency_ratio", trace(*[call("a")] * 5)) == 0.4
+        assert score({"minimum_steps": 2}, "step_efficiency_ratio", trace()) == "insufficient_evidence"
+        assert score({"minimum_steps": 2}, "step_efficiency_ratio", trace(call("a"))) == 1.0
+
+    def test_only_calls_that_count_are_looked_at(self) -> None:
+        counted = {"tools": "changing", "failed": False}
+        case = {"expected_tools": [{"tool_name": "update_order"}, {"tool_name": "get_order"}], "counted_calls": counted}
+        made = [call("get_order"), call("update_order", error="x"), call("update_order")]
+        assert score(case, "tool_correctness", trace(*made)) == 1.0
+        assert score(case, "tool_correctness", trace(*made, call("delete_order"))) < 1.0
+
+
+class TestTheEndStateOfAStranger:
+    @pytest.mark.parametrize("actual", ["[" * 900 + "]" * 900, json.dumps("x" * 1_000_000)])
+    def test_may_be_as_deep_or_long_as_it_likes(self, actual: str) -> None:
+        stated = {"pandaeval.end_state": f'{{"status": {actual}}}'}
+        found = results({"expected_outcome": {"status": "sent"}}, trace(attributes=stated))
+        assert found["end_state"].success is False
+        assert len(found["end_state"].finding.reason) < 1000
+        assert len(found["end_state"].to_json()) < 10_000
+        assert found["trial_correct"].success is False
+
+
+class TestConversations:
+    CASE: ClassVar[dict[str, Any]] = {
+        "interactions": [
+            {"expected_answer": "Hello", "expected_tools": []},
+            {"expected_tools": [{"tool_name": "a"}]},
+        ]
+    }
+
+    def test_are_correct_if_all_interactions_are(self) -> None:
+        traces = trace(), trace(call("a"), number=2)
+        found = results(self.CASE, *traces, answer_correctness=Score(0.8, metadata={"answers": [0.8]}))
+        assert found["conversation_correctness"].score == 1.0
+        told = found["conversation_correctness"].finding.metadata
+        assert (told["total_interactions"], told["correct_interactions"]) == (2, 2)
+        assert told["tool_correctness_scores"] == [None, 1.0]
+
+    def test_are_not_if_one_is_not(self) -> None:
+        traces = trace(), trace(call("a"), number=2)
+        low = Score(0.6, metadata={"answers": [0.6]})
+        assert score(self.CASE, "conversation_correctness", *traces, answer_correctness=low) == 0.0
+        assert score(self.CASE, "conversation_correctness", trace(), trace(call("b"), number=2)) == 0.0
+        assert score(self.CASE, "conversation_correctness", trace()) == 0.0  # it never came to the second
+
+    def test_without_a_judge_it_cannot_be_told(self) -> None:
+        assert score(self.CASE, "conversation_correctness", trace(), trace(call("a"), number=2)) == (
+            "insufficient_evidence"
+        )
+
+    def test_arguments_that_were_not_captured_are_neither_right_nor_wrong(self) -> None:
+        case = {"interactions": [{"expected_tools": [A]}]}
+        found = results(case, trace(ToolCall("a")))
+        assert found["conversation_correctness"].why == Why.INSUFFICIENT_EVIDENCE
+        assert "arguments" in found["conversation_correctness"].finding.reason
+        assert found["trial_correct"].success is None
+        assert score(case, "conversation_correctness", trace(ToolCall("b"))) == 0.0  # another tool, whatever it got
+
+    def test_results_that_must_be_used_count_here_too(self) -> None:
+        case = {"interactions": [{"expected_tools": [A]}], "results_must_be_used": True}
+        made = trace(call("a", A["parameters"]))
+        assert score(case, "conversation_correctness", made) == "insufficient_evidence"
+        assert score({**case, "results_used": True}, "conversation_correctness", made) == 1.0
+        for used, expected in ((1.0, 1.0), (0.5, 0.0)):
+            assert score(case, "conversation_correctness", made, result_utilization=Score(used)) == expected
+
+    def test_the_turns_of_one_trace_are_interactions_too(self) -> None:
+        spans = tuple(Span("1" * 32, f"{at:016x}", "", "chat", Kind.LLM, at * 100, at * 100 + 9) for at in (1, 2))
+        turns = Turn("hi", "Hello", f"{1:016x}"), Turn("do", "done", f"{2:016x}")
+        made = ToolCall("a", has_arguments=True, arguments={}, start_ns=150, end_ns=160)
+        whole = Trace("1" * 32, spans, f"{1:016x}", turns=turns, tool_calls=(made,), output="done", digest="d")
+        good = Score(1.0, metadata={"answers": [1.0]})
+        assert score(self.CASE, "conversation_correctness", whole, answer_correctness=good) == 1.0
+
+
+class TestTheWhole:
+    def test_a_grader_that_is_named_decides_too(self) -> None:
+        case = {"expected_tools": [B], "graders": ["step_efficiency_ratio"], "minimum_steps": 1}
+        assert score(case, "trial_correct", trace(call("b"))) == 1.0
+        relaxed = {**case, "thresholds": {"tool_correctness": 0}}
+        found = results(relaxed, trace(*[call("b")] * 3))
+        assert found["tool_correctness"].success is True
+        assert found["trial_correct"].finding.metadata["failed"] == ["step_efficiency_ratio"]
+
+    def test_other_metrics_do_not_decide(self) -> None:
+        found = results({"forbidden_tools": ["x"], "minimum_steps": 1}, trace(*[call("b")] * 9))
+        assert found["step_efficiency_ratio"].success is False
+        assert found["trial_correct"].score == 1.0
+
+    def test_a_judged_answer_decides_and_without_a_judge_is_not_known(self) -> None:
+        case = {"expected_answer": "42"}
+        assert score(case, "trial_correct", trace()) == "insufficient_evidence"
+        assert score(case, "trial_correct", trace(), answer_correctness=Score(0.7)) == 1.0
+        assert score(case, "trial_correct", trace(), answer_correctness=Score(0.69)) == 0.0
+        lost = Unscored(Why.JUDGE_FAILED, "gone")
+        assert score(case, "trial_correct", trace(), answer_correctness=lost) == "insufficient_evidence"
+
+    def test_a_failure_outweighs_what_is_not_known(self) -> None:
+        assert score({"expected_answer": "42", "forbidden_tools": ["a"]}, "trial_correct", trace(call("a"))) == 0.0
+
+    def test_a_trial_that_was_cut_off_is_not_graded(self) -> None:
+        cut = trace(call("b"), trigger=Trigger.MEMORY, complete=False)
+        assert {each.why for each in results({"expected_tools": [B]}, cut).values()} == {
+            "incomplete_trace",
+            "insufficient_evidence",
+        }
+
+    def test_a_case_that_is_left_open_is_not_decided(self) -> None:
+        assert score({"open": ["expected_tools"], "forbidden_tools": ["a"]}, "trial_correct", trace()) == (
+            "insufficient_evidence"
+        )
+
+    def test_ids_follow_from_the_case_and_the_evidence(self) -> None:
+        def id_of(case: dict[str, Any], *traces: Trace) -> str:
+            return results(case, *traces)["trial_correct"].id
+
+        base = id_of({"expected_tools": [B]}, trace(call("b")))
+        assert id_of({"expected_tools": [B], "description": "other words"}, trace(call("b"))) == base
+        assert id_of({"expected_tools": [A]}, trace(call("b"))) != base
+        assert id_of({"expected_tools": [B]}, trace(call("b"), digest="other")) != base
+
+
+class TestFunctionsOfTheUsers:
+    """Graders that a case names as ./file.py:function."""
+
+    @staticmethod
+    def _told(folder: Any, source: str, *names: str) -> dict[str, Result]:
+        (folder / "g.py").write_text(source)
+        (folder / "suite.json").write_text(json.dumps([{"id": "c", "graders": [f"{folder}/g.py:{n}" for n in names]}]))
+        suite = read_suite(folder / "suite.json")
+        made = TrialGrader(EVALUATOR, suite).results(Trial(suite.cases[0], "1", (trace(),)))
+        return {each.metric: each for each in made}
+
+    def test_what_else_a_function_says_is_another_result(self, tmp_path: Any) -> None:
+        made = []
+        for folder, said in (("a", "True"), ("b", "False")):
+            (tmp_path / folder).mkdir()
+            made.append(self._told(tmp_path / folder, f"def fine(trial): return {said}", "fine"))
+        assert [each["trial_correct"].success for each in made] == [True, False]
+        digests = {source_of(f"{tmp_path}/{folder}/g.py:fine") for folder in "ab"}
+        assert len(digests) == 2
+        assert "" not in digests
+        assert source_of("math:sqrt") == ""
+
+    def test_one_that_leaves_the_process_costs_its_own_result(self, tmp_path: Any) -> None:
+        found = self._told(tmp_path, "import sys\ndef leaves(trial): sys.exit(3)", "leaves")
+        assert (found["leaves"].why, found["trial_correct"].why) == (Why.METRIC_ERROR, Why.INSUFFICIENT_EVIDENCE)
+
+    @pytest.mark.parametrize(
+        ("source", "names", "wrong"),
+        [
+            ("def _fine(trial): return True", ["_fine"], "name '_fine': write small letters"),
+            ("def fine(trial): return True\nfine.layer = 'x'", ["fine"], "layer 'x'"),
+            ("def fine(trial): return True\nFine = fine", ["fine", "Fine"], "have the same name, fine"),
+        ],
+    )
+    def test_one_that_cannot_be_told_apart_or_named_is_a_fault_of_the_file(
+        self, tmp_path: Any, source: str, names: list[str], wrong: str
+    ) -> None:
+        with pytest.raises(CaseFileError, match=wrong):
+            self._told(tmp_path, source, *names)

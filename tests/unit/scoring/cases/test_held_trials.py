@@ -1,0 +1,122 @@
+"""What a run over a file holds of its trials: the same for a thousand as for ten."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.cases.reading import read_suite
+from pandaeval_collector.scoring.cases.trial import Trial
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_collector.scoring.evaluator.trials import TrialGrader
+from pandaeval_collector.show.report.layers import LayerReport
+from pandaeval_collector.show.report.layers_json import json_lines
+from pandaeval_otel.model import Trace
+from support.trials import run, write
+
+SUITE = [{"id": id_, "expected_tools": [{"tool_name": "send"}]} for id_ in "ab"]
+TRIALS = 8
+
+
+class Embedder:
+    id, bands = "none", None
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+
+def held(kind: type) -> int:
+    gc.collect()
+    return sum(isinstance(each, kind) for each in gc.get_objects())
+
+
+def reachable(thing: object) -> int:
+    """How many objects it holds, directly or not; numbers excepted, of which Python shares the small ones."""
+    known: dict[int, object] = {id(thing): thing}
+    waiting = [thing]
+    while waiting:
+        for each in gc.get_referents(waiting.pop()):
+            if not isinstance(each, (type, int, float)) and id(each) not in known:
+                known[id(each)] = each
+                waiting.append(each)
+    return len(known)
+
+
+def test_one_trial_is_in_memory_at_a_time(tmp_path: Path) -> None:
+    (tmp_path / "suite.json").write_text(json.dumps(SUITE))
+    runs = [  # the two traces of a trial are far apart, and the trials of a case are mixed with those of the other
+        run(part * TRIALS + number, case="ab"[number % 2], trial=str(number), calls=[("send", {})] if part else [])
+        for part in range(2)
+        for number in range(1, TRIALS + 1)
+    ]
+    evaluator = Evaluator(Embedder(), EvaluatorSettings(enabled=frozenset({"trial.trial_correct"})))
+    grader = TrialGrader(evaluator, read_suite(tmp_path / "suite.json"))
+    before, most = (held(Trial), held(Trace)), (0, 0)
+    with FileRun(evaluator, grader=grader) as line:
+        for request in Input(str(write(tmp_path / "t.jsonl", runs))).requests():
+            line.add(request)
+        found = []
+        for result in line.results():
+            found.append((result.finding.metadata["trial"], result.score, len(result.finding.metadata["traces"])))
+            most = max(most[0], held(Trial)), max(most[1], held(Trace))
+    assert sorted(found) == sorted((str(number), 1.0, 2) for number in range(1, TRIALS + 1))
+    assert (most[0] - before[0], most[1] - before[1]) <= (2, 4)
+
+
+def graded(count: int, wrong: int) -> Iterator[list[dict[str, Any]]]:
+    """The results of so many trials, of which every so manyth is not correct."""
+    for number in range(count):
+        success = number % wrong != 0
+        about = {"case": "ab"[number % 2], "case_kind": "regression", "trial": f"{number}", "traces": [f"{number}"]}
+        common = {"outcome": "scored", "score": float(success), "threshold": 1.0, "success": success, "why": None}
+        yield [
+            {
+                **common,
+                "metric": name,
+                "reason": f"{name} of {number}",
+                "metadata": {**about, "layer": layer, "gates": True},
+            }
+            for name, layer in (("plan_quality", "reasoning"), ("end_state", "outcome"), ("trial_correct", "outcome"))
+        ]
+
+
+def test_a_report_counts_trials_and_forgets_them() -> None:
+    sizes = []
+    for count in (10, 1000):
+        with LayerReport("s", {"a": "", "b": ""}) as report:
+            for each in graded(count, 2):
+                report.add(each)
+            assert report.brief()[0]["correct"] == 0
+            assert report.brief()[1]["trials"] == count // 2
+            assert report.to_dict()["layers"]["outcome"]["graders"]["end_state"]["mean"] == 0.5
+            sizes.append(reachable(report))
+    assert sizes[0] == sizes[1]
+
+
+def test_what_each_grader_said_waits_on_disk() -> None:
+    with LayerReport("s", {"a": "first", "b": "", "c": "never"}, with_trials=True) as report:
+        for each in graded(100, 3):
+            report.add(each)
+        told = json.loads("".join(json_lines(report)))
+        assert reachable(report) < 1000
+    assert (told["trials"], told["correct"], told["without_trial"]) == (100, 66, ["c"])
+    assert [(each["case"], each["description"], len(each["trials"])) for each in told["by_case"]] == [
+        ("a", "first", 50),
+        ("b", "", 50),
+    ]
+    last = told["by_case"][0]["trials"][48]
+    assert (last["trial"], last["broke"], last["trace_ids"]) == ("96", "reasoning", ["96"])
+    assert [each["reason"] for each in last["graders"]] == ["plan_quality of 96", "end_state of 96"]
+
+
+def test_an_empty_report_is_a_document_too() -> None:
+    with LayerReport("s", {"c": "never"}, with_trials=True) as report:
+        told = json.loads("".join(json_lines(report)))
+    assert (told["trials"], told["by_case"], told["without_trial"]) == (0, [], ["c"])

@@ -1,0 +1,312 @@
+"""Metrics of the user's own: the examples of docs/custom-metrics.md at work, and what else a definition may hold."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pandaeval_collector.base.runtime.modules import ModuleLoadError
+from pandaeval_collector.base.score import Finding, Score, Unscored
+from pandaeval_collector.cli import app
+from pandaeval_collector.config import load
+from pandaeval_collector.judge.desk import Desk, Judge
+from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.judge.turns import Conversation, TurnView
+from pandaeval_collector.runs.settings import scoring
+from pandaeval_collector.scoring.custom import judged, metric
+from pandaeval_collector.scoring.metric import Metric, Texts, TraceContext
+from pandaeval_collector.scoring.metric.registry import of_packages, registry
+from pandaeval_otel.base import plugins
+from pandaeval_otel.model import ToolCall, Trace, Turn
+from support.asked import Memory, ScriptedCaller, ScriptedJudge
+from support.pages import files_of
+
+RUN = Trace("a" * 32, (), "b" * 16, turns=(Turn("Where is my card?", "On its way."),), output="On its way.")
+CONTEXT = TraceContext(Texts({}, (), "none", None), 0.5)
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return files_of("custom-metrics.md", tmp_path_factory.mktemp("shown"))
+
+
+async def _awaited(asked: Awaitable[Finding | None]) -> Finding | None:
+    return await asked
+
+
+def asked(of: Metric[Any, Any], trace: Trace = RUN, **fields: Any) -> Any:
+    """What it finds when the judge answers so."""
+    return asyncio.run(ScriptedJudge(**{of.rubrics[0].name: fields}).finding(of, trace))
+
+
+# -- the three examples of the page -----------------------------------------------------------------------------------
+
+
+def test_yaml_alone_makes_a_number_on_its_own_scale_and_labels(shown: dict[str, Path]) -> None:
+    known = registry((str(shown["house.yaml"]),))
+    tone, upsell = known["trace.tone"], known["trace.upsell"]
+    found = asked(tone, reason="One casual word.", score=4)
+    assert found == Score(0.75, "One casual word.", raw=4.0, scale="1-5")
+    assert asked(tone, reason="Nothing was said.", score=None).why == "insufficient_evidence"
+    assert asked(tone, reason="Too much.", score=6).why == "invalid_verdict"
+    pushy = asked(upsell, reason="Three cards offered.", label="pushy")
+    assert (pushy.value, pushy.label, pushy.failed, pushy.metadata) == (0.0, "pushy", True, {"severity": "high"})
+    assert asked(upsell, reason="One.", label="fitting") == Score(0.8, "One.", label="fitting")
+    assert asked(upsell, reason="Not captured.", label="not determinable").why == "insufficient_evidence"
+
+
+def test_a_function_and_a_class_in_a_module(shown: dict[str, Path]) -> None:
+    known = registry((str(shown["house.py"]),))
+    brevity, signature = known["trace.brevity"], known["trace.signature"]
+    assert brevity.question == "Is the answer short enough to be read?"
+    assert "It does not judge whether the answer is right." in brevity.description
+    assert brevity.evaluate(replace(RUN, output="word " * 300), CONTEXT) == Score(0.5, "300 words")
+    assert brevity.evaluate(replace(RUN, output=None), CONTEXT) is None
+    unsigned = signature.evaluate(RUN, CONTEXT)
+    assert isinstance(unsigned, Score)
+    assert (unsigned.label, unsigned.failed, unsigned.metadata) == ("unsigned", True, {"severity": "low"})
+    signed = signature.evaluate(replace(RUN, output="Yours,\nYour Harbour Bank"), CONTEXT)
+    assert signed == Score(1.0, label="signed")
+
+
+@pytest.fixture
+def packaged(shown: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The package of the page as pip lays it down."""
+    caches = (plugins._all, of_packages, registry)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "house_thrift", raising=False)
+    (tmp_path / "house_thrift.py").write_text(shown["house_thrift.py"].read_text())
+    about = tmp_path / "house_metrics-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: house-metrics\nVersion: 1.0\n")
+    points = shown["pyproject.toml"].read_text().partition('[project.entry-points."pandaeval.metrics"]')[2]
+    (about / "entry_points.txt").write_text(f"[pandaeval.metrics]{points.replace(chr(34), '')}")
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    monkeypatch.undo()
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.mark.usefixtures("packaged")
+def test_a_package_brings_its_metric_by_an_entry_point() -> None:
+    thrift = registry()["trace.thrift"]
+    run = replace(RUN, tool_calls=tuple(ToolCall(str(n), "search", {}, "b" * 16) for n in range(3)))
+    assert thrift.evaluate(run, CONTEXT) == Score(0.5, "3 calls", raw=3.0, scale="1-5")
+    assert (thrift.threshold_for(None), thrift.scale) == (2, "1-5")
+
+
+# -- thresholds, models, versions, prompts ---------------------------------------------------------------------------
+
+
+def test_thresholds_are_in_the_scale_of_the_metric(shown: dict[str, Path]) -> None:
+    modules = [str(shown["house.yaml"])]
+    config = load(None, {}, {"metrics.modules": modules, "metrics.thresholds": {"tone": 4.0, "upsell": 0.9}})
+    assert scoring(config).thresholds == {"trace.tone": 4.0, "trace.upsell": 0.9}
+
+
+def test_a_threshold_beyond_its_scale_is_a_mistake_in_the_configuration(
+    shown: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    file = tmp_path / "pandaeval.yaml"
+    file.write_text(f"metrics: {{modules: ['{shown['house.yaml']}'], thresholds: {{tone: 5.5, upsell: 1.5}}}}")
+    checked = CliRunner().invoke(app, ["config", "check", str(file)])
+    assert checked.exit_code == 2
+    assert "no result can reach 5.5: scores of trace.tone end at 5" in checked.output
+    assert "no result can reach 1.5: scores of trace.upsell end at 1" in checked.output
+
+
+def test_a_metric_names_its_own_model_and_the_configuration_outweighs_it(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text("{name: depth, criteria: It goes into depth., model: openai/other}")
+    given = {"metrics.modules": [str(file)], "judge.model": "openai/first"}
+    judge = scoring(load(None, {}, given)).judge
+    outweighed = scoring(load(None, {}, {**given, "judge.models": {"depth": "openai/third"}})).judge
+    assert judge is not None
+    assert outweighed is not None
+    assert judge.model_of("trace.depth") == "openai/other"
+    assert judge.model_of("trace.confidence") == "openai/first"
+    assert outweighed.model_of("trace.depth") == "openai/third"
+
+
+def test_the_version_changes_with_every_word_that_the_judge_is_told() -> None:
+    first = judged(name="depth", criteria="It goes into depth.")
+    assert judged(name="depth", criteria="It goes into depth.", threshold=0.9).version == first.version
+    assert judged(name="depth", criteria="It goes into the depth.").version != first.version
+    assert judged(name="depth", criteria="It goes into depth.", scale=[1, 5]).version != first.version
+    named = judged(name="depth", criteria="It goes into the depth.", version="7")
+    assert named.version == "7"
+    assert named.rubrics[0].version != first.rubrics[0].version, "verdicts are remembered under what was asked"
+
+
+def test_prompts_and_the_registry_show_it(shown: dict[str, Path], tmp_path: Path) -> None:
+    config = tmp_path / "pandaeval.yaml"
+    config.write_text(f"metrics: {{modules: ['{shown['house.yaml']}', '{shown['house.py']}']}}")
+    prompt = CliRunner().invoke(app, ["prompts", "tone", "--config", str(config)]).output
+    for words in (
+        "Is the tone right for a bank?",
+        "1. Read what the user wrote",
+        "5  nothing that",
+        "from 1 (worst) to 5",
+    ):
+        assert words in prompt
+    about = CliRunner().invoke(app, ["metrics", "upsell", "--config", str(config)]).output
+    assert "Scores: none 1, fitting 0.8, pushy 0 (high)." in about
+    assert "brevity" in CliRunner().invoke(app, ["metrics", "--config", str(config)]).output
+
+
+def test_without_an_answer_or_a_step_no_model_is_asked() -> None:
+    found = judged(name="depth", criteria="x").evaluate(replace(RUN, turns=(), output=None), CONTEXT)
+    assert isinstance(found, Unscored)
+    assert found.why == "no_content"
+
+
+@pytest.mark.parametrize(("level", "subject"), [("turn", TurnView(RUN)), ("session", Conversation(RUN, 1))])
+def test_turns_and_sessions_are_judged_with_what_is_known_of_the_user(level: str, subject: Any) -> None:
+    tone = judged(name="own_tone", level=level, criteria="It is calm.", scale="1-5", threshold=4)
+    caller = ScriptedCaller({f"{level}_own_tone": {"reason": "Calm enough.", "score": 5}})
+    judge = Judge(Desk(caller, Memory()), pack(RUN, b"s" * 32), "m")
+    about = replace(subject, goal="a new card", knowledge=("cards cost 5",))
+    assert tone.evaluate(about, CONTEXT) is None
+    assert tone.ask is not None
+    found = asyncio.run(_awaited(tone.ask(about, judge)))
+    assert found == Score(1.0, "Calm enough.", raw=5.0, scale="1-5")
+    assert (tone.key, tone.threshold_for(None)) == (f"{level}.own_tone", 4)
+    question = caller.messages[0][-1]["content"]
+    assert 'goal: "a new card"' in question
+    assert 'knowledge: "- cards cost 5"' in question
+    assert ("one turn of a conversation" if level == "turn" else "a whole conversation") in question
+
+
+# -- what functions return -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("returned", "found"),
+    [
+        (None, None),
+        (True, Score(1.0, raw=5.0, scale="1-5")),
+        (False, Score(0.0, raw=1.0, scale="1-5")),
+        (2, Score(0.25, raw=2.0, scale="1-5")),
+        ((3.0, "why", {"seen": 1}), Score(0.5, "why", {"seen": 1}, raw=3.0, scale="1-5")),
+        (Score(0.3), Score(0.3)),
+    ],
+)
+def test_what_a_function_returns_becomes_a_finding(returned: Any, found: Any) -> None:
+    @metric(scale=(1, 5), version="1", question="Is it so?")
+    def own(trace: Trace, context: TraceContext) -> Any:
+        return returned
+
+    assert own.evaluate(RUN, CONTEXT) == found
+
+
+@pytest.mark.parametrize(
+    ("returned", "error", "said"),
+    [
+        (6, ValueError, "6 does not lie in the metric's scale 1-5"),
+        ("odd", ValueError, "'odd' is none of the metric's labels"),
+        ([1], TypeError, "it returned a list, and not a number"),
+    ],
+)
+def test_what_means_nothing_is_an_error_of_the_metric(returned: Any, error: type[Exception], said: str) -> None:
+    @metric(scale=(1, 5), version="1", question="Is it so?")
+    def own(trace: Trace) -> Any:
+        return returned
+
+    with pytest.raises(error, match=said):
+        own.evaluate(RUN, CONTEXT)
+
+
+class Warmth(Verdict):
+    reason: Reason
+    warm: bool
+
+
+WARMTH = Rubric(name="warmth", version="1", text="Is the answer warm?", verdict=Warmth)
+
+
+def test_an_async_function_asks_the_judge() -> None:
+    @metric(version="1", rubrics=(WARMTH,))
+    async def warmth(trace: Trace, judge: Any) -> Any:
+        """Is the answer warm?"""
+        verdict = await judge.ask(WARMTH)
+        return verdict.warm, verdict.reason
+
+    assert warmth.kind == "llm"
+    assert asked(warmth, reason="It greets.", warm=True) == Score(1.0, "It greets.")
+
+
+# -- mistakes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- {name: a, criteria: x, sclae: [1, 5]}", "metrics[0] (a): sclae: unknown key; did you mean scale?"),
+        ("- {criteria: x}", "metrics[0]: name: is missing; write a name in small letters"),
+        ("- {name: a}", "metrics[0] (a): it has neither criteria nor steps: write what the judge is to look at"),
+        ("- {name: A b, criteria: x}", "name 'A b': write small letters, digits and single underscores"),
+        ("- {name: a, criteria: x, level: galaxy}", "level 'galaxy' is not scored in this version"),
+        ("- {name: a, criteria: x, scale: [5, 1]}", "scale: min (5) has to be less than max (1)"),
+        ("- {name: a, criteria: x, scale: {min: 1}}", "scale.max: is missing; write both ends"),
+        ("- {name: a, criteria: x, scale: 1-5, threshold: 7}", "threshold: 7 does not lie in the scale 1-5"),
+        ("- {name: a, criteria: x, scale: 1-5, guide: {9: y}}", "guide: 9 does not lie in the scale 1-5"),
+        ("- {name: a, criteria: x, labels: {b: 1}}", "labels: give two or more, such as {polite: 1, rude: 0}"),
+        (
+            "- {name: a, criteria: x, labels: {b: 1, c: 2}}",
+            "labels.c.score: 2: input should be less than or equal to 1",
+        ),
+        ("- {name: a, criteria: x, labels: {b: 1, c: 0}, scale: 1-5}", "labels and scale exclude each other"),
+        ("- {name: a, criteria: x, labels: {b: 1, c: {score: 0, severity: bad}}}", "labels.c.severity: 'bad'"),
+        ("- {name: a, criteria: [x", "line 1: is not valid YAML"),
+        ("- {name: a, criteria: x, criteria: y}", "line 1: criteria is given twice; keep one"),
+        ("- &a {name: a, criteria: x, guide: *a}", "line 1: holds itself"),
+        ("- {name: a, criteria: x, level: trial}", "level: write trace, turn or session"),
+        ("- {name: a, criteria: x, labels: {b: 1, not determinable: 0}}", "a judge that cannot tell says"),
+        ("[]", "it holds no metric; write a list of them"),
+        ("5", "it holds no metric"),
+        ("- 5", "metrics[0]: is not a map"),
+        ("- {name: coherence, criteria: x}", "there is a metric trace.coherence already; give it another name"),
+    ],
+)
+def test_a_mistake_is_told_with_the_file_the_key_and_the_cure(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text(text)
+    with pytest.raises(ModuleLoadError) as caught:
+        registry((str(file),))
+    assert said in str(caught.value)
+    assert str(file) in str(caught.value)
+
+
+def test_words_are_no_booleans_and_numbers_may_begin_with_a_dot(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text("- {name: polite, criteria: 2026-01-09, labels: {yes: 1, no: 0}, threshold: .5}\n")
+    (found,) = (each for each in registry((str(file),)).values() if each.name == "polite")
+    assert "yes 1, no 0" in found.about
+    assert found.threshold == 0.5
+
+
+def test_every_mistake_of_a_file_is_told_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text("- {name: a, criteria: x, step: y}\n- {name: b}\n")
+    with pytest.raises(ModuleLoadError, match=r"steps\?.*metrics\[1\] \(b\)"):
+        registry((str(file),))
+    with pytest.raises(ModuleLoadError, match="there is no file"):
+        registry((str(tmp_path / "none.yaml"),))
+
+
+def test_a_module_with_nothing_in_it_says_what_it_should_hold(tmp_path: Path) -> None:
+    file = tmp_path / "empty.py"
+    file.write_text("from pandaeval_collector.scoring.metrics.trace.response import METRIC as OTHER\n")
+    with pytest.raises(ModuleLoadError, match="nor a function below @metric"):
+        registry((str(file),))

@@ -1,0 +1,193 @@
+"""Where coherence speaks and where it does not: on texts that say something, in a language that the embedder knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from pandaeval_collector.analysis.embedding import Bands, Embedder, Known, knows
+from pandaeval_collector.analysis.embedding.embedded import BANDS, EmbeddedEmbedder
+from pandaeval_collector.analysis.embedding.text import embed_texts
+from pandaeval_collector.base.score import Finding, Score, Unscored
+from pandaeval_collector.scoring.metric import Texts, TraceContext
+from pandaeval_collector.scoring.metrics.trace.coherence import METRIC
+from pandaeval_otel.model import Kind, Message, Span, Text, Trace, Turn
+from support.embedder import WordEmbedder
+
+REFUND = "How much would I get refunded for booking FJ-55120 if I cancel it today?"
+TOWN = "Larvik is a charming coastal town, well known for its beech forest and its natural mineral water."
+REFUNDED = "If you cancel booking FJ-55120 today, 80 percent of the price is refunded, which is 41.20 EUR."
+BOOKED = "Your flight to Denver is booked, and the ticket was charged to your gift card."
+FLIGHT = "I want to book a flight to Denver and pay with my gift card."
+
+
+@pytest.fixture(scope="module")
+def embedded() -> EmbeddedEmbedder:
+    return EmbeddedEmbedder()
+
+
+def trace(*turns: tuple[str, str], history: tuple[tuple[str, str], ...] = ()) -> Trace:
+    messages = tuple(Message(role, (Text(text),)) for role, text in history)
+    span = Span("a" * 32, "b" * 16, "", "chat", Kind.LLM, 0, 1, input=messages or None)
+    return Trace("a" * 32, (span,), "b" * 16, turns=tuple(Turn(user, answer) for user, answer in turns))
+
+
+def ask(embedder: Embedder, subject: Trace, threshold: float | None = None) -> Finding | None:
+    found = embed_texts(embedder, METRIC.texts(subject) if METRIC.texts else ())
+    texts = Texts.of(found.rows, found.chunked, embedder.id, embedder.bands, knows(embedder))
+    limit = METRIC.threshold_for(embedder.bands) if threshold is None else threshold
+    return METRIC.evaluate(subject, TraceContext(texts, limit))
+
+
+def score(found: object) -> Score:
+    assert isinstance(found, Score)
+    return found
+
+
+class TestOnAndOff:
+    def test_an_answer_to_the_question_is_on_topic(self, embedded: EmbeddedEmbedder) -> None:
+        found = score(ask(embedded, trace((REFUND, REFUNDED))))
+        assert found.value >= BANDS.cut
+        assert found.metadata["calibrated"] == 1.0
+        assert "off_topic" not in found.metadata
+        assert found.reason.startswith("the answer is on topic: cosine ")
+
+    def test_an_answer_about_something_else_is_surely_off(self, embedded: EmbeddedEmbedder) -> None:
+        found = score(ask(embedded, trace((REFUND, TOWN))))
+        assert found.value < BANDS.sure
+        assert found.metadata["off_topic"] is True
+        assert found.metadata["calibrated"] == 0.0
+        assert "off topic, surely" in found.reason
+        assert "below this embedder's cut of 0.22" in found.reason
+
+    def test_nothing_is_sure_below_a_threshold_that_lets_it_pass(self, embedded: EmbeddedEmbedder) -> None:
+        found = score(ask(embedded, trace((REFUND, TOWN)), 0.0))
+        assert "off_topic" not in found.metadata
+        assert "on topic" in found.reason
+
+    @pytest.mark.parametrize(("limit", "passes"), [(0.4, True), (0.400001, False)])
+    def test_the_reason_says_what_the_threshold_makes_of_it(self, limit: float, passes: bool) -> None:
+        found = score(ask(Fixed(0.4), trace((FLIGHT, TOWN)), limit))
+        assert (found.value >= limit - 1e-9) is passes
+        assert f"the answer is {'on' if passes else 'off'} topic: cosine 0.4" in found.reason
+        assert f"{'not ' if passes else ''}below the threshold of 0.4" in found.reason
+
+
+class Fixed:
+    """The cosine of any two texts is this; says nothing of its bands."""
+
+    id = "fixed"
+    bands: Bands | None = None
+
+    def __init__(self, cosine: float) -> None:
+        self._cosine = cosine
+
+    def embed(self, texts: object) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+        other = (self._cosine, (1 - self._cosine**2) ** 0.5)
+        return np.array([(1.0, 0.0), other][: len(list(texts))], np.float32)  # type: ignore[call-overload]
+
+
+class TestSilence:
+    @pytest.mark.parametrize(
+        ("message", "answer"),
+        [
+            ("Yes, please proceed.", BOOKED),
+            ("thanks!", "You're welcome! Have a great day."),
+            ("Sure, my user ID is sophia_martin_4574.", "Here are your reservations from Orlando to New York."),
+            (REFUND, "Yes."),
+            (REFUND, "4"),
+            (REFUND, '{"percent": 80}'),
+            ("Is the museum in Bergen open on Sunday mornings?", "YOU ARE BEING TRANSFERRED TO A HUMAN AGENT."),
+            (
+                "Hi, I received a damaged bicycle during delivery.",
+                "First, I need to authenticate your identity. Could you please provide your email address?",
+            ),
+        ],
+    )
+    def test_where_nothing_could_tell_there_is_no_result(
+        self, embedded: EmbeddedEmbedder, message: str, answer: str
+    ) -> None:
+        assert ask(embedded, trace((message, answer))) is None
+
+    def test_a_short_answer_can_still_be_on_topic(self, embedded: EmbeddedEmbedder) -> None:
+        found = ask(embedded, trace(("What is the weather in Oslo?", "Cold weather in Oslo.")))
+        assert score(found).value >= BANDS.cut
+
+
+class TestTheTurnBefore:
+    HISTORY = (("user", FLIGHT), ("assistant", "Shall I book it?"), ("user", "Yes, please do."))
+
+    def test_a_message_without_a_subject_is_read_with_the_history(self, embedded: EmbeddedEmbedder) -> None:
+        found = score(ask(embedded, trace(("Yes, please do.", BOOKED), history=self.HISTORY)))
+        assert found.value >= BANDS.cut
+        assert found.metadata["with_turn_before"] == 1
+
+    def test_or_with_the_turn_before_in_the_trace(self, embedded: EmbeddedEmbedder) -> None:
+        found = score(ask(embedded, trace((FLIGHT, BOOKED), ("Do it again.", BOOKED))))
+        assert found.metadata["turns"] == 2
+        assert found.metadata["with_turn_before"] == 1
+
+    def test_an_answer_off_the_topic_of_both_is_off(self, embedded: EmbeddedEmbedder) -> None:
+        found = score(ask(embedded, trace(("Yes, please do.", TOWN), history=self.HISTORY)))
+        assert found.value < BANDS.cut
+
+    def test_history_that_holds_no_answer_yet_is_none(self, embedded: EmbeddedEmbedder) -> None:
+        alone = (("system", "Be kind."), ("user", "Yes, please do."))
+        assert ask(embedded, trace(("Yes, please do.", BOOKED), history=alone)) is None
+
+    def test_a_message_with_a_subject_stands_alone(self, embedded: EmbeddedEmbedder) -> None:
+        found = score(ask(embedded, trace((REFUND, REFUNDED), history=self.HISTORY)))
+        assert "with_turn_before" not in found.metadata
+
+
+class TestTurns:
+    def test_the_mean_is_over_those_that_can_be_told(self, embedded: EmbeddedEmbedder) -> None:
+        alone = score(ask(embedded, trace((REFUND, REFUNDED))))
+        both = score(ask(embedded, trace((REFUND, REFUNDED), (FLIGHT, "Done!"))))
+        assert both.value == alone.value
+        assert both.metadata["turns"] == 1
+        assert both.coverage == 1.0
+
+
+GERMAN = "Guten Tag, ich möchte meine Bestellung zurückgeben und das Geld erstattet bekommen."
+ANTWORT = "Gerne, wir erstatten das Geld, sobald die Bestellung bei uns eingetroffen ist."
+
+
+class TestUnknownTexts:
+    @pytest.mark.parametrize(("turn", "side"), [((GERMAN, ANTWORT), "message"), ((REFUND, ANTWORT), "answer")])
+    def test_are_insufficient_evidence(self, embedded: EmbeddedEmbedder, turn: tuple[str, str], side: str) -> None:
+        found = ask(embedded, trace(turn))
+        assert isinstance(found, Unscored)
+        assert found.why == "insufficient_evidence"
+        assert found.reason.startswith(f"the embedder embedded-1 does not know the {side}: it is not English: ")
+
+    def test_lower_the_coverage_where_other_turns_can_be_told(self, embedded: EmbeddedEmbedder) -> None:
+        found = score(ask(embedded, trace((REFUND, REFUNDED), (GERMAN, ANTWORT))))
+        assert found.coverage == 0.5
+        assert found.metadata["turns"] == 1
+
+    def test_are_asked_of_the_embedder_alone(self) -> None:
+        class Polyglot(WordEmbedder):
+            def known(self, text: str) -> Known:
+                return Known(0.0, "it rhymes") if "rose" in text else Known()
+
+        assert isinstance(ask(Polyglot(), trace((GERMAN, GERMAN + " Danke."))), Score)
+        found = ask(Polyglot(), trace((GERMAN, "A rose is a rose is a flower in the garden.")))
+        assert isinstance(found, Unscored)
+        assert found.reason.endswith("it rhymes")
+
+
+class TestWithoutATable:
+    def facts(self) -> Mapping[str, object]:
+        return score(ask(Fixed(0.6), trace((REFUND, TOWN)))).metadata
+
+    def test_there_is_no_calibrated_value_and_the_result_says_so(self) -> None:
+        assert "calibrated" not in self.facts()
+        assert self.facts()["calibration"] == "none: the cosines of fixed were not measured"
+
+    def test_nothing_is_surely_off(self) -> None:
+        found = score(ask(Fixed(0.0), trace((FLIGHT, TOWN))))
+        assert "off_topic" not in found.metadata
+        assert found.reason == "the answer is off topic: cosine 0.00 is below the threshold of 0.50"

@@ -1,0 +1,507 @@
+"""The judged metrics, case by case: what is scored, assumed and unscored, and what no judge can change."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.scoring.metric import TraceMetric
+from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.metrics.trace._facts import says_something
+from pandaeval_collector.scoring.metrics.trace._refusals import refused
+from pandaeval_otel.model import Kind, Message, Span, Text, ToolRequest, Trace, Turn
+from support.asked import ScriptedJudge
+from support.judged import TRACE_ID, call, trace
+
+JUDGED = [metric for metric in registry().values() if metric.kind == "llm" and metric.level == "trace"]
+NAMES = {
+    "task_completion",
+    "tool_correctness",
+    "argument_correctness",
+    "step_efficiency",
+    "confidence",
+    "plan_adherence",
+    "plan_quality",
+}
+RUN = trace(calls=[call(1)], reasoning=("First I search, then I tell.",))
+TALK = replace(RUN, turns=(*RUN.turns, Turn("And when does it come?", "On Monday.")))
+"""Of two messages, which may take each other back, a judge has to tell what the task was."""
+NOTHING = trace(None, None, tools=(), turns=(), input=None, output=None)
+CRASHED = trace(answer=None, calls=[call(1)], error="boom", output=None)
+
+
+def of(name: str) -> TraceMetric:
+    return registry()[f"trace.{name}"]
+
+
+async def ask(name: str, subject: Trace, **answers: Any) -> tuple[Finding | None, list[str]]:
+    judge = ScriptedJudge(**answers)
+    return await judge.finding(of(name), subject), judge.caller.asked
+
+
+async def scored(name: str, subject: Trace, **answers: Any) -> Score:
+    found, _ = await ask(name, subject, **answers)
+    assert isinstance(found, Score), found
+    return found
+
+
+async def unscored(name: str, subject: Trace, **answers: Any) -> tuple[Why, list[str]]:
+    found, asked = await ask(name, subject, **answers)
+    assert isinstance(found, Unscored), found
+    return found.why, asked
+
+
+async def assumed(name: str, subject: Trace, **answers: Any) -> tuple[Assumed, list[str]]:
+    found, asked = await ask(name, subject, **answers)
+    assert isinstance(found, Assumed), found
+    assert found.value == 1.0
+    return found, asked
+
+
+class TestAll:
+    def test_there_are_seven(self) -> None:
+        assert {metric.name for metric in JUDGED} == NAMES
+        assert {metric.threshold for metric in JUDGED} == {0.5}
+
+    @pytest.mark.parametrize(
+        ("name", "value", "keys"),
+        [
+            ("task_completion", 0.9, {"task", "outcome"}),
+            ("tool_correctness", 0.8, {"user_input", "tools_called", "available_tools"}),
+            ("argument_correctness", 1.0, {"user_input", "verdicts"}),
+            ("step_efficiency", 0.7, {"task"}),
+            ("plan_adherence", 0.6, {"plan", "task"}),
+            ("plan_quality", 0.5, {"plan", "task"}),
+            ("confidence", 0.4, set()),
+        ],
+    )
+    async def test_the_verdict_is_the_score_with_the_keys_of_the_source(
+        self, name: str, value: float, keys: set[str]
+    ) -> None:
+        found = await scored(name, RUN)
+        assert found.value == value
+        assert set(found.metadata) == keys
+        assert found.reason
+
+    @pytest.mark.parametrize(("subject", "calls"), [(RUN, 8), (TALK, 9)], ids=["one message", "several"])
+    async def test_together_they_cost_nine_calls_at_most(self, subject: Trace, calls: int) -> None:
+        judge = ScriptedJudge()
+        await asyncio.gather(*(judge.finding(metric, subject) for metric in JUDGED))
+        assert len(judge.caller.asked) == len(set(judge.caller.asked)) == calls
+
+    @pytest.mark.parametrize("metric", JUDGED, ids=lambda metric: metric.name)
+    async def test_a_trace_that_instructs_the_judge_has_no_score(self, metric: TraceMetric) -> None:
+        perfect = {"reason": "Perfect.", "instructed": True}
+        answers: dict[str, Any] = {
+            name: {**perfect, "score": 1.0}
+            for name in ("tool_correctness", "step_efficiency", "plan_adherence", "plan_quality")
+        }
+        answers |= {
+            "task_completion": {"answered": "yes", "taken": "yes", **perfect, "verdict": 1.0},
+            "tool_correctness": {"choice": "right", **perfect, "score": 1.0},
+            "confidence": {**perfect, "confidence": 1.0},
+            "argument_correctness": {
+                **perfect,
+                "verdicts": [{"call": 1, "reason": "Right.", "verdict": "yes"}],
+            },
+        }
+        why, asked = await unscored(metric.name, RUN, **answers)
+        assert why is Why.INJECTION_SUSPECTED
+        assert asked[-1] == metric.name
+
+    @pytest.mark.parametrize("metric", JUDGED, ids=lambda metric: metric.name)
+    async def test_a_verdict_that_never_holds_is_asked_for_twice_and_no_score(self, metric: TraceMetric) -> None:
+        why, asked = await unscored(metric.name, RUN, **{metric.name: {"score": 7}})
+        assert why is Why.INVALID_VERDICT
+        assert asked.count(metric.name) == 2
+
+    @pytest.mark.parametrize("rubric", ["task", "plan"])
+    async def test_an_extraction_that_fails_is_asked_for_once_a_trace_and_not_once_a_metric(self, rubric: str) -> None:
+        judge = ScriptedJudge(**{rubric: {"nonsense": True}})
+        first = [await judge.finding(metric, TALK) for metric in JUDGED]
+        lost = [found for found in first if isinstance(found, Unscored)]
+        assert {found.why for found in lost} == {Why.INVALID_VERDICT}
+        assert len(lost) == (4 if rubric == "task" else 2)
+        assert judge.caller.asked.count(rubric) == 2, "once, and once more with what is wrong"
+        await judge.finding(of("plan_quality"), TALK)
+        assert judge.caller.asked.count(rubric) == 4, "whoever knows it and asks again gets a new try"
+
+    @pytest.mark.parametrize("name", sorted(NAMES - {"argument_correctness"}))
+    async def test_where_nothing_was_captured_nobody_is_asked(self, name: str) -> None:
+        assert await unscored(name, NOTHING) == (Why.NO_CONTENT, [])
+
+    @pytest.mark.parametrize("name", sorted(NAMES))
+    async def test_secrets_of_the_trace_are_in_no_metadata(self, name: str) -> None:
+        key = "sk-proj-" + "a1B2" * 12
+        leaky = trace(f"My key is {key}", f"Used {key}", [call(1, arguments={"api_key": key, "q": key})])
+        judge = ScriptedJudge()
+        assert key not in repr(await judge.finding(of(name), leaky))
+        assert key not in "".join(judge.caller.questions)
+
+
+class TestTaskCompletion:
+    async def test_a_run_that_failed_without_an_answer_stays_below_half(self) -> None:
+        found = await scored("task_completion", CRASHED)
+        assert found.value == 0.49
+        assert found.metadata["capped_by"] == "error_without_answer"
+        assert "capped" in found.reason
+        assert "The parcel was found." in found.reason
+
+    @pytest.mark.parametrize(
+        "subject", [trace(calls=[call(1)], error="boom"), trace(answer="", calls=[call(1)], output="")]
+    )
+    async def test_an_answer_or_no_error_is_not_capped(self, subject: Trace) -> None:
+        found = await scored("task_completion", subject)
+        assert found.value == 0.9
+        assert "capped_by" not in found.metadata
+
+    async def test_without_the_last_answer_nobody_can_tell(self) -> None:
+        assert await unscored("task_completion", trace(answer=None, calls=[call(1)])) == (Why.NO_CONTENT, [])
+
+    async def test_a_lower_verdict_stands_as_it_is(self) -> None:
+        found = await scored(
+            "task_completion",
+            CRASHED,
+            task_completion={"answered": "no", "taken": "no", "reason": "No.", "verdict": 0.1},
+        )
+        assert found.value == 0.1
+        assert "capped_by" not in found.metadata
+
+    @pytest.mark.parametrize("answer", ["", " \n", ":", "…", "\u200b", None])
+    async def test_an_answer_that_says_nothing_is_never_put_to_a_judge(self, answer: str | None) -> None:
+        for name in ("task_completion", "step_efficiency"):
+            assert await unscored(name, trace(answer=answer)) == (Why.NO_CONTENT, [])
+
+    async def test_the_task_and_the_outcome_are_given_with_the_question(self) -> None:
+        judge = ScriptedJudge()
+        found = await judge.finding(of("task_completion"), RUN)
+        assert judge.caller.asked == ["task_completion"]
+        [question] = judge.caller.questions
+        assert 'task: "Where is my parcel?"' in question
+        assert 'results: ["search: ok"]' in question
+        assert 'answer: "It left the depot."' in question
+        assert found is not None
+        assert found.metadata["outcome"] == "search: ok. The agent answered: It left the depot."
+
+    async def test_what_failed_was_found_and_broke_off_is_part_of_the_outcome(self) -> None:
+        looked = Span(
+            TRACE_ID, "d7ad6b7169203331", "", "retrieve", Kind.RETRIEVAL, 1, 2, documents=("Parcels: 9 EUR.",)
+        )
+        calls = [call(1, error="timeout"), call(2, result={"error": "closed"}), call(3, has_result=False)]
+        found = await scored("task_completion", trace(calls=calls, spans=(looked,), error="boom"))
+        assert found.metadata["outcome"] == (
+            'search failed: timeout; search failed: {"error": "closed"}; search: (not captured); '
+            "retrieve found: Parcels: 9 EUR. The run ended with an error: boom. "
+            "The agent answered: It left the depot."
+        )
+
+    async def test_of_many_long_results_and_a_long_answer_a_question_quotes_little(self) -> None:
+        judge, talk = ScriptedJudge(), "word " * 4000
+        few, many = trace(), trace(answer=talk, output=talk, calls=[call(n, result=talk) for n in range(1, 101)])
+        for subject in (few, many):
+            await judge.finding(of("task_completion"), subject)
+        short, long = judge.caller.questions
+        assert '"(80 more)"' in long
+        assert len(long) < len(short) + 4500
+
+    async def test_no_half_of_a_secret_is_left_where_a_text_is_cut(self) -> None:
+        key = "sk-proj-" + "a1B2" * 12
+        answer = "word " * 100 + "x" * 20 + " " + key + " word" * 1000
+        found = await scored("task_completion", trace(answer=answer, output=answer, calls=[call(1, result=answer)]))
+        assert "sk-proj" not in repr(found.metadata)
+
+    @pytest.mark.parametrize("said", ["Yes, do it.", "word " * 200, None])
+    async def test_a_message_that_does_not_tell_the_task_by_itself_is_put_to_the_judge(self, said: str | None) -> None:
+        found, asked = await ask("task_completion", trace(said, calls=[call(1)]))
+        assert asked == ["task", "task_completion"]
+        assert found is not None
+        assert found.metadata["task"] == "Find the parcel."
+
+    async def test_a_record_that_does_not_tell_the_task_is_not_scored(self) -> None:
+        why, asked = await unscored("task_completion", TALK, task={"task": " "})
+        assert why is Why.NO_CONTENT
+        assert asked == ["task"]
+
+    @pytest.mark.parametrize(
+        ("answered", "taken", "value", "holds"),
+        [
+            ("yes", "yes", 1.0, True),
+            ("yes", "yes", 0.4, False),
+            ("yes", "no", 0.4, True),
+            ("yes", "no", 0.5, False),
+            ("yes", "unknown", None, True),
+            ("yes", "unknown", 0.9, False),
+            ("yes", "unknown", 0.0, False),
+            ("yes", "yes", None, False),
+            ("no", "yes", 0.74, True),
+            ("no", "yes", 0.75, False),
+            ("no", "no", 0.5, False),
+            ("no", "unknown", 0.3, True),
+            ("no", "unknown", None, True),
+            ("rightly not", "yes", 1.0, True),
+            ("rightly not", "no", 0.5, True),
+            ("rightly not", "yes", 0.4, False),
+            ("unknown", "yes", None, True),
+            ("unknown", "yes", 0.5, False),
+        ],
+    )
+    async def test_a_number_that_contradicts_the_choices_before_it_is_refused(
+        self, answered: str, taken: str, value: float | None, holds: bool
+    ) -> None:
+        said = {"answered": answered, "taken": taken, "reason": "So it is.", "verdict": value}
+        found, asked = await ask("task_completion", RUN, task_completion=said)
+        if holds and value is not None:
+            assert isinstance(found, Score)
+            assert found.value == value
+        else:
+            assert isinstance(found, Unscored)
+            assert found.why is (Why.INSUFFICIENT_EVIDENCE if holds else Why.INVALID_VERDICT)
+        assert len(asked) == (1 if holds else 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("task_completion", {"answered": "unknown", "taken": "unknown", "verdict": None}),
+        ("tool_correctness", {"choice": "unknown", "score": None}),
+        ("step_efficiency", {"score": None}),
+        ("plan_adherence", {"score": None}),
+        ("plan_quality", {"score": None}),
+        ("confidence", {"confidence": None}),
+        ("argument_correctness", {"verdicts": [{"call": 1, "reason": "Not captured.", "verdict": "unknown"}]}),
+    ],
+)
+async def test_what_cannot_be_told_is_no_score(name: str, said: dict[str, Any]) -> None:
+    why, asked = await unscored(name, RUN, **{name: {"reason": "Nothing was captured.", **said}})
+    assert why is Why.INSUFFICIENT_EVIDENCE
+    assert asked.count(name) == 1
+    assert Why.INSUFFICIENT_EVIDENCE in of(name).whys
+
+
+class TestToolCorrectness:
+    async def test_no_tool_called_and_none_there_is_assumed(self) -> None:
+        found, asked = await assumed("tool_correctness", trace(tools=()))
+        assert not asked
+        assert found.metadata == {"user_input": "Where is my parcel?", "tools_called": [], "available_tools": []}
+
+    @pytest.mark.parametrize(
+        ("choice", "score"), [("right", 0.5), ("too few", 1.0), ("mistaken", 1.0), ("unknown", 0.5), ("right", None)]
+    )
+    async def test_a_number_against_the_choice_is_refused(self, choice: str, score: float | None) -> None:
+        said = {"reason": "So it is.", "choice": choice, "score": score}
+        assert (await unscored("tool_correctness", RUN, tool_correctness=said))[0] is Why.INVALID_VERDICT
+
+    async def test_tools_that_were_not_used_are_judged(self) -> None:
+        found = await scored("tool_correctness", trace())
+        assert found.metadata["available_tools"] == [{"name": "search", "description": "Finds a parcel."}]
+
+    async def test_calls_without_definitions_are_judged(self) -> None:
+        found = await scored("tool_correctness", trace(calls=[call(1)], tools=()))
+        assert found.metadata["tools_called"] == [{"name": "search", "parameters": {"q": 1}}]
+
+    async def test_what_the_user_asked_is_read_by_code_and_the_judge_asked_only_if_it_is_missing(self) -> None:
+        _, asked = await ask("tool_correctness", RUN)
+        assert asked == ["tool_correctness"]
+        found, asked = await ask("tool_correctness", trace(None, "It left.", [call(1)]))
+        assert asked == ["task", "tool_correctness"]
+        assert found is not None
+        assert found.metadata["user_input"] == "Find the parcel."
+
+    async def test_tools_there_but_no_answer_captured_is_no_content(self) -> None:
+        assert await unscored("tool_correctness", trace(answer=None)) == (Why.NO_CONTENT, [])
+
+
+def verdicts(*pairs: tuple[int, str]) -> dict[str, Any]:
+    listed = [{"call": n, "reason": "right q" if v == "yes" else "wrong q", "verdict": v} for n, v in pairs]
+    return {"verdicts": listed, "reason": "Overall."}
+
+
+class TestArgumentCorrectness:
+    async def test_no_call_is_assumed(self) -> None:
+        found, asked = await assumed("argument_correctness", trace())
+        assert not asked
+        assert found.metadata == {"user_input": "Where is my parcel?", "verdicts": []}
+
+    async def test_the_score_is_the_share_of_yes_by_position_whatever_the_ids(self) -> None:
+        twins = trace(calls=[replace(call(n), id="x", span_id=f"s{n}") for n in (1, 2, 3)])
+        given = verdicts((3, "yes"), (1, "yes"), (2, "no"))
+        found = await scored("argument_correctness", twins, argument_correctness=given)
+        assert found.value == 2 / 3
+        assert found.metadata["verdicts"] == [
+            {"call": 1, "verdict": "yes", "reason": "right q"},
+            {"call": 2, "verdict": "no", "reason": "wrong q"},
+            {"call": 3, "verdict": "yes", "reason": "right q"},
+        ]
+        assert found.span_ids == ("s2",)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            verdicts((1, "yes")),
+            verdicts((1, "yes"), (2, "yes"), (3, "yes")),
+            verdicts((1, "yes"), (1, "yes")),
+            verdicts((1, "yes"), (7, "yes")),
+            verdicts(),
+        ],
+        ids=["one missing", "one too many", "one twice", "one that is none", "none"],
+    )
+    async def test_a_wrong_count_is_repaired_once_and_then_no_score(self, wrong: dict[str, Any]) -> None:
+        two = trace(calls=[call(1), call(2)])
+        why, asked = await unscored("argument_correctness", two, argument_correctness=wrong)
+        assert why is Why.INVALID_VERDICT
+        assert len(asked) == 2
+        right = verdicts((1, "yes"), (2, "no"))
+        assert (await scored("argument_correctness", two, argument_correctness=[wrong, right])).value == 0.5
+
+    async def test_of_many_calls_the_first_and_last_20_are_judged_and_that_is_said(self) -> None:
+        judge = ScriptedJudge()
+        found = await judge.finding(of("argument_correctness"), trace(calls=[call(n) for n in range(1, 51)]))
+        assert isinstance(found, Score)
+        assert [each["call"] for each in found.metadata["verdicts"]] == [*range(1, 21), *range(31, 51)]
+        assert found.coverage == 0.8
+        assert "1-20, 31-50 of 50" in found.reason
+        assert len(judge.caller.asked) == 1
+
+    @pytest.mark.parametrize("sign", ["y", '"', "\\", "\n", "是"])
+    async def test_forty_calls_with_long_arguments_are_all_listed(self, sign: str) -> None:
+        long = [call(n, sign * 300, arguments={"q": sign * 5000}) for n in range(1, 41)]
+        found = await scored("argument_correctness", trace(calls=long))
+        assert len(found.metadata["verdicts"]) == 40
+
+    async def test_calls_of_which_nothing_can_be_told_count_neither_way(self) -> None:
+        three = trace(calls=[call(1), call(2), call(3)])
+        given = verdicts((1, "yes"), (2, "unknown"), (3, "no"))
+        found = await scored("argument_correctness", three, argument_correctness=given)
+        assert (found.value, found.coverage) == (0.5, 2 / 3)
+        assert "Of 1 calls it could not be told." in found.reason
+
+    async def test_every_verdict_on_a_call_has_a_reason(self) -> None:
+        silent = {"verdicts": [{"call": 1, "reason": "", "verdict": "yes"}], "reason": "Fine."}
+        assert (await unscored("argument_correctness", RUN, argument_correctness=silent))[0] is Why.INVALID_VERDICT
+
+    async def test_a_call_that_its_tool_refused_is_a_no_whatever_the_judge_says(self) -> None:
+        bad = call(2, "book", error="1 validation error for BookInput\nseats\n  Input should be a valid integer")
+        found = await scored("argument_correctness", trace(calls=[call(1), bad]))
+        assert found.value == 0.5
+        assert "refused" in found.metadata["verdicts"][1]["reason"]
+        assert "calls 2" in found.reason
+
+    async def test_calls_that_were_all_refused_need_no_judge(self) -> None:
+        found, asked = await ask("argument_correctness", trace(calls=[call(1, error="MCP error -32602: no")]))
+        assert isinstance(found, Score)
+        assert (found.value, asked) == (0.0, [])
+
+    async def test_arguments_that_were_not_captured_are_not_judged(self) -> None:
+        blind = call(2, has_arguments=False, arguments=None)
+        assert await unscored("argument_correctness", trace(calls=[blind])) == (Why.NO_CONTENT, [])
+        found = await scored("argument_correctness", trace(calls=[call(1), blind]))
+        assert (found.value, found.coverage) == (1.0, 0.5)
+
+
+@pytest.mark.parametrize("name", ["plan_adherence", "plan_quality"])
+class TestPlans:
+    async def test_no_plan_is_assumed(self, name: str) -> None:
+        found, asked = await assumed(name, RUN, plan={"plan": [], "revisions": []})
+        assert asked == ["plan"]
+        assert found.metadata == {"plan": []}
+        assert isinstance((await assumed(name, RUN, plan={"plan": [" ", ""], "revisions": []}))[0], Assumed)
+
+    async def test_nobody_is_asked_where_no_plan_can_stand(self, name: str) -> None:
+        """An answer comes after the work, and calls alone are no plan: a judge could only make one up."""
+        assert (await assumed(name, trace()))[1] == []
+        assert (await assumed(name, trace(calls=[call(1), call(2, "book")])))[1] == []
+
+    async def test_a_plan_is_looked_for_in_all_that_was_said_or_written_down_before_the_end(self, name: str) -> None:
+        asks = (Text("Plan: 1) search, 2) book."), ToolRequest("search", {"q": 1}, "call_1"))
+        model = Span(TRACE_ID, "c7ad6b7169203331", "", "chat", Kind.LLM, 1, 2, output=(Message("assistant", asks),))
+        promise = (Turn("Book it.", "First I search, then I book. Shall I?"), Turn("Yes.", "Done."))
+        for subject in (trace(spans=(model,)), trace(calls=[call(1, "write_todos")]), trace(turns=promise)):
+            judge = ScriptedJudge()
+            await judge.finding(of(name), subject)
+            assert judge.caller.asked[0] == "plan"
+
+    async def test_the_plan_and_the_task_are_given_with_the_question(self, name: str) -> None:
+        judge = ScriptedJudge()
+        found = await judge.finding(of(name), RUN)
+        assert found is not None
+        assert found.metadata == {"plan": ["Search for the parcel", "Tell the user"], "task": "Where is my parcel?"}
+        assert "Search for the parcel" in judge.caller.questions[-1]
+
+
+async def test_the_plan_is_the_first_one_and_revisions_stand_apart() -> None:
+    """A cause that is no call of the run is none."""
+    changes = [{"change": "Book first", "cause": 1}, {"change": "Skip it", "cause": None}, {"change": "Go", "cause": 7}]
+    judge = ScriptedJudge(plan={"plan": ["Search", "Book"], "revisions": changes})
+    followed = await judge.finding(of("plan_adherence"), RUN)
+    assert isinstance(followed, Score)
+    assert followed.metadata["plan"] == ["Search", "Book"]
+    assert [each["cause"] for each in followed.metadata["revisions"]] == ["call 1", None, None]
+    assert '"change": "Book first", "cause": "call 1"' in judge.caller.questions[-1]
+    rated = await judge.finding(of("plan_quality"), RUN)
+    assert isinstance(rated, Score)
+    assert "Book first" not in judge.caller.questions[-1]
+
+
+async def test_the_quality_of_a_plan_is_judged_without_what_came_of_it() -> None:
+    judge = ScriptedJudge()
+    await judge.finding(of("plan_quality"), trace(calls=[call(1, result="depot 7")], reasoning=("First I search.",)))
+    sent = "".join(message["content"] for message in judge.caller.messages[-1])
+    assert not any(each in sent for each in ("depot 7", "It left the depot.", "WHAT HAPPENED", "FACTS COUNTED"))
+    assert "Finds a parcel." in sent
+    assert "Search for the parcel" in sent
+
+
+@pytest.mark.parametrize("metric", JUDGED, ids=lambda metric: metric.name)
+async def test_a_metric_shows_all_that_it_asks(metric: TraceMetric) -> None:
+    """In the order in which it asks: people read the prompts of a metric to understand its score."""
+    judge = ScriptedJudge()
+    await judge.finding(metric, trace(None, calls=[call(1)], reasoning=("First I search.",)))
+    assert judge.caller.asked == [rubric.name for rubric in metric.rubrics]
+    assert metric.rubrics[-1].name == metric.name
+
+
+async def test_repeats_that_code_counted_are_told_to_the_judge_of_steps() -> None:
+    judge = ScriptedJudge()
+    same = [call(n, arguments={"q": 1}, result="none") for n in range(1, 5)]
+    await judge.finding(of("step_efficiency"), trace(calls=same))
+    told = re.search(r"^calls_that_repeat_another_in_vain: (\d+)$", judge.caller.questions[-1], re.MULTILINE)
+    assert told
+    assert told[1] == "3"
+
+
+async def test_what_all_turns_asked_is_the_user_input() -> None:
+    turns = (Turn("Find it.", "Which?"), Turn("The red one.", "Found."))
+    found, _ = await assumed("argument_correctness", trace(turns=turns))
+    assert found.metadata["user_input"] == "Find it.\n\nThe red one."
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ("1 validation error for book_ferry\npassengers\n  Input should be a valid integer", True),
+        ("ValidationError: 1 validation error for Book_ferryTool\nx", True),
+        ("MCP error -32602: Invalid arguments for tool book_ferry", True),
+        ("TypeError: book_ferry() got an unexpected keyword argument 'seat'", True),
+        ("TypeError: book_ferry() missing 1 required positional argument: 'day'", True),
+        ("1 validation error for TimetableResponse\ndepartures\n  Field required", False),
+        ("Connection refused", False),
+        ("The ferry is full", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_a_refusal_of_arguments_is_told_from_other_failures(error: str | None, expected: bool) -> None:
+    assert refused(call(1, "book_ferry", error=error)) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(None, False), ("", False), (":", False), ("...", False), ("42", True), ("是", True), ("👍", True), ("ok", True)],
+)
+def test_an_answer_says_something_or_not(text: str | None, expected: bool) -> None:
+    assert says_something(text) is expected

@@ -1,0 +1,374 @@
+"""The metrics without a model, case by case: what is scored, assumed, unscored, and what does not apply."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pandaeval_collector.analysis.embedding import Bands
+from pandaeval_collector.analysis.embedding.plain import plain
+from pandaeval_collector.analysis.stats.tokens import content_tokens
+from pandaeval_collector.base.score import Assumed, Score, Unscored
+from pandaeval_collector.scoring.metric import (
+    EarlierOutput,
+    SessionContext,
+    SessionSignal,
+    SessionView,
+    Texts,
+    TraceContext,
+    TraceSummary,
+)
+from pandaeval_collector.scoring.metrics.session.agent_consistency import METRIC as CONSISTENCY
+from pandaeval_collector.scoring.metrics.session.agent_reliability import METRIC as RELIABILITY
+from pandaeval_collector.scoring.metrics.trace.coherence import METRIC as COHERENCE
+from pandaeval_collector.scoring.metrics.trace.loop_detection import METRIC as LOOP
+from pandaeval_collector.scoring.metrics.trace.response import METRIC as RESPONSE
+from pandaeval_otel.model import Trace, Trigger, Turn
+
+BANDS = Bands(off=0.1, cut=0.3, on=0.5)
+ASKED = "Which museums in Bergen open for families on Sunday mornings?"
+ANSWERED = "Several galleries near the harbour welcome visitors at ten."
+AWAY = "Sourdough bread rises slowly because wild yeast needs warmth."
+VECTORS = {
+    "question": np.array([1, 0], dtype=np.float32),
+    "answer": np.array([0.6, 0.8], dtype=np.float32),
+    ASKED: np.array([1, 0], dtype=np.float32),
+    ANSWERED: np.array([0.6, 0.8], dtype=np.float32),
+    AWAY: np.array([-1, 0], dtype=np.float32),
+    "🎉 🎉": np.zeros(2, dtype=np.float32),
+    "…": np.zeros(2, dtype=np.float32),
+}
+TEXTS = Texts(VECTORS, (), "tiny", BANDS)
+
+
+def trace(*turns: Turn, **facts: object) -> Trace:
+    base = Trace("a" * 32, (), "b" * 16, turns=turns, session_id="s")
+    said = {"input": turns[0].user, "output": turns[-1].assistant} if turns else {}
+    return replace(base, **{**said, **facts})  # type: ignore[arg-type]
+
+
+class TestCoherence:
+    def ask(self, subject: Trace) -> object:
+        return COHERENCE.evaluate(subject, TraceContext(TEXTS, 0.3))
+
+    def test_is_the_clamped_cosine(self) -> None:
+        found = self.ask(trace(Turn(ASKED, ANSWERED)))
+        assert isinstance(found, Score)
+        assert found.value == pytest.approx(0.6, abs=1e-7)
+        assert found.metadata["coherence_gap"] == pytest.approx(0.4, abs=1e-7)
+        assert found.metadata["calibrated"] == 1.0
+        away = self.ask(trace(Turn(ASKED, AWAY)))
+        assert isinstance(away, Score)
+        assert away.value == 0.0
+
+    def test_of_several_turns_is_the_mean(self) -> None:
+        found = self.ask(trace(Turn(ASKED, ANSWERED), Turn(ASKED, AWAY)))
+        assert isinstance(found, Score)
+        assert found.value == pytest.approx(0.3, abs=1e-7)
+
+    @pytest.mark.parametrize(
+        ("turn", "facts", "why"),
+        [
+            (Turn(None, None), {}, "no_content"),
+            (Turn(ASKED, None), {}, "no_content"),
+            (Turn(ASKED, ""), {}, "no_content"),
+            (Turn(ASKED, "<|im_end|>"), {}, "no_content"),
+            (Turn(ASKED, "…"), {}, "no_content"),
+            (Turn(None, "answer", media_only=True), {}, "no_content"),
+            (Turn(ASKED, ANSWERED), {"trigger": Trigger.SPAN_LIMIT, "complete": False}, "incomplete_trace"),
+        ],
+    )
+    def test_without_evidence_there_is_no_score(self, turn: Turn, facts: dict[str, object], why: str) -> None:
+        found = self.ask(trace(turn, **facts))
+        assert isinstance(found, Unscored)
+        assert found.why == why
+
+    @pytest.mark.parametrize(
+        ("turn", "facts"),
+        [
+            (Turn(ASKED, None), {"ends_in_tool_call": True}),
+            (Turn(ASKED, ""), {"error": "boom"}),
+            (Turn(ASKED, None), {"error": "boom"}),
+        ],
+    )
+    def test_a_run_without_an_answer_is_none_of_its_business(self, turn: Turn, facts: dict[str, object]) -> None:
+        assert self.ask(trace(turn, **facts)) is None
+
+    def test_an_answer_to_nothing_is_assumed(self) -> None:
+        found = self.ask(trace(Turn("", "answer")))
+        assert isinstance(found, Assumed)
+        assert found.metadata["note"]
+
+    def test_closed_by_idleness_without_a_root_is_scored(self) -> None:
+        assert isinstance(self.ask(trace(Turn(ASKED, ANSWERED), trigger=Trigger.IDLE, complete=False)), Score)
+
+    def test_the_threshold_is_the_embedders_cut_or_the_sources(self) -> None:
+        assert COHERENCE.threshold_for(BANDS) == 0.3
+        assert COHERENCE.threshold_for(None) == 0.5
+
+
+def test_json_becomes_its_leaf_values() -> None:
+    assert plain('{"city": "Oslo", "days": [1, {"rain": true}], "x": null}') == "Oslo\n1\nTrue"
+    assert plain("{not json") == "{not json"
+    assert plain(" plain ") == "plain"
+
+
+class TestLoopDetection:
+    def ask(self, subject: Trace, *earlier: EarlierOutput) -> object:
+        return LOOP.evaluate(subject, TraceContext(TEXTS, 0.5, earlier))
+
+    def before(self, text: str, index: int = 0) -> EarlierOutput:
+        return EarlierOutput("c" * 32, index, VECTORS[text], content_tokens(text))
+
+    def test_needs_a_session(self) -> None:
+        assert self.ask(trace(Turn("question", "answer"), session_id=None)) is None
+
+    def test_the_first_answer_repeats_nothing(self) -> None:
+        assert isinstance(self.ask(trace(Turn("question", "answer"))), Assumed)
+
+    @pytest.mark.parametrize("answer", ["", " ...", "###STOP###"])
+    def test_of_silence_there_is_nothing_to_say(self, answer: str) -> None:
+        found = self.ask(trace(Turn("question", answer)), self.before("answer"))
+        assert isinstance(found, Unscored)
+        assert found.why == "no_content"
+
+    def test_what_has_neither_words_nor_known_signs_is_not_compared_and_not_taken_for_the_first(self) -> None:
+        texts = Texts({"👍": np.zeros(2, np.float32)}, (), "test", None)
+        found = LOOP.evaluate(trace(Turn("question", "👍")), TraceContext(texts, 0.5))
+        assert isinstance(found, Unscored)
+        assert (found.why, found.reason) == ("no_content", "the answer has no words or signs that can be compared")
+
+    def test_the_reason_says_what_was_found_in_words(self) -> None:
+        again = self.ask(trace(Turn("question", "answer")), self.before("answer", 6))
+        other = self.ask(trace(Turn("question", "answer")), self.before("question", 4))
+        assert isinstance(again, Score)
+        assert isinstance(other, Score)
+        assert again.reason.startswith("says again what the answer of trace 7 of the session said (cosine 1.00")
+        assert other.reason.startswith(
+            "does not repeat earlier answers; closest is the answer of trace 5 of the session"
+        )
+
+    def test_a_run_that_failed_has_no_answer(self) -> None:
+        assert self.ask(trace(Turn("question", None), error="boom"), self.before("answer")) is None
+        assert self.ask(trace(Turn("question", None), ends_in_tool_call=True), self.before("answer")) is None
+
+    def test_not_captured_is_not_empty(self) -> None:
+        found = self.ask(trace(Turn("question", None)), self.before("answer"))
+        assert isinstance(found, Unscored)
+        assert found.why == "no_content"
+
+    def test_the_same_words_again(self) -> None:
+        found = self.ask(trace(Turn("question", "answer")), self.before("question", 4), self.before("answer", 6))
+        assert isinstance(found, Score)
+        assert found.value == pytest.approx(0.0, abs=1e-9)
+        assert found.metadata["window_size"] == 3
+        assert found.metadata["max_hybrid"] == pytest.approx(1.0, abs=1e-9)
+        comparisons = found.metadata["comparisons"]
+        assert [each["trace_index"] for each in comparisons] == [4, 6], "oldest first, by position in the session"
+        assert comparisons[0]["hybrid_score"] == 0.0, "near in meaning, but no word shared"
+
+    def test_new_values_in_the_same_words_are_an_update(self) -> None:
+        """The score is the source's; the session sees less of it."""
+        earlier = EarlierOutput(
+            "c" * 32, 0, VECTORS["answer"], content_tokens("The total of your booking is 329 dollars")
+        )
+        again = trace(Turn("question", "answer"))
+        texts = Texts(VECTORS, (), "tiny", BANDS)
+        for said, signal in (("299", 0.5), ("329", None)):
+            texts.know(
+                "answer", texts.direction("answer"), content_tokens(f"The total of your booking is {said} dollars")
+            )
+            found = LOOP.evaluate(again, TraceContext(texts, 0.5, (earlier,)))
+            assert isinstance(found, Score)
+            assert found.value < 0.5
+            assert found.metadata.get("session_signal") == signal
+            assert found.metadata.get("new_values") == ([said] if signal else None)
+
+
+def summary(crashed: bool = False, done: tuple[str, ...] = (), **signals: SessionSignal) -> TraceSummary:
+    return TraceSummary("a" * 32, "d", crashed, signals, done)
+
+
+SCORED = SessionSignal("scored", 0.9)
+LOST = SessionSignal("unscored", None, "judge_failed")
+BLANK = SessionSignal("unscored", None, "no_content")
+ASSUMED = SessionSignal("assumed")
+
+
+class TestResponse:
+    def ask(self, subject: Trace) -> object:
+        return RESPONSE.evaluate(subject, TraceContext(TEXTS, 0.5))
+
+    def test_an_answer(self) -> None:
+        found = self.ask(trace(Turn("question", "answer")))
+        assert isinstance(found, Score)
+        assert (found.value, found.label, found.failed) == (1.0, None, False)
+
+    @pytest.mark.parametrize(
+        ("answer", "facts", "label"),
+        [
+            ("", {}, "empty_answer"),
+            ("<|endoftext|>", {}, "control_token"),
+            (None, {"error": "boom"}, "error"),
+            ("answer", {"error": "boom"}, "error"),
+        ],
+    )
+    def test_a_bad_end_is_a_failure_with_a_label(
+        self, answer: str | None, facts: dict[str, object], label: str
+    ) -> None:
+        found = self.ask(trace(Turn("question", answer), **facts))
+        assert isinstance(found, Score)
+        assert (found.value, found.label, found.failed) == (0.0, label, True)
+        assert found.span_ids
+
+    @pytest.mark.parametrize(
+        ("turn", "facts", "why"),
+        [
+            (Turn("question", None), {}, "no_content"),
+            (Turn("question", "answer"), {"complete": False, "trigger": Trigger.IDLE}, "incomplete_trace"),
+            (Turn("question", "answer"), {"complete": False, "trigger": Trigger.SHUTDOWN}, "incomplete_trace"),
+        ],
+    )
+    def test_without_evidence_there_is_no_score(self, turn: Turn, facts: dict[str, object], why: str) -> None:
+        found = self.ask(trace(turn, **facts))
+        assert isinstance(found, Unscored)
+        assert found.why == why
+
+
+class TestSessions:
+    def ask(self, *traces: TraceSummary, enabled: tuple[str, ...] = ("coherence", "loop_detection")) -> object:
+        context = SessionContext(0.5, frozenset(enabled), {}, ("error", "tool_loop"), judged=True)
+        return RELIABILITY.evaluate(SessionView("s", traces), context)
+
+    def without_judge(self, *traces: TraceSummary) -> Score:
+        context = SessionContext(0.5, frozenset({"coherence", "loop_detection"}), {}, ("response", "grounding"))
+        found = RELIABILITY.evaluate(SessionView("s", traces), context)
+        assert isinstance(found, Score)
+        return found
+
+    def test_takes_the_worst_seriously(self) -> None:
+        sure = SessionSignal("scored", 1.0)
+        found = self.ask(summary(coherence=SCORED, confidence=sure), summary(coherence=SessionSignal("scored", 0.1)))
+        assert isinstance(found, Score)
+        assert found.value == pytest.approx(0.1)
+        assert found.metadata["band"] == "high_risk"
+        assert "basis" not in found.metadata
+        assert found.metadata["traces_evaluated"] == 2
+        assert "trace 2 of 2" in found.reason
+
+    def test_without_a_judge_it_says_what_it_rests_on(self) -> None:
+        found = self.without_judge(summary(coherence=SCORED, response=SessionSignal("scored", 1.0)))
+        assert (found.label, found.metadata["basis"]) == ("no_problem_found", "inline")
+        assert "band" not in found.metadata
+        assert found.metadata["rests_on"] == {"coherence": 1, "response": 1}
+        assert found.coverage == 0.5, "confidence and tool_correctness are missing"
+        assert "whether the task was done was not judged" in found.reason
+
+    def test_what_nothing_speaks_against_is_no_problem_found(self) -> None:
+        """Signals of ours, and a sure coherence, are there only where they speak against a trace."""
+        found = self.without_judge(summary(response=SessionSignal("scored", 1.0), loop_detection=ASSUMED))
+        assert (found.value, found.label, found.metadata["traces_evaluated"]) == (1.0, "no_problem_found", 0)
+
+    def test_a_flagged_trace_is_a_problem_found_even_where_the_session_passes(self) -> None:
+        good, bad = SessionSignal("scored", 1.0), SessionSignal("scored", 0.0, said="'$90' stands in no result")
+        found = self.without_judge(summary(grounding=bad), *[summary(coherence=good) for _ in range(19)])
+        assert found.value > 0.5
+        assert found.label == "problem_found"
+        assert "(grounding) in trace 1 of 20" in found.reason
+        assert "'$90' stands in no result" in found.reason
+
+    def test_a_session_that_was_not_drawn_rests_on_inline_signals(self) -> None:
+        left_out = SessionSignal("unscored", None, "not_sampled")
+        found = self.ask(summary(coherence=SCORED, confidence=left_out))
+        assert isinstance(found, Score)
+        assert (found.label, found.metadata["basis"], found.coverage) == ("no_problem_found", "inline", 1.0)
+
+    @pytest.mark.parametrize(("later", "value"), [(("book",), 0.5), (("cancel",), 0.4), ((), 0.4)])
+    def test_a_tool_that_worked_later_in_the_session_made_up_for_it(self, later: tuple[str, ...], value: float) -> None:
+        lost = SessionSignal("scored", 0.4, said="book failed", lost="book")
+        found = self.without_judge(
+            summary(done=("book",)), summary(response=lost), summary(done=later, response=SessionSignal("scored", 1.0))
+        )
+        assert found.value == pytest.approx(value)
+
+    def test_a_crash_counts_even_without_any_score(self) -> None:
+        found = self.ask(summary(coherence=SCORED), summary(crashed=True, coherence=BLANK))
+        assert isinstance(found, Score)
+        assert found.value == 0.0
+
+    @pytest.mark.parametrize("name", ["response", "error"])
+    def test_how_a_run_ended_counts_under_both_names(self, name: str) -> None:
+        context = SessionContext(0.5, frozenset({"coherence"}), {}, (name,))
+        view = SessionView("s", (summary(coherence=SCORED), summary(response=SessionSignal("scored", 0.4))))
+        found = RELIABILITY.evaluate(view, context)
+        assert isinstance(found, Score)
+        assert found.value == pytest.approx(0.4)
+        assert f"max risk 0.60 ({name}) in trace 2" in found.reason
+
+    def test_a_run_that_ended_well_is_no_signal(self) -> None:
+        found = self.ask(summary(coherence=SCORED), summary(response=SessionSignal("scored", 1.0), coherence=BLANK))
+        assert isinstance(found, Score)
+        assert found.metadata["traces_evaluated"] == 1
+
+    def test_a_crash_whose_root_never_came_counts(self) -> None:
+        lost = SessionSignal("unscored", None, "incomplete_trace")
+        found = self.ask(summary(coherence=SCORED), summary(crashed=True, response=lost))
+        assert isinstance(found, Score)
+        assert found.value == 0.0
+
+    def test_how_runs_ended_can_be_left_out(self) -> None:
+        view = SessionView("s", (summary(coherence=SCORED), summary(response=SessionSignal("scored", 0.0))))
+        found = RELIABILITY.evaluate(view, SessionContext(0.5, frozenset({"coherence"}), {}, ()))
+        assert isinstance(found, Score)
+        assert found.value == pytest.approx(0.9)
+
+    def test_missing_judgements_are_not_good_ones(self) -> None:
+        found = self.ask(summary(coherence=SCORED), summary(coherence=LOST), summary(coherence=LOST))
+        assert isinstance(found, Unscored)
+        assert found.why == "insufficient_evidence"
+        assert found.metadata["partial_score"] == pytest.approx(0.9)
+        assert found.coverage == pytest.approx(1 / 3)
+
+    def test_half_of_the_expected_is_enough(self) -> None:
+        found = self.ask(summary(coherence=SCORED), summary(coherence=LOST))
+        assert isinstance(found, Score)
+        assert found.coverage == 0.5
+
+    def test_what_was_not_captured_is_not_expected(self) -> None:
+        assert isinstance(
+            self.ask(summary(coherence=SCORED), summary(coherence=BLANK), summary(coherence=BLANK)), Score
+        )
+
+    def test_all_assumed_is_assumed(self) -> None:
+        assert isinstance(self.ask(summary(coherence=ASSUMED, loop_detection=ASSUMED)), Assumed)
+
+    def test_nothing_captured_at_all_is_unscored(self) -> None:
+        found = self.ask(summary(coherence=BLANK))
+        assert isinstance(found, Unscored)
+        assert found.why == "no_content"
+
+    def test_consistency_needs_a_judge(self) -> None:
+        view = SessionView("s", (summary(coherence=SCORED),))
+        assert CONSISTENCY.evaluate(view, SessionContext(0.5, frozenset({"coherence"}), {}, ())) is None
+
+    def test_consistency_of_a_session_that_was_not_drawn_is_nothing(self) -> None:
+        view = SessionView("s", (summary(confidence=SessionSignal("unscored", None, "not_sampled")), summary()))
+        context = SessionContext(0.5, frozenset({"confidence"}), {}, (), judged=True)
+        assert CONSISTENCY.evaluate(view, context) is None
+
+    def test_consistency_is_unscored_when_the_judge_failed(self) -> None:
+        view = SessionView("s", (summary(confidence=LOST, coherence=SCORED),))
+        found = CONSISTENCY.evaluate(view, SessionContext(0.5, frozenset({"confidence", "coherence"}), {}, ()))
+        assert isinstance(found, Unscored)
+        assert found.why == "insufficient_evidence"
+
+    def test_consistency_of_a_sure_agent(self) -> None:
+        view = SessionView(
+            "s", (summary(confidence=SessionSignal("scored", 1.0), coherence=SessionSignal("scored", 0.0)),)
+        )
+        found = CONSISTENCY.evaluate(view, SessionContext(0.5, frozenset({"confidence", "coherence"}), {}, ()))
+        assert isinstance(found, Score)
+        assert found.value == 1.0, "confidence 1.0 hides everything: documented, and why reliability stands beside it"
+        assert found.metadata["session_profile"]

@@ -1,0 +1,50 @@
+"""The committed reference page of the metrics is what the registry says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from pandaeval_collector.base.score import Why
+from pandaeval_collector.cli import app
+from pandaeval_collector.scoring.metric.registry import registry
+
+PAGE = Path(__file__).parents[4] / "docs" / "metrics.md"
+
+
+def _page() -> str:
+    outcome = CliRunner().invoke(app, ["metrics", "--page"])
+    assert outcome.exit_code == 0, outcome.output
+    return outcome.output
+
+
+def test_the_committed_page_is_up_to_date() -> None:
+    """Otherwise: `pandaeval metrics --page > docs/metrics.md`."""
+    assert PAGE.read_text(encoding="utf-8") == _page()
+
+
+def test_it_tells_of_every_metric_what_it_asks_needs_costs_and_does_not_judge() -> None:
+    page = _page()
+    for key, metric in registry().items():
+        section = page.partition(f"### {key}\n")[2].partition("\n### ")[0]
+        assert metric.question in section
+        assert f"| needs | {metric.needs} |" in section
+        for fact in ("kind", "scale", "threshold", "costs", "unscored", "source"):
+            assert f"| {fact} | " in section, f"{key}: {fact}"
+        prose = " ".join(section.partition("| | |")[0].split())
+        assert "It does not " in prose, f"{key} does not say what it does not judge"
+        assert "``" not in section
+
+
+def test_a_metric_is_described_in_plain_words() -> None:
+    for key in registry():
+        outcome = CliRunner().invoke(app, ["metrics", key])
+        assert outcome.exit_code == 0, outcome.output
+        assert "`" not in outcome.output, key
+
+
+def test_every_why_that_a_metric_can_say_is_explained_and_no_other() -> None:
+    table = _page().partition("## Why a result is unscored")[2]
+    explained = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
+    assert explained == {why.value for metric in registry().values() for why in metric.whys} <= {*Why}

@@ -1,0 +1,101 @@
+"""A session metric that is asked alone has the signals that it reads, and nobody else hears of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.config import load
+from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.receivers.files import Request
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.settings import scoring
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.scoring.evaluator.running import running_metrics
+from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.metrics.session.agent_reliability import METRIC as RELIABILITY
+from pandaeval_collector.scoring.metrics.trace.tool_loop import METRIC as TOOL_LOOP
+from pandaeval_collector.store import Store
+from support.embedder import WordEmbedder
+from support.judged import stored, trace
+from support.made_traces import Composer
+
+ALONE = EvaluatorSettings({"session.agent_reliability"})
+
+
+def _results(settings: EvaluatorSettings) -> list[Result]:
+    composer = Composer(11)
+    with FileRun(Evaluator(WordEmbedder(), settings)) as run:
+        for _ in range(40):
+            run.add(Request(False, composer.trace().request().SerializeToString()))
+        return list(run.results())
+
+
+def test_asked_alone_it_says_what_it_says_among_all() -> None:
+    alone, everything = _results(ALONE), _results(EvaluatorSettings())
+    assert {result.metric for result in alone} == {"agent_reliability"}
+    among_all = [result for result in everything if result.metric == "agent_reliability"]
+    assert len({result.score for result in among_all}) > 1
+    facts: Callable[[Result], Any] = lambda result: (result.id, result.score, result.finding.metadata)  # noqa: E731
+    assert [*map(facts, alone)] == [*map(facts, among_all)]
+
+
+def test_what_is_asked_beside_it_is_told() -> None:
+    names = {result.metric for result in _results(EvaluatorSettings({"session.agent_reliability", "trace.tool_loop"}))}
+    assert names == {"agent_reliability", "tool_loop"}
+
+
+def test_a_running_collector_stores_sends_and_counts_nothing_of_them(tmp_path: Path) -> None:
+    store = Store(tmp_path, "off")
+    line = Line(store, Evaluator(WordEmbedder(), ALONE), Emitter(("logs", "traces")))
+    composer, sessions = Composer(11), set()
+    for _ in range(20):
+        changes = line.decide([stored(store, composer.trace())]).changes
+        assert (changes.results, changes.outbox, changes.series) == ([], [], [])
+        sessions |= changes.touched
+        store.commit(changes).result()
+    assert sessions
+    assert {result.metric for id_ in sessions for result in line.session_now(id_)} == {"agent_reliability"}
+    store.close()
+
+
+def test_what_costs_money_runs_only_where_it_is_enabled() -> None:
+    metrics = registry()
+    alone = running_metrics(metrics, {"session.agent_reliability"})
+    assert {"trace.response", "trace.coherence", "trace.tool_loop"} <= alone.silent
+    assert not [metric.key for metric in alone.metrics if metric.kind == "llm"]
+    asked = running_metrics(metrics, {"session.agent_reliability", "trace.confidence"})
+    assert [metric.key for metric in asked.metrics if metric.kind == "llm"] == ["trace.confidence"]
+    assert "trace.confidence" not in asked.silent
+    settings = EvaluatorSettings({"session.agent_reliability"}, judge=JudgeSettings("m"))
+    assert Evaluator(WordEmbedder(), settings).judged(trace())[1] == []
+
+
+def test_without_a_session_metric_nothing_runs_but_what_is_enabled() -> None:
+    metrics = registry()
+    assert running_metrics(metrics, {"trace.coherence"}).silent == frozenset()
+    assert [metric.key for metric in running_metrics(metrics, {"trace.coherence"}).metrics] == ["trace.coherence"]
+    assert running_metrics(metrics, None).silent == frozenset()
+    assert len(running_metrics(metrics, None).metrics) == len(metrics)
+
+
+def test_by_the_configuration_too() -> None:
+    settings = scoring(load(None, {"PANDAEVAL_METRICS__ENABLED": "[session.agent_reliability]"}))
+    assert Evaluator(WordEmbedder(), settings).silent >= {"trace.response", "trace.loop_detection"}
+
+
+def test_every_signal_that_is_read_is_a_metric() -> None:
+    names = {metric.name for metric in registry().values() if metric.level == "trace"}
+    assert {name for metric in registry().values() for name in metric.signals} <= names
+    assert RELIABILITY.signals
+
+
+def test_only_session_metrics_read_signals() -> None:
+    with pytest.raises(ValueError, match="only a metric of level session reads the results of others"):
+        replace(TOOL_LOOP, signals=("coherence",))

@@ -1,0 +1,246 @@
+"""The metrics of a turn and of a conversation, case by case: what is scored and unscored, and what code decides."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.parts import rubric_of
+from pandaeval_collector.judge.turns import TurnView, conversation, turn_view
+from pandaeval_collector.scoring.metric import SessionContext, SessionView, TurnContext, TurnMetric
+from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.metrics.turn.agent_behavior_failure import LABELS as OF_AGENT
+from pandaeval_collector.scoring.metrics.turn.tool_call_behavior_failure import LABELS as OF_TOOLS
+from pandaeval_otel.model import Trace
+from support.asked import RATED, TURN, Memory, ScriptedCaller, of_turn
+from support.judged import call, trace
+
+METRICS: dict[str, TurnMetric] = {m.name: m for m in registry().values() if m.level == "turn"}
+PARTS = tuple(metric.part for metric in METRICS.values() if metric.part is not None)
+RUN = trace("Where is my parcel at the moment?", calls=[call(1)])
+AGAIN = trace("Where is my parcel now?", calls=[call(number, arguments={"q": "parcel"}) for number in (1, 2, 3)])
+
+
+class Asking:
+    """Takes one turn through all metrics, as the collector does."""
+
+    def __init__(self, subject: Trace = RUN, together: bool = True, **parts: Any) -> None:
+        answers = {**dict.fromkeys(TURN, of_turn(TURN)), **parts}
+        self.caller = ScriptedCaller(answers)
+        self._desk, self.view, self._together = Desk(self.caller, Memory()), turn_view(subject, 0), together
+
+    async def finding(self, name: str) -> Finding | None:
+        metric = METRICS[name]
+        assert metric.ask is not None
+        before = metric.evaluate(self.view, TurnContext(3.0))
+        if before is not None:
+            return before
+        shown, parts = pack(self.view.trace, b"s" * 32), PARTS if self._together else ()
+        try:
+            return await metric.ask(self.view, Judge(self._desk, shown, "m", asker=metric.key, together=parts))
+        except NoVerdictError as error:
+            return Unscored(error.why, str(error))
+
+    async def all(self) -> Mapping[str, Finding | None]:
+        return dict(zip(METRICS, await asyncio.gather(*map(self.finding, METRICS)), strict=True))
+
+
+async def scored(name: str, subject: Trace = RUN, **parts: Any) -> Score:
+    found = await Asking(subject, together=False, **parts).finding(name)
+    assert isinstance(found, Score), found
+    return found
+
+
+def test_there_are_seven_and_one() -> None:
+    assert set(METRICS) == {*RATED, "agent_behavior_failure", "tool_call_behavior_failure"}
+    assert {metric.threshold for metric in METRICS.values() if metric.scale} == {3.0}
+    assert registry()["session.goal_completion"].kind == "llm"
+
+
+async def test_one_call_answers_all_seven_each_by_its_own_part() -> None:
+    asking = Asking(turn=of_turn(TURN))
+    found = await asking.all()
+    assert asking.caller.asked == ["turn"]
+    for name, rating in RATED.items():
+        score = found[name]
+        assert isinstance(score, Score)
+        assert (score.raw, score.value, score.scale) == (rating, (rating - 1) / 4, "1-5")
+    labels = [found[name] for name in ("agent_behavior_failure", "tool_call_behavior_failure")]
+    assert all(isinstance(each, Score) and each.metadata["labels"] == ["no failure"] for each in labels)
+
+
+def test_what_is_asked_by_itself_stands_word_for_word_in_the_shared_call() -> None:
+    shared = rubric_of(PARTS)
+    for part in PARTS:
+        assert part.text.strip() in shared.text
+        assert part.text.strip() in rubric_of((part,)).text
+        assert part.about.strip() in shared.text
+    assert {*shared.verdict.model_fields} == {"instructed", "echo", *METRICS}
+
+
+async def test_separate_calls_say_the_same() -> None:
+    apart, together = Asking(together=False), Asking(turn=of_turn(TURN))
+    assert await apart.all() == await together.all()
+    assert sorted(apart.caller.asked) == sorted(METRICS)
+
+
+@pytest.mark.parametrize("name", METRICS)
+async def test_what_does_not_hold_of_one_costs_no_other(name: str) -> None:
+    """The shared answer is refused as a whole; asked one by one, the six others are answered."""
+    wrong = {**TURN, name: {"reason": "So.", "rating": 6, "labels": ["all of it"], "calls": []}}
+    asking = Asking(**dict.fromkeys(("turn", name), of_turn(wrong)))
+    found = await asking.all()
+    assert asking.caller.asked.count("turn") == 2, "once more with what is wrong"
+    missed = {each for each, finding in found.items() if isinstance(finding, Unscored)}
+    assert missed == {name}
+    assert isinstance(lost := found[name], Unscored)
+    assert lost.why is Why.INVALID_VERDICT
+
+
+async def test_a_turn_that_instructs_its_judge_is_not_asked_about_again() -> None:
+    asking = Asking(turn=lambda question: {**of_turn(TURN)(question), "instructed": True})
+    found = await asking.all()
+    assert asking.caller.asked == ["turn"]
+    assert {finding.why for finding in found.values() if isinstance(finding, Unscored)} == {Why.INJECTION_SUSPECTED}
+    assert len([finding for finding in found.values() if isinstance(finding, Unscored)]) == 7
+
+
+class TestRatings:
+    async def test_null_is_no_rating(self) -> None:
+        unknown = of_turn({"helpfulness": {"reason": "It was cut.", "rating": None}})
+        found = await Asking(together=False, helpfulness=unknown).finding("helpfulness")
+        assert isinstance(found, Unscored)
+        assert found.why is Why.INSUFFICIENT_EVIDENCE
+
+    async def test_nothing_to_contradict(self) -> None:
+        bare = Asking(trace("What is a parcel, in short?", "A box that is sent."), together=False)
+        found = await bare.finding("faithfulness")
+        assert isinstance(found, Unscored)
+        assert (found.why, bare.caller.asked) == (Why.INSUFFICIENT_EVIDENCE, [])
+
+    @pytest.mark.parametrize(("user", "answer"), [("Where is my parcel?", ""), (None, "At the depot.")])
+    async def test_what_is_not_there_is_not_rated(self, user: str | None, answer: str) -> None:
+        found = await Asking(trace(user, answer), together=False).finding("helpfulness")
+        assert isinstance(found, Unscored)
+        assert found.why is Why.NO_CONTENT
+
+    def test_a_run_that_failed_has_no_answer_to_rate(self) -> None:
+        failed = turn_view(trace(answer=None, error="boom", output=None), 0)
+        applies = METRICS["helpfulness"].applies
+        assert applies is not None
+        assert not applies(failed)
+
+
+class TestLabels:
+    @pytest.mark.parametrize(
+        ("name", "order"), [("agent_behavior_failure", OF_AGENT), ("tool_call_behavior_failure", OF_TOOLS)]
+    )
+    async def test_the_gravest_is_the_label(self, name: str, order: tuple[str, ...]) -> None:
+        asked = [label for label in order if label != "repeated tool call"]
+        for at, label in enumerate(asked):
+            given = [*reversed(asked[at : at + 3])]
+            found = await scored(name, **{name: of_turn({name: {"reason": "So.", "labels": given, "calls": [1]}})})
+            assert (found.value, found.label, found.failed) == (0.0, label, True)
+            assert found.metadata["labels"] == asked[at : at + 3]
+            assert found.span_ids == (RUN.tool_calls[0].span_id,)
+
+    async def test_no_failure_stands_alone(self) -> None:
+        both = {"reason": "So.", "labels": ["no failure", "repetition"], "calls": []}
+        found = await Asking(together=False, agent_behavior_failure=of_turn({"agent_behavior_failure": both})).finding(
+            "agent_behavior_failure"
+        )
+        assert isinstance(found, Unscored)
+        assert found.why is Why.INVALID_VERDICT
+
+    async def test_a_call_that_does_not_exist_does_not_hold(self) -> None:
+        name = "tool_call_behavior_failure"
+        there = {"reason": "So.", "labels": ["wrong tool"], "calls": [2]}
+        found = await Asking(together=False, **{name: of_turn({name: there})}).finding(name)
+        assert isinstance(found, Unscored)
+        assert found.why is Why.INVALID_VERDICT
+
+    async def test_without_calls_only_a_missing_one_is_possible(self) -> None:
+        name, silent = "tool_call_behavior_failure", trace("What is the weather in Turin?", "It is sunny.")
+        for label, holds in (("missing tool call", True), ("wrong tool", False)):
+            said = of_turn({name: {"reason": "So.", "labels": [label], "calls": []}})
+            found = await Asking(silent, together=False, **{name: said}).finding(name)
+            assert isinstance(found, Score) is holds, label
+
+    @pytest.mark.parametrize(
+        ("subject", "applies"),
+        [(RUN, True), (trace("Hi"), True), (trace("Hi", tools=()), False)],
+        ids=["calls", "tools", "neither"],
+    )
+    def test_tools_are_judged_where_there_are_any(self, subject: Trace, applies: bool) -> None:
+        decides = METRICS["tool_call_behavior_failure"].applies
+        assert decides is not None
+        assert decides(turn_view(subject, 0)) is applies
+
+
+class TestRepeatedCalls:
+    """Code decides, whatever the judge says."""
+
+    async def test_stands_beside_what_the_judge_says(self) -> None:
+        name = "tool_call_behavior_failure"
+        said = of_turn({name: {"reason": "Not needed.", "labels": ["unnecessary tool call"], "calls": [3]}})
+        found = await scored(name, AGAIN, **{name: said})
+        assert found.label == "repeated tool call"
+        assert found.metadata["labels"] == ["repeated tool call", "unnecessary tool call"]
+        assert found.metadata["repeated"] == [2, 3]
+        graver = of_turn({name: {"reason": "It ignored it.", "labels": ["ignored tool result"], "calls": [1]}})
+        assert (await scored(name, AGAIN, **{name: graver})).label == "ignored tool result"
+
+    async def test_overrules_a_clean_verdict(self) -> None:
+        found = await scored("tool_call_behavior_failure", AGAIN)
+        assert found.metadata["labels"] == ["repeated tool call"]
+        assert found.reason == "2 calls of search repeated an earlier one and brought nothing new (found by code)"
+
+    def test_is_found_without_a_judge(self) -> None:
+        by_code = METRICS["tool_call_behavior_failure"].by_code
+        assert by_code is not None
+        found = by_code(turn_view(AGAIN, 0))
+        assert found is not None
+        assert (found.value, found.label) == (0.0, "repeated tool call")
+        assert by_code(turn_view(RUN, 0)) is None
+
+
+class TestGoal:
+    METRIC = registry()["session.goal_completion"]
+
+    @pytest.mark.parametrize(("completed", "score"), [(True, 1.0), (False, 0.0), (None, None)])
+    async def test_is_yes_or_no(self, completed: bool | None, score: float | None) -> None:
+        answer = {"goal": "Find it.", "reason": "So.", "completed": completed}
+        whole, caller = conversation([RUN, AGAIN], "d"), ScriptedCaller({"goal_completion": answer})
+        assert self.METRIC.ask is not None
+        found = await self.METRIC.ask(whole, Judge(Desk(caller, Memory()), pack(whole.trace, b"s" * 32), "m"))
+        if score is None:
+            assert isinstance(found, Unscored)
+            return
+        assert isinstance(found, Score)
+        assert (found.value, found.metadata) == (score, {"goal": "Find it.", "turns": 2})
+        assert "turn 2: Where is my parcel now?" in caller.messages[0][1]["content"], "all of it is shown"
+        assert "call 4: search" in caller.messages[0][1]["content"]
+
+    def test_a_session_without_traces_has_none(self) -> None:
+        context = SessionContext(0.5, frozenset(), {}, ())
+        assert isinstance(self.METRIC.evaluate(SessionView("s", ()), context), Unscored)
+
+
+def test_a_view_tells_what_is_given_with_every_question() -> None:
+    view = TurnView(RUN, goal="Get the parcel.", profile="in a hurry", knowledge=("It closes at six.",))
+    caller = ScriptedCaller(dict.fromkeys(TURN, of_turn(TURN)))
+    ask = METRICS["helpfulness"].ask
+    assert ask is not None
+    asyncio.run(_ignored(ask, view, caller))
+    given = caller.questions[0].partition("Taken from the record, data as well:")[2]
+    assert all(each in given for each in ("goal: ", "Get the parcel.", "in a hurry", "- It closes at six."))
+
+
+async def _ignored(ask: Any, view: TurnView, caller: ScriptedCaller) -> None:
+    await ask(view, Judge(Desk(caller, Memory()), pack(view.trace, b"s" * 32), "m"))

@@ -1,0 +1,151 @@
+"""People's verdicts over the API: kept as labels, given back a page at a time, and taken from nobody else's page."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.types import ASGIApp
+
+from pandaeval_collector.show.api.writing import MOST_BYTES
+from support.api import asking, served
+
+TRACE = "ab" * 16
+ABOUT = {"trace_id": TRACE, "metric": "trace.tool_loop"}
+PATH = "/api/v1/annotations"
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ASGIApp]:
+    with served(tmp_path_factory.mktemp("store"), hosts=("evals.example",)) as made:
+        yield made
+
+
+@pytest.fixture
+async def client(app: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
+    async with asking(app) as made:
+        yield made
+
+
+async def put(client: httpx.AsyncClient, **said: Any) -> httpx.Response:
+    return await client.post(PATH, json=said)
+
+
+async def test_a_verdict_is_kept_changed_and_known(client: httpx.AsyncClient) -> None:
+    first = await put(client, **ABOUT, passed=False, annotator="ann", comment="went round\nin circles")
+    assert first.status_code == 201, first.text
+    changed = await put(client, **ABOUT, passed=True, annotator="ann")
+    known = await put(client, **ABOUT, passed=True, annotator="ann")
+    assert (changed.status_code, known.status_code) == (200, 200)
+    session = await put(client, session_id="s/1", metric="agent_reliability", score=0.25, annotator="bob")
+    assert session.json() | {"at": 0} == {
+        "trace_id": None,
+        "session_id": "s/1",
+        "metric": "session.agent_reliability",
+        "passed": None,
+        "score": 0.25,
+        "annotator": "bob",
+        "comment": "",
+        "at": 0,
+    }
+    about_it = (await client.get(PATH, params={"trace_id": TRACE, "metric": "trace.tool_loop"})).json()["items"]
+    assert [(each["annotator"], each["passed"]) for each in about_it] == [("ann", True)]
+    assert about_it[0]["at"] > 1_600_000_000_000
+
+
+async def test_pages_hold_each_once_newest_first(client: httpx.AsyncClient) -> None:
+    for number in range(7):
+        await put(client, trace_id=f"{number:032x}", metric="trace.plan_quality", passed=True, annotator="pager")
+    found: list[str] = []
+    parameters: dict[str, Any] = {"metric": "trace.plan_quality", "limit": 3}
+    while True:
+        page = (await client.get(PATH, params=parameters)).json()
+        found += [each["trace_id"] for each in page["items"]]
+        if page["next"] is None:
+            break
+        parameters["cursor"] = page["next"]
+    assert found == [f"{number:032x}" for number in reversed(range(7))]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({**ABOUT}, "neither passed"),
+        ({**ABOUT, "score": 1.5}, "less than or equal to 1"),
+        ({**ABOUT, "passed": True, "verdict": "x"}, "verdict"),
+        ({"metric": "trace.tool_loop", "passed": True}, "fill in trace_id"),
+        ({"trace_id": "xyz", "metric": "trace.tool_loop", "passed": True}, "32 hex digits"),
+        ({"trace_id": TRACE, "metric": "trace.tool_lop", "passed": True}, "did you mean"),
+        ({"trace_id": TRACE, "metric": "session.agent_reliability", "passed": True}, "session_id"),
+        ({**ABOUT, "passed": True, "comment": "x" * 1001}, "1000"),
+        ({**ABOUT, "passed": True, "annotator": "\ud800"}, "annotator"),
+    ],
+)
+async def test_what_is_no_verdict_is_told_why(client: httpx.AsyncClient, said: dict[str, Any], told: str) -> None:
+    answer = await client.post(PATH, content=json.dumps(said), headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert told in answer.json()["detail"]
+
+
+JSON = {"content-type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"content-type": "text/plain"}, 415),
+        ({"content-type": "application/x-www-form-urlencoded"}, 415),
+        ({"content-type": ""}, 415),
+        (JSON | {"origin": "https://evil.example"}, 403),
+        (JSON | {"origin": "null"}, 403),
+        (JSON | {"origin": "http://127.0.0.1:9999"}, 403),
+        (JSON | {"origin": "http://[bad"}, 403),
+        (JSON | {"sec-fetch-site": "cross-site"}, 403),
+        (JSON | {"sec-fetch-site": "same-site"}, 403),
+        (JSON | {"origin": "http://127.0.0.1:4328", "sec-fetch-site": "same-origin"}, 200),
+        (JSON | {"origin": "https://evals.example"}, 200),
+        (JSON, 200),
+        (JSON | {"host": "evil.example"}, 421),
+    ],
+)
+async def test_pages_of_others_change_nothing(client: httpx.AsyncClient, headers: dict[str, str], status: int) -> None:
+    body = b'{"trace_id": "%s", "metric": "trace.confidence", "passed": true}' % TRACE.encode()
+    await client.post(PATH, content=body, headers=JSON)
+    answer = await client.post(PATH, content=body, headers=headers)
+    assert answer.status_code == status, answer.text
+    assert (await client.get(PATH, headers={"origin": "https://evil.example"})).status_code == 200
+
+
+async def test_a_large_body_is_refused_before_all_of_it_came(client: httpx.AsyncClient) -> None:
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while sent < 100 * MOST_BYTES:
+            sent += 8192
+            yield b"[" * 8192
+            await asyncio.sleep(0)
+
+    answer = await client.post(PATH, content=endless(), headers=JSON)
+    assert answer.status_code == 413
+    assert sent <= MOST_BYTES + 2 * 8192
+    deep = await client.post(PATH, content=b"[" * (MOST_BYTES - 1), headers=JSON)
+    assert deep.status_code in (400, 422)
+
+
+async def test_a_verdict_that_cannot_be_kept_is_not_acknowledged(tmp_path: Path) -> None:
+    with served(tmp_path) as app:
+        with sqlite3.connect(tmp_path / "pandaeval.db") as database:
+            database.execute("DROP TABLE people_labels")
+        database.close()
+        async with asking(app) as client:
+            answer = await put(client, **ABOUT, passed=False)
+    assert answer.status_code == 503
+    assert "try again" in answer.json()["detail"]

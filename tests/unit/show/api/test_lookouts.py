@@ -1,0 +1,86 @@
+"""What the HTTP listener shows beside taking spans in, over an empty store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from pandaeval_collector.show.api import Lookouts
+from pandaeval_collector.show.api.work import PageWork, Work
+from pandaeval_collector.store import Store
+
+Open = Callable[[PageWork | None], TestClient]
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Iterator[Open]:
+    store = Store(tmp_path, "normal")
+    opened: list[Lookouts] = []
+
+    def make(page: PageWork | None) -> TestClient:
+        work = Work(store.jobs.counts, lambda: 1.25, judge="openai/gpt-4o-mini", daily_usd=5.0, page=page)
+        opened.append(Lookouts(tmp_path, work, ()))
+        return TestClient(Starlette(routes=opened[-1].routes), base_url="http://localhost")
+
+    yield make
+    for each in opened:
+        each.close()
+    store.close()
+
+
+def test_the_page_is_there_and_only_read(shown: Open) -> None:
+    client = shown(PageWork({"Jaeger": "http://localhost:16686/trace/{trace_id}"}, 4.0))
+    page = client.get("/")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert client.head("/").content == b""
+    assert client.post("/", json={}).status_code == 404
+    assert client.get("/", headers={"host": "evil.example"}).status_code == 421
+    overview = client.get("/api/v1/overview").json()
+    assert overview["links"] == {"Jaeger": "http://localhost:16686/trace/{trace_id}"}
+    assert (overview["refresh_s"], overview["spent_usd"], overview["daily_usd"]) == (4.0, 1.25, 5.0)
+    assert overview["can"] == [] == overview["unscored"] == overview["agents"]
+
+
+def test_an_empty_store_has_an_empty_index(shown: Open) -> None:
+    client = shown(PageWork({}, 10.0))
+    for of in ("sessions", "traces"):
+        found = client.get("/api/v1/page/index", params={"of": of, "window": "1h"})
+        assert found.headers["x-content-type-options"] == "nosniff"
+        said = found.json()
+        assert (said["traces"], said["failed"], said["next"], said["newest"]) == (0, 0, None, 0)
+        assert said["index"]["order"] == []
+    for path, status in (
+        ("session?id=nobody's", 404),
+        ("session", 422),
+        (f"traces/{'0' * 32}", 404),
+        ("traces/x", 400),
+        ("index?window=2h", 422),
+        ("index?of=spans", 422),
+        ("index?cursor=nonsense", 400),
+    ):
+        assert client.get(f"/api/v1/page/{path}").status_code == status, path
+    assert {"/page/index", "/page/session", "/page/traces/{trace_id}"} <= set(
+        client.get("/api/v1/openapi.json").json()["paths"]
+    )
+
+
+def test_without_a_page_there_are_no_operations_for_one(shown: Open) -> None:
+    client = shown(None)
+    assert client.get("/").status_code == 404
+    assert client.get("/api/v1/page/index").status_code == 404
+    assert client.get("/api/v1/overview").json()["refresh_s"] is None
+
+
+def test_a_store_that_is_gone_is_an_answer_and_no_accident(shown: Open, tmp_path: Path) -> None:
+    client = shown(None)
+    for file in tmp_path.iterdir():
+        file.unlink()
+    for path in ("traces", "sessions", "results", "overview", f"traces/{'0' * 32}"):
+        answer = client.get(f"/api/v1/{path}")
+        assert answer.status_code == 503, path
+        assert "the store cannot be read just now" in answer.json()["detail"]

@@ -1,0 +1,30 @@
+"""docs/mcp.md tells of every tool, and its snippets are what clients read."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import httpx
+
+from pandaeval_collector.show.api.asking import Asker
+from pandaeval_collector.show.mcp.server import server
+
+_PAGE = (Path(__file__).parents[4] / "docs/mcp.md").read_text(encoding="utf-8")
+
+
+async def test_every_tool_is_told_and_none_that_is_not_there() -> None:
+    async with httpx.AsyncClient(timeout=60) as client:
+        tools = await server(Asker(client, "")).list_tools()
+    assert set(re.findall(r"^\| `(\w+)` \|", _PAGE, re.MULTILINE)) == {tool.name for tool in tools}
+    for tool in tools:
+        assert tool.description
+        assert tool.annotations is not None
+        assert tool.annotations.read_only_hint is (tool.name not in ("start_run", "labels_next"))
+
+
+def test_the_snippets_are_json() -> None:
+    found = [json.loads(text) for text in re.findall(r"```json\n(.*?)```", _PAGE, re.DOTALL)]
+    assert len(found) == 4
+    assert all("pandaeval" in next(iter(each.values())) for each in found)

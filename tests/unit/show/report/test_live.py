@@ -1,0 +1,110 @@
+"""The live page's index is that of a report of the same traces and results; its file holds no word of them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
+from pandaeval_collector.pipeline.line.listing import shown_facts
+from pandaeval_collector.show.report.index import About
+from pandaeval_collector.show.report.live import LiveIndex
+from pandaeval_collector.show.report.results import shown, shown_object
+from pandaeval_collector.show.report.shell import file_shell, live_shell
+from pandaeval_collector.store.found import Listed, ListedSession
+from pandaeval_otel.model import Trace
+from support.judged import trace
+from support.reports import report, result
+
+
+def _stored(made: Trace, results: list[Result], no: int = 1) -> Listed:
+    said = {f"trace.{each.metric}": orjson.loads(each.to_json()) for each in results}
+    return Listed(no, made.session_id, 0.1, 1, orjson.loads(orjson.dumps(shown_facts(made))), said)
+
+
+def _made(number: int, session: str | None = "s") -> Trace:
+    return replace(trace(), trace_id=f"{number:032x}", session_id=session, service="shop")
+
+
+def _results(made: Trace) -> list[Result]:
+    return [
+        result(made, "coherence", Score(0.4, "r" * 300, {"calibrated": 0.1, "note": "n"}, span_ids=("a" * 16,))),
+        result(made, "loop_detection", Assumed("first answer")),
+        result(made, "tool_loop", Unscored(Why.METRIC_ERROR, "oops")),
+        result(made, "task_completion", Score(0.25, "why", raw=2.0, scale="1-5"), kind="llm", threshold=3.0),
+    ]
+
+
+def test_what_was_stored_is_shown_as_what_was_just_concluded() -> None:
+    for each in _results(_made(1)):
+        assert shown_object(orjson.loads(each.to_json()), each.unit.id) == shown(each)
+    whole = result("s", "agent_reliability", Score(0.1, "bad", {"per_trace_signals": {"0" * 32: {"step_risk": 0.9}}}))
+    assert shown_object(orjson.loads(whole.to_json()), "s") == shown(whole)
+
+
+def test_a_traces_index_is_that_of_its_report() -> None:
+    made = _made(1)
+    live, index = LiveIndex(), report([made], _results(made)).index
+    live.trace(_stored(made, _results(made)))
+    found = live.made(About(), {"s": [made.trace_id, "f" * 32]})
+    without_block = {key: held for key, held in index["traces"][0].items() if key != "block"}
+    assert orjson.loads(orjson.dumps(found["traces"][0])) == without_block
+    assert found["metrics"] == index["metrics"]
+    assert found["order"] == [["t", 0]]
+    assert found["sessions"][0]["members"] == [made.trace_id, "f" * 32]
+
+
+def test_a_session_in_a_list_brings_its_worst_trace_and_tells_of_the_others() -> None:
+    made, alone = _made(1, "a/b\u202e%"), _made(2, None)
+    score = Score(1.0, "fine", {"basis": "inline"}, label="no_problem_found")
+    whole = orjson.loads(result("a/b\u202e%", "agent_reliability", score, level="session").to_json())
+    live = LiveIndex()
+    row = _stored(made, _results(made))
+    said: dict[str, Any] = {"session.agent_reliability": whole}
+    live.unit(ListedSession("a/b\u202e%", 3, (0.1, 1), 60, 2, 5, 9, True, row, said, [False, True, True]))
+    live.unit(ListedSession(None, 2, (0.2, 2), 1, 1, 7, 7, True, _stored(alone, [], 2), {}))
+    live.unit(ListedSession("late", 4, (10.5, -4), 0, 0, 0, 0, False, None, {}))
+    found = live.made(About())
+    assert found["order"] == [["s", 0], ["t", 1], ["s", 1]]
+    first = found["sessions"][0]
+    assert unquote(first["href"]) == "a/b\u202e%"
+    assert re.fullmatch(r"[\w.~%-]+", first["href"])
+    assert (first["count"], first["failing"], first["states"]) == (60, 2, ["good", "bad", "bad"])
+    assert first["results"][0]["spelled"].startswith("no problem found by metrics without a model")
+    assert "members" not in first
+
+
+def test_the_cure_of_what_was_not_captured_is_told_without_the_spans() -> None:
+    dark = replace(_made(1), input=None, output=None, turns=())
+    live = LiveIndex()
+    live.trace(_stored(dark, [result(dark, "coherence", Unscored(Why.NO_CONTENT, "no text"))]))
+    [entry] = live.made(About())["unscored"]
+    assert "Content capture is off in service 'shop'" in entry["cure"]
+
+
+def test_the_policy_names_exactly_what_stands_in_the_page() -> None:
+    page, policy = live_shell()
+    bodies = re.findall(r"<script>(.*?)</script>|<style>(.*?)</style>", page, re.DOTALL)
+    digests = {base64.b64encode(hashlib.sha256("".join(each).encode()).digest()).decode() for each in bodies}
+    assert set(re.findall(r"sha256-([^']*)'", policy)) == digests
+    assert f'content="{policy}"' in page
+    assert "connect-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert "connect-src" not in file_shell()
+
+
+def test_the_page_refers_to_nothing_outside_itself_and_reads_no_text_as_markup() -> None:
+    page, _ = live_shell()
+    assert re.findall(r"<(?:link|img|iframe|object|embed|source|video|audio)\b[^>]*>", page) == [
+        '<link rel="icon" href="data:,">'
+    ]
+    assert not re.findall(r"@import|url\(|sourceMappingURL|https?://", page)
+    assert not re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function", page)
+    assert "Chart" not in page

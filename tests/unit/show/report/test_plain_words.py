@@ -1,0 +1,175 @@
+"""Tables and page say the same in the same order, and neither says more than is known."""
+
+from __future__ import annotations
+
+import io
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Score, Unscored, Why
+from pandaeval_collector.cli._output import console
+from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.cli._tables import print_summary
+from pandaeval_collector.show.report.index import About
+from pandaeval_collector.show.report.unasked import unasked
+from pandaeval_collector.show.report.verdicts import spelled_out
+from pandaeval_otel.model import Trace
+from support.judged import trace
+from support.reports import report, result
+
+INLINE = {"basis": "inline"}
+TASK = "trace.task_completion"
+
+
+def _traces(count: int) -> list[Trace]:
+    made = trace()
+    return [
+        replace(
+            made,
+            trace_id=f"{number:032x}",
+            session_id=f"s{number % 7}" if number % 5 else None,
+            error="boom" if number % 11 == 0 else None,
+            spans=tuple(replace(span, start_ns=number * 10**9) for span in made.spans),
+        )
+        for number in range(count)
+    ]
+
+
+def _summary(traces: list[Trace], results: list[Result]) -> Summary:
+    summary = Summary()
+    summary.runs(traces)
+    for each in results:
+        summary.add(each.to_dict())
+    return summary
+
+
+def _printed(summary: Summary, judge: str | None = None) -> str:
+    out = io.StringIO()
+    print_summary(summary, console(file=out), judge)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tables_and_page_have_one_order(seed: int) -> None:
+    chance, traces = random.Random(seed), _traces(40)
+    findings: list[Any] = [0.0, 0.3, 0.5, 0.8, 1.0, Unscored(Why.NO_CONTENT, "nothing")]
+    results = [
+        result(each, name, chance.choice(findings), threshold=chance.choice([0.5, 0.9]))
+        for each in traces
+        for name in ("coherence", "tool_loop")
+    ]
+    summary, page = _summary(traces, results), report(traces, results).index
+    on_page = [page["sessions"][at]["id"] for kind, at in page["order"] if kind == "s"]
+    assert [row.session_id for row in summary.sessions_worst_first()] == on_page
+    by_rank = sorted(page["traces"], key=lambda each: each["rank"])
+    assert [row.trace_id for row in summary.traces_worst_first()] == [each["id"] for each in by_rank]
+
+
+def _session(score: float, label: str, coverage: float = 1.0, **metadata: Any) -> Result:
+    return result(
+        "s1", "agent_reliability", Score(score, "because", {**INLINE, **metadata}, label=label, coverage=coverage),
+        level="session",
+    )  # fmt: skip
+
+
+def _inline(score: float, label: str, coverage: float = 1.0) -> tuple[str, dict[str, Any]]:
+    """What the tables print of a session whose score rests on metrics without a model, and what the page has of it."""
+    [run] = [replace(each, session_id="s1") for each in _traces(2)[1:]]
+    results = [
+        result(run, "coherence", 1.0),
+        result(run, "response", 1.0),
+        result(run, "brevity", 1.0),
+        _session(score, label, coverage),
+    ]
+    return _printed(_summary([run], results)), report([run], results).index["sessions"][0]["results"][0]
+
+
+def test_no_problem_found_is_no_praise() -> None:
+    printed, shown = _inline(1.0, "no_problem_found", 0.6)
+    assert (shown["says"], shown["basis"]) == ("no problem found", "inline")
+    spelled = "no problem found by 2 metrics without a model (60% of a judged score); task success not judged"
+    assert shown["spelled"] == spelled
+    row = printed.splitlines()[2]
+    assert spelled in row
+    cells = row.split(spelled)[0].split()
+    assert cells[-3:] == ["no", "problem", "found"], "no number that says 1.00 is reliable"
+
+
+def test_a_problem_that_was_found_is_told_with_its_cause() -> None:
+    [run] = [replace(each, session_id="s1") for each in _traces(2)[1:]]
+    results = [result(run, "tool_loop", 0.2), _session(0.2, "problem_found")]
+    row = _printed(_summary([run], results)).splitlines()[2]
+    assert "0.20 problem found" in row
+    assert row.rstrip().endswith("tool_loop: as composed")
+
+
+def test_what_was_found_in_a_trace_says_more_than_the_sum_over_its_session() -> None:
+    [run] = [replace(each, session_id="s1") for each in _traces(2)[1:]]
+    whole = result("s1", "agent_reliability", 0.1, level="session")
+    for results in ([whole, result(run, "response", 0.4)], [result(run, "response", 0.4), whole]):
+        assert _printed(_summary([run], results)).splitlines()[2].rstrip().endswith("response: as composed")
+    only = _printed(_summary([run], [result(run, "response", 0.8), whole])).splitlines()[2]
+    assert only.rstrip().endswith("agent_reliability: as composed")
+
+
+def test_a_judged_score_stays_a_number() -> None:
+    [run] = [replace(each, session_id="s1") for each in _traces(2)[1:]]
+    results = [result(run, "coherence", 0.8), result("s1", "agent_reliability", 0.97, level="session")]
+    shown = report([run], results).index["sessions"][0]["results"][0]
+    assert "says" not in shown
+    row = _printed(_summary([run], results)).splitlines()[2]
+    assert "0.97" in row
+    assert row.rstrip().endswith("nothing failed (lowest: coherence)")
+
+
+def test_how_many_signals_is_said_only_where_it_is_known() -> None:
+    assert (
+        spelled_out("no_problem_found", 1, 1.0)
+        == "no problem found by 1 metric without a model; task success not judged"
+    )
+    assert spelled_out("problem_found", 0, 1.0) == "problem found by metrics without a model; task success not judged"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "judge", "said"),
+    [
+        ({("trace.response", "scored", ""): 3}, None, "no model is configured (--model, or judge.model)"),
+        ({(TASK, "unscored", "judge_failed"): 3}, "m", "no run has a verdict (judge_failed 3)"),
+        ({("trace.response", "scored", ""): 3}, "m", "task_completion was not asked"),
+    ],
+)
+def test_what_was_not_judged_is_said(outcomes: dict[tuple[str, str, str], int], judge: str | None, said: str) -> None:
+    assert unasked(outcomes, 3, judge).startswith(f"Task success was not judged: {said}")
+
+
+def test_what_is_known_without_a_model_is_said_of_what_was_asked() -> None:
+    outcomes = {("trace.response", "scored", ""): 3, ("trace.tool_loop", "scored", ""): 1}
+    assert unasked(outcomes, 3, None).endswith(
+        "What was scored without a model finds runs that failed or ended without an answer and tool calls repeated in "
+        "vain; not whether a task was done, or an answer is right."
+    )
+    assert "finds" not in unasked({("trace.brevity", "scored", ""): 3}, 3, None)
+
+
+def test_where_all_was_judged_nothing_is_said() -> None:
+    assert unasked({(TASK, "scored", ""): 3}, 3, "m") == ""
+    assert unasked({(TASK, "scored", ""): 2}, 3, "m") == "Task success was judged in 2 of 3 runs."
+    assert unasked({}, 0, None) == ""
+
+
+def test_page_and_tables_say_so() -> None:
+    runs = _traces(3)
+    results = [result(each, "response", 1.0) for each in runs]
+    said = "Task success was not judged: no model is configured"
+    assert said in _printed(_summary(runs, results))
+    page = report(runs, results, About()).index
+    assert said in page["unasked"]
+    assert page["judged"] is False
+    judged = [*results, *(result(each, "task_completion", 0.9, kind="llm") for each in runs)]
+    assert "not judged" not in _printed(_summary(runs, judged), "judge-1")
+    page = report(runs, judged, About(judge="judge-1")).index
+    assert (page["unasked"], page["judged"]) == ("", True)

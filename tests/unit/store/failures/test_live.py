@@ -1,0 +1,211 @@
+"""Groups of failures in a running collector: which failures share one, and that none is counted twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
+from pandaeval_collector.base.score import Score
+from pandaeval_collector.exporters.attributes import encode_attributes
+from pandaeval_collector.exporters.encode import log_record
+from pandaeval_collector.judge.desk import Desk, Judge
+from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.store import FailureGroupRow, Store, WriteSet
+from pandaeval_collector.store.failures import Failure
+from pandaeval_collector.store.failures.asking import RUBRIC, SameCause, judged_group
+from pandaeval_collector.store.failures.gauges import MOST, GroupGauges
+from pandaeval_collector.store.failures.live import LiveGroups
+from support.api import asking, served
+from support.asked import Memory, ScriptedCaller
+from support.embedder import WordEmbedder
+from support.line import RunningLine
+from support.made_traces import Composer, MadeTrace
+
+TIMEOUT = "the run ended with an error: TimeoutError: the model did not answer in 30 s"
+UNKEYED = "the run ended with an error: KeyError: 'customer_id' is missing in the order"
+BOOKED = "The agent confirmed booking ABC123, which no tool result contains."
+RESERVED = "The agent confirmed the reservation XYZ987 although the booking tool had failed."
+WEATHER = "The agent said it will rain in Bergen tomorrow without having called any weather tool."
+
+
+def failure(number: int, reason: str, label: str = "error", agent: str = "desk") -> Failure:
+    return Failure(f"r{number}", "trace.response", label, reason, trace_id=f"{number:032x}", agent=agent)
+
+
+@pytest.fixture(scope="module")
+def embedder() -> Any:
+    return load("embedded")
+
+
+# -- which group -----------------------------------------------------------------------------------------------------
+
+
+def test_a_new_failure_joins_the_group_that_it_is_like(embedder: Any) -> None:
+    groups = LiveGroups(embedder)
+    first = groups.place(failure(1, TIMEOUT))
+    assert groups.place(failure(2, TIMEOUT.replace("30", "60"))).id == first.id, "numbers are no cause"
+    assert (
+        groups.place(failure(3, "TimeoutError: the model did not answer, the run ended with an error")).id == first.id
+    )
+    assert groups.place(failure(4, WEATHER)).id != first.id
+
+
+def test_labels_and_agents_are_kept_apart(embedder: Any) -> None:
+    groups = LiveGroups(embedder)
+    ids = {
+        groups.place(failure(1, TIMEOUT)).id,
+        groups.place(failure(2, TIMEOUT, label="empty_answer")).id,
+        groups.place(failure(3, TIMEOUT, agent="other")).id,
+    }
+    assert len(ids) == 3
+
+
+def test_the_same_failure_made_again_is_of_the_same_group(embedder: Any) -> None:
+    groups = LiveGroups(embedder)
+    first = groups.place(failure(1, TIMEOUT))
+    groups.place(failure(2, WEATHER))
+    assert groups.place(failure(1, TIMEOUT)).id == first.id
+    assert LiveGroups(embedder).place(failure(1, TIMEOUT)).id == first.id, "it follows from the first failure"
+
+
+def test_an_embedder_that_fails_leaves_the_same_text(caplog: pytest.LogCaptureFixture) -> None:
+    groups = LiveGroups(WordEmbedder(fail_on="answer"))
+    first = groups.place(failure(1, TIMEOUT))
+    assert groups.place(failure(2, TIMEOUT)).id == first.id
+    assert groups.place(failure(3, TIMEOUT + " or so")).id != first.id
+    assert "only those with the same text share a group" in caplog.text
+
+
+# -- the judge, only where the text leaves it open -------------------------------------------------------------------
+
+
+def asked(groups: LiveGroups, of: Failure, *answers: Mapping[str, Any]) -> tuple[str | None, list[str]]:
+    """What is said of a failure where a judge answers so, and the questions that it was asked."""
+    caller = ScriptedCaller({"same_cause": [{"reason": "It seems so.", **each} for each in answers]})
+
+    async def ask(shown: Pack, given: Mapping[str, Any]) -> SameCause:
+        return await Judge(Desk(caller, Memory()), shown, "m").ask(RUBRIC, given)
+
+    return asyncio.run(judged_group(groups, of, ask)), caller.asked
+
+
+def test_a_judge_is_asked_only_where_the_text_leaves_it_open(embedder: Any) -> None:
+    groups = LiveGroups(embedder)
+    first = groups.place(failure(1, BOOKED))
+    assert asked(groups, failure(2, BOOKED.replace("123", "456"))) == (first.id, [])
+    assert asked(groups, failure(3, WEATHER)) == ("", [])
+    unclear = failure(4, RESERVED)
+    assert asked(groups, unclear, {"group": 1}) == (first.id, ["same_cause"])
+    assert asked(groups, unclear, {"group": None}) == ("", ["same_cause"])
+    assert asked(groups, unclear, {"group": 7}, {"group": 1}) == (first.id, ["same_cause"] * 2)
+    assert asked(groups, unclear, {"group": 7}) == (None, ["same_cause"] * 2)
+
+
+def test_what_the_judge_said_counts(embedder: Any) -> None:
+    groups = LiveGroups(embedder)
+    first = groups.place(failure(1, BOOKED))
+    assert groups.place(failure(2, UNKEYED), first.id).id == first.id
+    assert groups.place(failure(3, BOOKED.replace("no tool", "no other tool")), "").id != first.id
+
+
+# -- in the store ----------------------------------------------------------------------------------------------------
+
+
+def broken(composer: Composer, said: str) -> MadeTrace:
+    """A trace whose run ends with an error."""
+    trace = composer.trace(4)
+    root = Span.FromString(trace.spans[-1].SerializeToString())
+    root.status.CopyFrom(Status(code=Status.STATUS_CODE_ERROR, message=said))
+    return replace(trace, spans=(*trace.spans[:-1], root))
+
+
+async def test_groups_and_counts_stand_over_a_restart_and_no_failure_is_counted_twice(tmp_path: Path) -> None:
+    composer = Composer(1)
+    traces = [broken(composer, "database refused the connection") for _ in range(4)]
+    other = broken(composer, "quite another thing: no such customer")
+    async with RunningLine(tmp_path) as line:
+        for trace in traces[:2]:
+            await line.send(trace)
+        await line.wait(20)
+        await line.restart()
+        for trace in (*traces[2:], other, traces[0]):
+            await line.send(trace)
+        await line.wait(20)
+        results = [each for each in line.results() if each["metric"] == "response" and each["success"] is False]
+        groups = line.store.failure_groups.all()
+        series = line.store.series("scrape", "pandaeval.failures")
+    of_group = {each["metadata"]["failure_group"]["id"]: each for each in results}
+    assert len(results) == 5
+    assert sorted(row.count for row in groups if row.label == "error") == [1, 4]
+    assert set(of_group) == {row.id for row in groups if row.label == "error"}
+    [largest] = [row for row in groups if row.count == 4]
+    assert {each["trace_id"] for each in largest.examples} == {trace.trace_id.hex() for trace in traces}
+    assert sum(each.count for each in series) == sum(row.count for row in groups)
+    assert all('["pandaeval.failure.severity","high"]' in each.attributes for each in series)
+
+
+def row(number: int, severity: str = "high") -> FailureGroupRow:
+    return FailureGroupRow(
+        f"g{number}",
+        "trace.response",
+        "error",
+        "title",
+        "description",
+        severity,
+        "desk",
+        "shop",
+        "text",
+        1,
+        number,
+        number,
+    )
+
+
+def test_no_more_groups_than_the_cap_have_a_gauge_of_their_own(tmp_path: Path) -> None:
+    store = Store(tmp_path, "off")
+    try:
+        store.commit(WriteSet(failures=[row(number) for number in range(MOST + 3)])).result()
+        values = GroupGauges(store).values()
+    finally:
+        store.close()
+    assert len(values) == MOST + 1
+    assert sum(values.values()) == MOST + 3
+    others = (("pandaeval.failure.group", "__other__"), ("pandaeval.failure.severity", "high"))
+    assert values["pandaeval.failure_groups", others] == 3
+
+
+def test_the_log_event_names_the_group() -> None:
+    unit = Unit("trace", "a" * 32, "a" * 32, "b" * 16)
+    by = EvaluatorInfo("code", "1")
+    made = Result("r" * 32, "response", unit, Score(0.0, label="error", failed=True), by, 0.5, 1, True, 0.0, now())
+    assert b"pandaeval.failure.group" not in log_record(encode_attributes(made, ""))
+    assert b"pandaeval.failure.group\x12\x0e\n\x0c0123456789ab" in log_record(
+        encode_attributes(replace(made, failure_group="0123456789ab"), "")
+    )
+
+
+async def test_the_api_lists_groups(tmp_path: Path) -> None:
+    store = Store(tmp_path, "off")
+    example = {"result": "r", "trace_id": "a" * 32, "span_id": "b" * 16, "session_id": None, "turn": 0, "reason": "x"}
+    rows = [row(1), replace(row(2, "low"), examples=({**example, "at": 2.5},))]
+    store.commit(WriteSet(failures=rows)).result()
+    store.close()
+    with served(tmp_path) as app:
+        async with asking(app) as client:
+            listed = (await client.get("/api/v1/failures")).json()["items"]
+            grave = (await client.get("/api/v1/failures", params={"severity": "medium"})).json()["items"]
+            one = await client.get("/api/v1/failures/g2")
+            missing: httpx.Response = await client.get("/api/v1/failures/none")
+    assert [(each["id"], each["occurrences"]) for each in listed] == [("g2", 1), ("g1", 1)]
+    assert [each["id"] for each in grave] == ["g1"]
+    assert one.json()["examples"] == [{**example, "at": 2500}]
+    assert missing.status_code == 404

@@ -1,0 +1,225 @@
+"""``pandaeval labels`` and ``pandaeval calibrate`` on a store and on files."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from pandaeval_collector.cli import app
+from pandaeval_collector.config import load
+from pandaeval_collector.runs.settings import scoring
+from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.store import people
+from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_otel.wire.labels import Label
+from support.judged_store import JUDGE, METRIC, filled, flattered, unit
+
+HEAD = "trace_id,metric,label\n"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    filled(tmp_path / "data", labelled=0).close()
+    return tmp_path / "data"
+
+
+def run(data: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments], env={"PANDAEVAL_DATA": str(data), "COLUMNS": "200"})
+
+
+def labels_file(folder: Path, runs: int) -> Path:
+    """Of the first runs, as people see them."""
+    path = folder / "labels.csv"
+    passed, _ = flattered(400)
+    path.write_text(
+        HEAD + "".join(f"{unit(at)},task_completion,{'pass' if passed[at] else 'fail'}\n" for at in range(runs))
+    )
+    return path
+
+
+def results_file(folder: Path, runs: int, version: str = "4") -> Path:
+    """Results of a judge that flatters, an older revision of each before."""
+    path, lines = folder / "results.jsonl", []
+    for at, score in enumerate(flattered(400)[1][:runs]):
+        for revision, said in ((1, 0.0), (2, float(score))):
+            result: dict[str, Any] = {"metric": "task_completion", "level": "trace", "outcome": "scored", "score": said}
+            result |= {"trace_id": unit(at), "session_id": None, "threshold": 0.5, "success": said >= 0.5}
+            result |= {"revision": revision, "evaluator": {"kind": "llm", "model": JUDGE, "version": version}}
+            lines.append(json.dumps(result))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_labels_go_in_once_and_out_again(data: Path, tmp_path: Path) -> None:
+    path = labels_file(tmp_path, 60)
+    first, second = run(data, "labels", "import", str(path)), run(data, "labels", "import", str(path))
+    assert (first.exit_code, second.exit_code) == (0, 0)
+    assert first.output.startswith("60 new, 0 changed, 0 as before\n")
+    assert second.output.startswith("0 new, 0 changed, 60 as before\n")
+    assert "Pass rates as people would give them" in second.output
+    out = tmp_path / "out.csv"
+    assert run(data, "labels", "export", "--out", str(out)).exit_code == 0
+    assert run(data, "labels", "import", str(out)).output.startswith("0 new, 0 changed, 60 as before\n")
+    assert run(data, "labels", "export").output == out.read_text()
+
+
+def test_what_is_about_no_metric_here_is_exported_when_asked_for(data: Path) -> None:
+    """It came by OTLP, where any name may come, and could not be imported again."""
+    with contextlib.closing(connect(data / FILE_NAME, "off")) as connection:
+        people.put(connection, [Label(unit(1), name, None, True) for name in (METRIC, "trace.polite")], 1.0)
+    some = run(data, "labels", "export")
+    assert "1 labels about trace.polite left out: no metric here (--all)" in some.stderr
+    assert (some.stdout.count(METRIC), some.stdout.count("polite")) == (1, 0)
+    assert "trace.polite" in run(data, "labels", "export", "--all").stdout
+
+
+def test_few_labels_say_that_the_rate_is_unknown(data: Path, tmp_path: Path) -> None:
+    assert "no judged run has a label yet" in run(data, "labels", "rates").output
+    said = run(data, "labels", "import", str(labels_file(tmp_path, 12))).output
+    assert "unknown" in said
+    assert "takes 50 labels" in said
+
+
+def test_mistakes_leave_everything_as_it_was(data: Path, tmp_path: Path) -> None:
+    path = labels_file(tmp_path, 5)
+    path.write_text(path.read_text() + "abc,task_completion,pass\n")
+    found = run(data, "labels", "import", str(path))
+    assert found.exit_code == 2
+    assert "line 7: 'abc' is no trace id" in found.output
+    assert run(data, "labels", "export").output.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["import", "labels.csv"], ["next"], ["export"], ["rates"]])
+def test_without_a_store_it_says_so(tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    labels_file(tmp_path, 1)
+    found = run(tmp_path / "nowhere", "labels", *command)
+    assert found.exit_code == 2
+    assert "there is no store in" in found.output
+
+
+def test_a_list_is_drawn_filled_in_and_taken(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "todo.csv"
+    drawn = run(data, "labels", "next", "--n", "30", "--out", str(out))
+    assert drawn.exit_code == 0
+    assert "30 of 400 judged runs without a label, 0 with one (trace.task_completion)" in drawn.output
+    assert "in your trace store" in drawn.output
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["label"] for row in rows} == {""}
+    assert all(0 < float(row["probability"]) <= 1 and row["trace_id"] in drawn.output for row in rows)
+    for row in rows[:20]:
+        row["label"] = "pass"
+    with out.open("w") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    taken = run(data, "labels", "import", str(out))
+    assert taken.output.startswith("20 new, 0 changed, 0 as before\n10 rows without a verdict passed over\n")
+    assert "380 judged runs without a label, 20 with one" in run(data, "labels", "next").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--metric", "task_competion"], "--metric task_competion: unknown metric; did you mean task_completion?"),
+        (
+            ["--metric", "confidence"],
+            "--metric confidence: no judged runs; there are those of trace.task",
+        ),
+        (["--out", "/no/such/folder/x.csv"], "/no/such/folder/x.csv cannot be written: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told(data: Path, arguments: list[str], said: str) -> None:
+    found = run(data, "labels", "next", *arguments)
+    assert found.exit_code == 2
+    assert said in found.output
+
+
+class TestCalibrate:
+    def test_from_results_and_from_a_store_it_says_the_same(self, data: Path, tmp_path: Path) -> None:
+        labels = str(labels_file(tmp_path, 150))
+        by_file = run(data, "calibrate", labels, "--results", str(results_file(tmp_path, 400)), "--json")
+        by_store = run(data, "calibrate", labels, "--store", str(data), "--json")
+        assert by_file.exit_code == by_store.exit_code == 0, by_file.output
+        assert by_file.output == by_store.output
+        (found,) = map(json.loads, by_file.output.splitlines())
+        assert (found["metric"], found["judge"], found["version"], found["n"]) == (METRIC, JUDGE, "4", 150)
+        assert found["auroc"]["low"] > 0.85
+        assert found["kappa"]["value"] < 0.5
+        assert 0.6 < found["suggested_threshold"]["value"] < 0.85
+        assert found["suggested_threshold"]["criterion"] == "youden"
+
+    def test_the_table_tells_people_what_is_missing(self, data: Path, tmp_path: Path) -> None:
+        said = run(data, "calibrate", str(labels_file(tmp_path, 30)), "--results", str(results_file(tmp_path, 20)))
+        assert said.exit_code == 0
+        assert "20 labels are few" in said.output
+        assert "no score for 10 labelled runs" in said.output
+        assert "0.5 (now)" in said.output
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            ([], "say where the scores are: --results FILE or --store DIR"),
+            (["--results", "no.jsonl"], "no.jsonl cannot be read"),
+            (["--results", "labels.csv"], "labels.csv, line 1: no result; `pandaeval evaluate --format json` writes"),
+            (["--store", "nowhere"], "there is no store in nowhere"),
+            (["--results", "empty.jsonl"], "no score for any of the 3 labels"),
+        ],
+    )
+    def test_mistakes(self, tmp_path: Path, arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        labels_file(tmp_path, 3)
+        (tmp_path / "empty.jsonl").touch()
+        found = run(tmp_path, "calibrate", "labels.csv", *arguments)
+        assert found.exit_code == 2
+        assert said in found.output
+
+    def test_what_it_writes_gives_thresholds_only_when_told_to(
+        self, data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        made = tmp_path / "calibration.json"
+        results = results_file(tmp_path, 400, registry()[METRIC].version)
+        run(data, "calibrate", str(labels_file(tmp_path, 150)), "--results", str(results), "--write", str(made))
+        suggested = json.loads(made.read_text())["calibrations"][0]["suggested_threshold"]["value"]
+        environ = {"PANDAEVAL_JUDGE__MODEL": JUDGE, "PANDAEVAL_JUDGE__CALIBRATION": str(made)}
+        assert METRIC not in scoring(load(None, environ)).thresholds
+        environ["PANDAEVAL_JUDGE__CALIBRATED_THRESHOLDS"] = "true"
+        assert scoring(load(None, environ)).thresholds[METRIC] == suggested
+        by_hand = environ | {"PANDAEVAL_METRICS__THRESHOLDS": "{task_completion: 0.9}"}
+        assert scoring(load(None, by_hand)).thresholds[METRIC] == 0.9
+        assert not caplog.records
+        few = results_file(tmp_path, 40, registry()[METRIC].version)
+        run(data, "calibrate", str(labels_file(tmp_path, 40)), "--results", str(few), "--write", str(made))
+        assert METRIC not in scoring(load(None, environ)).thresholds
+        assert "was calibrated with 40 labels; a threshold takes 50" in caplog.text
+        assert METRIC not in scoring(load(None, environ | {"PANDAEVAL_JUDGE__MODEL": "openai/other"})).thresholds
+        assert "was calibrated for openai/small" in caplog.text
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("{}", "format: Field required; make it with `pandaeval calibrate --write`"),
+            ("nonsense", "Invalid JSON"),
+            ('{"format": 2, "calibrations": []}', "format: Input should be less than or equal to 1"),
+            (None, "cannot be read: No such file"),
+        ],
+    )
+    def test_a_file_that_it_did_not_write_is_refused(self, tmp_path: Path, text: str | None, said: str) -> None:
+        path = tmp_path / "calibration.json"
+        if text is not None:
+            path.write_text(text)
+        environ = {"PANDAEVAL_JUDGE__MODEL": JUDGE, "PANDAEVAL_JUDGE__CALIBRATION": str(path)}
+        with pytest.raises(Exception, match=r"judge\.calibration") as told:
+            scoring(load(None, environ))
+        assert said in str(told.value)
+
+    def test_thresholds_need_a_file(self) -> None:
+        with pytest.raises(Exception, match=r"there is no judge\.calibration to take thresholds from"):
+            load(None, {"PANDAEVAL_JUDGE__CALIBRATED_THRESHOLDS": "true"})

@@ -1,0 +1,53 @@
+"""What labels are held against: each judged score is kept in the transaction of its result, with its chance."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.jobs import Attempts, Runner
+from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.store import Store, people
+from support.embedder import WordEmbedder
+from support.judged import ScriptedConfidence, stored
+from support.made_traces import Composer
+
+
+def results(store: Store) -> list[dict[str, Any]]:
+    return [json.loads(row.body) for row in store.results_after(0, 10_000)]
+
+
+async def test_scores_of_judges_are_kept_beside_their_results(tmp_path: Path) -> None:
+    store = Store(tmp_path, "off")
+    judge = JudgeSettings("openai/small", delay=0.0, selection=Selection(share=0.6))
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence", "trace.response"}, judge=judge))
+    line = Line(store, evaluator)
+
+    async def settle(decide: Callable[[], Decision]) -> None:
+        await asyncio.wrap_future(store.commit(decide().changes))
+
+    composer = Composer(4)
+    for _ in range(30):
+        store.commit(line.decide([stored(store, composer.trace())]).changes).result()
+    assert people.judged(store.people.reader()) == [], "what no model was asked about is no judge's score"
+    await Runner(store, Attempts(store, line, evaluator, ScriptedConfidence(), settle, Telemetry())).drain()
+
+    scored = {each["trace_id"]: each for each in results(store) if each["outcome"] == "scored"}
+    scored = {unit: each for unit, each in scored.items() if each["metric"] == "confidence"}
+    rows = {row.unit: row for row, _ in people.judged(store.people.reader())}
+    assert 3 < len(rows) < 30
+    assert rows.keys() == scored.keys()
+    for unit, row in rows.items():
+        result = scored[unit]
+        assert (row.metric, row.score, row.passed) == ("trace.confidence", result["score"], result["success"])
+        assert (row.agent, row.session, row.threshold) == ("helper", result["session_id"] or "", result["threshold"])
+        assert (row.model, row.version) == (result["evaluator"]["model"], result["evaluator"]["version"])
+        assert row.probability == result["metadata"]["inclusion_probability"] == 0.6
+    store.close()

@@ -1,0 +1,162 @@
+"""Pass rates and what to label next, from a store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, corrected_rate
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.store import Store, WriteSet, people
+from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_collector.trials.labels import monitor
+from pandaeval_collector.trials.labels import rates as rates_module
+from pandaeval_collector.trials.labels.queue import draw
+from pandaeval_collector.trials.labels.rates import OTHER, pass_rates, weights
+from pandaeval_otel.wire.labels import Label
+from support.doors import until
+from support.judged_store import METRIC, filled, flattered, judged_row, unit
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = filled(tmp_path)
+    yield opened
+    opened.close()
+
+
+def test_the_rate_is_that_of_the_formula(store: Store) -> None:
+    (found,) = pass_rates(store.people.reader())
+    passed, scores = flattered(400)
+    expected = corrected_rate(Labelled.of(passed[:120].astype(float), scores[:120]), Scores(float(scores.mean()), 400))
+    assert (found.metric, found.agent, found.n) == (METRIC, "helper", 120)
+    assert found.judge > 0.9
+    assert found.rate is not None
+    assert found.rate.method == "corrected"
+    assert (found.rate.value, found.rate.low, found.rate.high) == pytest.approx(
+        (expected.value, expected.low, expected.high)
+    )
+    assert found.rate.low < passed.mean() < found.rate.high < found.judge
+
+
+def test_below_fifty_labels_it_is_unknown(tmp_path: Path) -> None:
+    opened = filled(tmp_path / "few", labelled=49)
+    assert [(each.n, each.rate) for each in pass_rates(opened.people.reader())] == [(49, None)]
+    opened.people.put([Label(unit(60), METRIC, None, True)], 1.0).result()
+    (found,) = pass_rates(opened.people.reader())
+    assert found.rate is not None
+    opened.close()
+
+
+def test_labels_of_runs_that_nobody_judged_change_nothing(store: Store) -> None:
+    before = pass_rates(store.people.reader())
+    strangers = [Label(unit(5000 + number), METRIC, None, False) for number in range(200)]
+    others = [Label(unit(number), "trace.coherence", None, False) for number in range(200)]
+    store.people.put([*strangers, *others], 1.0).result()
+    assert pass_rates(store.people.reader()) == before
+
+
+def test_several_verdicts_on_a_run_count_as_their_mean_and_a_score_by_the_threshold(tmp_path: Path) -> None:
+    opened = filled(tmp_path / "two", runs=60, labelled=0)
+    labels = [Label(unit(at), METRIC, None, True, "ada") for at in range(60)]
+    labels += [Label(unit(at), METRIC, 0.49, None, "bob") for at in range(30)]
+    labels += [Label(unit(at), METRIC, 0.5, None, "bob") for at in range(30, 60)]
+    opened.people.put(labels, 1.0).result()
+    (found,) = pass_rates(opened.people.reader())
+    assert found.n == 60
+    assert found.rate is not None
+    assert found.rate.value == pytest.approx(0.75, abs=0.02)
+    opened.close()
+
+
+def test_agents_have_their_own_rates_and_too_many_count_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates_module, "MOST_AGENTS", 2)
+    opened = Store(tmp_path / "agents", "off")
+    rows = [judged_row(at, 0.9, f"agent {at % 4 if at % 4 < 3 else 3}") for at in range(80)]
+    opened.commit(WriteSet(judged=rows)).result()
+    opened.people.put([Label(unit(at), METRIC, None, True) for at in range(80)], 1.0).result()
+    found = {each.agent: each.n for each in pass_rates(opened.people.reader())}
+    assert found == {"agent 0": 20, "agent 1": 20, OTHER: 40}
+    opened.close()
+
+
+def test_runs_that_were_judged_less_often_weigh_more(tmp_path: Path) -> None:
+    """Suspicious runs are all judged, of the others every fifth; half of the judged ones are suspicious."""
+    opened = Store(tmp_path / "sampled", "off")
+    rows = [judged_row(at, 0.3 if at % 2 else 0.9, probability=1.0 if at % 2 else 0.2) for at in range(200)]
+    opened.commit(WriteSet(judged=rows)).result()
+    opened.people.put([Label(unit(at), METRIC, None, at % 2 == 0) for at in range(200)], 1.0).result()
+    (found,) = pass_rates(opened.people.reader())
+    assert found.judge == pytest.approx(5 / 6)
+    assert found.rate is not None
+    assert found.rate.value == pytest.approx(5 / 6)
+    opened.close()
+
+
+def test_parts_that_were_drawn_differently_count_as_much_as_they_know() -> None:
+    found = weights([1.0] * 6, [0.5, 0.5, 0.1, 0.1, None, None])
+    assert found[0] / found[2] == pytest.approx(0.2)
+    assert found[4] == found[5] == pytest.approx(1.0)
+    known = sum(found[:4]) ** 2 / sum(each**2 for each in found[:4])
+    assert sum(found[:4]) == pytest.approx(known)
+
+
+class TestQueue:
+    def test_it_draws_what_nobody_labelled_and_notes_the_chances(self, store: Store, tmp_path: Path) -> None:
+        connection = connect(tmp_path / FILE_NAME, "off")
+        queue = draw(connection, METRIC, "", 20, 5.0)
+        again = draw(connection, METRIC, "", 20, 6.0)
+        assert queue.drawn == again.drawn
+        assert (len(queue.drawn), queue.labelled, queue.waiting) == (20, 120, 280)
+        assert not {each.run.unit for each in queue.drawn} & {unit(at) for at in range(120)}
+        people.put(connection, [Label(each.run.unit, METRIC, None, True, "bob") for each in queue.drawn], 7.0)
+        chances = {each.run.unit: each.probability for each in queue.drawn}
+        stored = {each.unit: each.probability for each in people.labels(connection) if each.annotator == "bob"}
+        assert stored == pytest.approx(chances)
+        following = draw(connection, METRIC, "", 20, 8.0)
+        assert not chances.keys() & {each.run.unit for each in following.drawn}
+        larger = {each.unit: each.probability for each in people.labels(connection) if each.annotator == "bob"}
+        assert all(larger[key] >= chance for key, chance in chances.items())
+        connection.close()
+
+    def test_of_one_agent_and_to_the_end(self, store: Store, tmp_path: Path) -> None:
+        store.commit(WriteSet(judged=[judged_row(900 + at, 0.5, "clerk") for at in range(3)])).result()
+        connection = connect(tmp_path / FILE_NAME, "off")
+        queue = draw(connection, METRIC, "clerk", 20, 5.0)
+        assert sorted(each.run.unit for each in queue.drawn) == [unit(900), unit(901), unit(902)]
+        assert {each.probability for each in queue.drawn} == {1.0}
+        assert draw(connection, METRIC, "nobody", 20, 5.0).drawn == []
+        connection.close()
+
+
+async def test_gauges_follow_the_labels(tmp_path: Path) -> None:
+    opened = filled(tmp_path / "gauges", labelled=49)
+    telemetry = Telemetry()
+    shown = monitor.PassRates(opened, telemetry, 0.02)
+    shown.start()
+
+    def gauges() -> dict[str, float]:
+        found = [each for each in telemetry.measures() if each.instrument.name.startswith("pandaeval.pass_rate")]
+        about = {"gen_ai.evaluation.name": "task_completion", "pandaeval.level": "trace", "gen_ai.agent.name": "helper"}
+        assert all(dict(each.attributes) == about for each in found)
+        return {each.instrument.name.removeprefix("pandaeval.pass_rate"): each.value for each in found}
+
+    await until(lambda: gauges() == {".labels": 49.0})
+    await asyncio.wrap_future(opened.people.put([Label(unit(70), METRIC, None, True)], 1.0))
+    await until(lambda: gauges().keys() == {"", ".low", ".high", ".labels"})
+    found = gauges()
+    assert 0.5 < found[".low"] < found[""] < found[".high"] < 0.85
+    await shown.stop()
+    opened.close()
+
+
+def test_what_is_replaced_keeps_the_verdict_apart_from_scores(store: Store) -> None:
+    """A label changes neither results nor series nor what is judged."""
+    before = store.newest_seq(), [replace(row) for row, _ in people.judged(store.people.reader())]
+    store.people.put([Label(unit(300), METRIC, 0.0, False)], 1.0).result()
+    assert (store.newest_seq(), [row for row, _ in people.judged(store.people.reader())]) == before
+    assert list(store.series_names()) == []

@@ -1,0 +1,138 @@
+"""Labels from files: every form that people write, and what is said about mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.config import MetricNames
+from pandaeval_collector.trials.labels.reading import Reading, read_labels
+from pandaeval_collector.trials.labels.writing import as_csv, as_json, row_of
+from pandaeval_otel.wire.labels import Label
+from support.labels import TRACE
+
+NAMES = MetricNames([("trace", "task_completion"), ("trace", "coherence"), ("session", "agent_reliability")])
+KEY = "trace.task_completion"
+
+
+def read(folder: Path, text: str | bytes, name: str = "labels.csv") -> Reading:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_labels(path, NAMES)
+
+
+@pytest.mark.parametrize(
+    ("word", "passed"), [("pass", True), ("Yes", True), ("TRUE", True), ("1", True), ("fail", False), ("no", False)]
+)
+def test_words_for_pass_and_fail(tmp_path: Path, word: str, passed: bool) -> None:
+    found = read(tmp_path, f"trace_id,metric,passed\n{TRACE},task_completion,{word}\n")
+    assert found.labels == [Label(TRACE, KEY, None, passed)]
+
+
+def test_as_a_spreadsheet_saves_it(tmp_path: Path) -> None:
+    """Semicolons, a mark at the beginning, carriage returns, capitals, a line break in a comment."""
+    text = (
+        "\ufeffTrace_ID;Metric;Score;Annotator;Time;Comment;Team\r\n"
+        f'{TRACE.upper()};trace.task_completion;0.25;ada;2026-01-31T08:00:00+01:00;"wrong\r\nday";red\r\n\r\n'
+    )
+    found = read(tmp_path, text)
+    assert found.labels == [Label(TRACE, KEY, 0.25, None, "ada", 1769842800.0, "wrong\nday")]
+    assert (found.empty, found.ignored) == (0, ("team",))
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    text = (
+        f'{{"trace_id": "{TRACE}", "metric": "task_completion", "passed": true, "time": 1700000000, "score": 1}}\n\n'
+        '{"session_id": "chat 7", "metric": "agent_reliability", "label": "fail", "probability": 0.25}\n'
+    )
+    assert read(tmp_path, text, "labels.txt").labels == [
+        Label(TRACE, KEY, 1.0, True, "", 1_700_000_000.0),
+        Label("chat 7", "session.agent_reliability", None, False, probability=0.25),
+    ]
+
+
+def test_rows_that_nobody_filled_in_are_passed_over(tmp_path: Path) -> None:
+    rows = f"{TRACE},task_completion,,\n{TRACE},task_completion,pass,\n"
+    found = read(tmp_path, f"trace_id,metric,label,score\n{rows}")
+    assert (len(found.labels), found.empty) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("abc,task_completion,pass", "line 3: 'abc' is no trace id: 32 hex digits, as results have it in trace_id"),
+        (f"{TRACE},task_completion,great", "line 3: 'great' is no verdict: write pass or fail, or a score from 0 to 1"),
+        (f"{TRACE},task_competion,pass", "line 3: task_competion: unknown metric; did you mean task_completion?"),
+        (f"{TRACE},,pass", "line 3: metric is empty; `pandaeval metrics` lists them"),
+        (f"{TRACE},agent_reliability,pass", "line 3: session.agent_reliability is about a session: fill in session_id"),
+        (f"{TRACE},task_completion,pass,7", "line 3: the score '7' is no number from 0 to 1 (of 1 to 5 stars:"),
+        (f"{TRACE},task_completion,pass,,last week", "line 3: the time 'last week' is not like 2026-01-31T08:00:00Z"),
+        (f"{TRACE},task_completion,pass,,,2", "line 3: the probability '2' is no chance above 0 and up to 1; leave it"),
+    ],
+)
+def test_mistakes_are_told_with_their_line_and_nothing_is_taken(tmp_path: Path, row: str, said: str) -> None:
+    good = f"{TRACE},task_completion,pass"
+    with pytest.raises(UserError) as told:
+        read(tmp_path, f"trace_id,metric,label,score,time,probability\n{good}\n{row}\n{good}\n")
+    assert said in str(told.value)
+    assert str(told.value).endswith("Nothing was taken from this file.")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("trace_id,label\n", "line 1: no column metric. The first line names the columns: trace_id, session_id,"),
+        ("metric,passed\n", "line 1: no column trace_id (or session_id)."),
+        ("metric,trace_id\n", "line 1: no column label (or score)."),
+        ("", "line 1: no column"),
+        ("metric,trace_id,label\n", "no labels in it"),
+        (b"metric,trace_id,label\n\xff\xfe", "is not UTF-8 (byte 22): save it as"),
+        ('{"metric": 1\n{}', "line 1: no JSON object; write one a line"),
+        ("{" * 5000, "line 1: no JSON object"),
+    ],
+)
+def test_files_that_hold_no_labels(tmp_path: Path, text: str | bytes, said: str) -> None:
+    with pytest.raises(UserError) as told:
+        read(tmp_path, text)
+    assert said in str(told.value)
+
+
+def test_of_many_mistakes_twenty_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as told:
+        read(tmp_path, "trace_id,metric,label\n" + "x,task_completion,pass\n" * 30)
+    assert "… and 10 more" in str(told.value)
+
+
+def test_what_a_spreadsheet_would_run_is_written_as_text(tmp_path: Path) -> None:
+    label = Label("=HYPERLINK(1)", "session.agent_reliability", None, True, comment="-1 for the tone")
+    text = as_csv([row_of(label)])
+    assert "'=HYPERLINK(1)" in text
+    assert "'-1 for the tone" in text
+    assert read(tmp_path, text).labels == [label]
+
+
+words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=30).map(str.strip)
+some = st.builds(
+    Label,
+    unit=st.just(TRACE),
+    metric=st.just(KEY),
+    score=st.none() | st.floats(0, 1).map(lambda value: round(value, 6)),
+    passed=st.booleans(),
+    annotator=words.filter(str.isprintable),
+    at=st.integers(0, 2_000_000_000).map(float),
+    comment=words.filter(lambda text: not text.startswith("'")),
+    probability=st.none() | st.integers(1, 100).map(lambda value: value / 100),
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(some, min_size=1, max_size=5))
+def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, labels: list[Label]) -> None:
+    folder = tmp_path_factory.mktemp("labels")
+    rows = [row_of(each) for each in labels]
+    for text, name in ((as_csv(rows), "labels.csv"), (as_json(rows), "labels.jsonl")):
+        assert read(folder, text, name).labels == labels

@@ -1,0 +1,148 @@
+"""The figures of repeated trials: with data of known figures, as results, as a page and by the command."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from pandaeval_collector.cli import app
+from pandaeval_collector.show.report.passk import case_picture, page, suite_picture
+from pandaeval_collector.show.report.pictures import distribution
+from pandaeval_collector.trials.passk.figures import conversation, figures
+from pandaeval_collector.trials.passk.results import task_results
+from pandaeval_collector.trials.passk.trials import Case, trials
+from support.repeated import trials_of, written
+
+BENCH = Path(__file__).parents[3] / "bench" / "passk_tau.py"
+MADE = {"refund": [True] * 4, "cancel <b>": [True, False, True, None], "change": [False] * 3}
+
+
+def tau() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("passk_tau", BENCH)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(not (tau().DATA / "tau-bench").exists(), reason="the labelled sets are not here")
+def test_of_real_agents_they_are_the_published_ones() -> None:
+    found = tau().of_tau()
+    assert [f"{each.pow.value:.3f}" for each in found.suite] == ["0.420", "0.273", "0.220", "0.200"]
+    assert [f"{each.at.value:.3f}" for each in found.suite] == ["0.420", "0.567", "0.660", "0.720"]
+
+
+def test_what_is_left_open_is_told() -> None:
+    found = figures(trials(trials_of(MADE)), (1, 4))
+    assert any("1 trials are undetermined" in notice for notice in found.notices)
+    assert any("k = 4: 2 of 3 cases" in notice for notice in found.notices)
+    cancel = next(each for each in found.cases if each.case.id.startswith("cancel") and each.k == 1)
+    assert cancel.pow_bounds == pytest.approx((2 / 4, 3 / 4))
+
+
+def test_results_of_a_case_have_all_estimators_and_a_score_where_there_are_enough_trials() -> None:
+    found = {
+        (each.metric, each.unit.id, each.finding.metadata["k"]): each
+        for each in task_results(figures(trials(trials_of(MADE)), (2, 4)))
+    }
+    cancel = found["pass_pow_k", "cancel <b>", 2].to_dict()
+    assert (cancel["level"], cancel["outcome"], cancel["score"]) == ("task", "scored", pytest.approx(1 / 3))
+    about = cancel["metadata"]
+    assert (about["n"], about["c"], about["undetermined"]) == (3, 2, 1)
+    assert about["plug_in"] == pytest.approx(4 / 9)
+    assert about["bayesian"]["ci_low"] < about["bayesian"]["median"] < about["bayesian"]["ci_high"]
+    assert found["pass_at_k", "refund", 4].label == "reliable"
+    assert found["pass_pow_k", "change", 4].why == "insufficient_evidence"
+
+
+def test_the_same_trials_give_the_same_ids() -> None:
+    first, again = ([each.id for each in task_results(figures(trials(trials_of(MADE)), (2,)))] for _ in range(2))
+    assert first == again
+    other = [each.id for each in task_results(figures(trials(trials_of(MADE)), (3,)))]
+    assert len({*first, *other}) == 12
+
+
+@pytest.mark.parametrize(
+    ("steps", "correct"),
+    [([True, True], True), ([True, False, None], False), ([True, None], None)],
+)
+def test_a_conversation_is_correct_if_all_of_it_is(steps: list[bool | None], correct: bool | None) -> None:
+    case = Case("s", {(str(at), ""): passed for at, passed in enumerate(steps)})
+    assert conversation(case)["is_correct"] is correct
+
+
+def test_the_page_holds_every_case_and_nothing_that_runs() -> None:
+    shown = page(figures(trials(trials_of(MADE)), (1, 3)), "results.jsonl")
+    assert "<b>" not in shown
+    assert "cancel &lt;b&gt;" in shown
+    assert "<script" not in shown
+    assert not re.search(r"(?:src|href)=", shown)
+    assert "default-src 'none'" in shown
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        suite_picture([(4, 4), (4, 1)]),
+        suite_picture([]),
+        case_picture(Case("<evil & co>", {("1", ""): True, ("2", ""): False})),
+        case_picture(Case("nothing", {("1", ""): None})),
+        distribution("scores <of> coherence", [0.0, 0.5, 1.0, 1.0], threshold=0.5),
+        distribution("none", []),
+    ],
+)
+def test_pictures_stand_by_themselves(picture: str) -> None:
+    root = ElementTree.fromstring(picture)
+    assert root.tag.endswith("svg")
+    assert root[0].text == root.attrib["aria-label"]
+    assert "style" not in picture
+    for element in root.iter():
+        numbers = [v for key, v in element.attrib.items() if key in ("x", "y", "cx", "cy", "x1", "y1", "x2", "y2")]
+        assert all(-1 <= float(number) <= 400 for number in numbers)
+
+
+class TestCommand:
+    def run(self, *arguments: str, code: int = 0) -> Any:
+        found = CliRunner().invoke(app, ["passk", *arguments])
+        assert found.exit_code == code, found.output
+        return found
+
+    def test_table(self, tmp_path: Path) -> None:
+        said = self.run(str(written(tmp_path / "r.jsonl", trials_of(MADE))), "--k", "2").stdout
+        assert "trial.trial_correct: all cases" in said
+        assert said.index("change") < said.index("cancel <b>") < said.index("refund")
+
+    def test_json_is_a_result_for_each_case_and_two_for_the_suite(self, tmp_path: Path) -> None:
+        file = written(tmp_path / "r.jsonl", trials_of(MADE))
+        out = tmp_path / "out.jsonl"
+        self.run(str(file), "--k", "3", "--format", "json", "--output", str(out))
+        lines = [json.loads(line) for line in out.read_text().splitlines()]
+        assert len(lines) == 2 * 3 + 2
+        assert {line["level"] for line in lines} == {"task"}
+        assert [line["score"] for line in lines[-2:]] == pytest.approx([2 / 3, 1 / 3])
+
+    def test_conversations_are_told_to_be_taken_for_cases(self, tmp_path: Path) -> None:
+        steps = [
+            {**each, "level": "trace", "metric": "task_completion", "session_id": "s", "metadata": {}}
+            for each in trials_of({"a": [True, False]})
+        ]
+        said = self.run(str(written(tmp_path / "r.jsonl", steps)), "--k", "1")
+        assert "each conversation is taken for one" in said.stderr
+        assert "fewer than 30" in said.stderr
+
+    @pytest.mark.parametrize("k", ["0", "x", "", "1,2000"])
+    def test_what_is_no_number_of_trials_is_refused(self, tmp_path: Path, k: str) -> None:
+        self.run(str(written(tmp_path / "r.jsonl", trials_of(MADE))), "--k", k, code=2)
+
+    def test_what_is_no_result_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "r.jsonl").write_text('{"a": 1}\n')
+        assert "line 1: no result" in self.run(str(tmp_path / "r.jsonl"), code=2).stderr

@@ -1,0 +1,154 @@
+"""The regression gate and the gate for streams, by their commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli import app
+from pandaeval_collector.trials.passk.gate import Rules, Verdict, compared
+from pandaeval_collector.trials.passk.trials import trials
+from support.repeated import trial, trials_of, written
+from support.trials import run, write
+
+GOOD = {f"case {at:02}": [True] * 4 for at in range(12)}
+WORSE = {**GOOD, **{f"case {at:02}": [True, False, False, True] for at in range(6)}}
+
+
+def verdict(before: Any, now: Any, rules: Rules | None = None, kind: str = "") -> Verdict:
+    return compared(trials(trials_of(before, kind)), trials(trials_of(now, kind)), rules or Rules())
+
+
+class TestRules:
+    def test_no_change_passes(self) -> None:
+        found = verdict(GOOD, GOOD)
+        assert found.passed
+        assert "+0.000" in found.told
+
+    def test_a_credible_drop_fails_and_one_trial_does_not(self) -> None:
+        found = verdict(GOOD, WORSE)
+        assert not found.passed
+        assert "more than chance explains" in found.failures[0]
+        assert "95 % interval" in found.told
+        assert verdict(GOOD, {**GOOD, "case 00": [True, True, True, False]}).passed
+
+    def test_an_improvement_passes_however_credible(self) -> None:
+        assert verdict(WORSE, GOOD).passed
+
+    def test_a_plain_limit_fails_whatever_the_significance(self) -> None:
+        slightly = {**GOOD, "case 00": [True, True, False, False]}
+        assert verdict(GOOD, slightly, Rules(max_drop=0.05)).passed
+        found = verdict(GOOD, slightly, Rules(max_drop=0.04))
+        assert ["larger than 0.04" in sentence for sentence in found.failures] == [True]
+
+    @pytest.mark.parametrize(("kind", "passes"), [("regression", False), ("capability", True), ("", True)])
+    def test_a_regression_case_that_broke_fails_whatever_the_significance(self, kind: str, passes: bool) -> None:
+        broken = {**GOOD, "case 03": [False]}
+        found = verdict(GOOD, broken, kind=kind)
+        assert found.drop is not None
+        assert found.drop.p > 0.05
+        assert found.passed is passes
+        assert found.broken == ([] if passes else ["case 03"])
+
+    def test_a_regression_case_that_passes_once_is_left_to_the_test(self) -> None:
+        assert verdict(GOOD, {**GOOD, "case 03": [True, False]}, kind="regression").passed
+
+    def test_silence_does_not_pass(self) -> None:
+        some = {name: passed for name, passed in GOOD.items() if name < "case 08"}
+        found = verdict(GOOD, some)
+        assert len(found.missing) == 4
+        assert "4 of 12 cases of the baseline" in found.failures[0]
+        assert verdict(GOOD, some, Rules(max_missing=0.5)).passed
+        untold = {name: [None] for name in GOOD}
+        assert "nothing can be compared" in verdict(GOOD, untold).failures[0]
+
+    def test_trials_that_nobody_could_grade_do_not_pass_behind_one_that_could(self) -> None:
+        untold = {name: [True, None, None, None] for name in GOOD}
+        found = verdict(GOOD, untold)
+        assert (found.missing, found.undetermined, found.tried) == ([], 36, 48)
+        assert ["36 of 48 trials" in sentence for sentence in found.failures] == [True]
+        assert verdict(GOOD, untold, Rules(max_missing=0.75)).passed
+        assert verdict(GOOD, {**GOOD, "case 00": [True, None, None, None]}).passed
+
+    def test_two_metrics_are_not_compared(self) -> None:
+        other = trials([{**trial("a", "1", True), "metric": "end_state"}])
+        with pytest.raises(UserError, match="end_state"):
+            compared(trials(trials_of(GOOD)), other, Rules())
+
+
+def invoke(*arguments: str, code: int) -> str:
+    found = CliRunner().invoke(app, list(arguments))
+    assert found.exit_code == code, found.output
+    return found.stderr
+
+
+class TestCompare:
+    def files(self, folder: Path) -> tuple[str, str, str]:
+        made = (("now", GOOD), ("worse", WORSE), ("before", GOOD))
+        now, worse, before = (str(written(folder / f"{name}.jsonl", trials_of(each))) for name, each in made)
+        return now, worse, before
+
+    def test_exit_codes_and_words(self, tmp_path: Path) -> None:
+        now, worse, before = self.files(tmp_path)
+        assert "baseline: trial.trial_correct" in invoke("gate", "compare", now, "--baseline", before, code=0)
+        assert "failed: the drop of 0.250" in invoke("gate", "compare", worse, "--baseline", before, code=1)
+
+    def test_the_level_is_set_by_option_or_configuration(self, tmp_path: Path) -> None:
+        _, worse, before = self.files(tmp_path)
+        invoke("gate", "compare", worse, "--baseline", before, "--level", "0.00001", code=0)
+        config = tmp_path / "c.yaml"
+        config.write_text("gates: {baseline: {level: 0.00001, max_drop: 0.1}}")
+        said = invoke("gate", "compare", worse, "--baseline", before, "--config", str(config), code=1)
+        assert "gates.baseline.max_drop" in said
+
+    def test_a_baseline_of_no_use_is_a_mistake(self, tmp_path: Path) -> None:
+        now, _, _ = self.files(tmp_path)
+        (tmp_path / "empty").write_text("")
+        assert "no results" in invoke("gate", "compare", now, "--baseline", str(tmp_path / "empty"), code=2)
+
+
+class TestEvaluate:
+    SUITE = "cases:\n- {id: send, kind: regression, inputs: {task: Send}, forbidden_tools: [delete_it]}\n"
+
+    def evaluate(self, folder: Path, called: str, *options: str, code: int) -> str:
+        (folder / "suite.yaml").write_text(self.SUITE)
+        runs = [run(at, case="send", trial=str(at), calls=[(called, {})]) for at in range(1, 4)]
+        traces, suite = write(folder / f"{called}.jsonl", runs), folder / "suite.yaml"
+        arguments = ("evaluate", str(traces), "--cases", str(suite), "--metrics", "trial_correct", *options)
+        return invoke(*arguments, "--format", "json", "--output", str(folder / f"{called}.out"), code=code)
+
+    def test_trials_are_held_against_a_baseline(self, tmp_path: Path) -> None:
+        self.evaluate(tmp_path, "send_it", code=0)
+        before = "--baseline", str(tmp_path / "send_it.out")
+        assert json.loads((tmp_path / "send_it.out").read_text().splitlines()[0])["metadata"]["case"] == "send"
+        assert "baseline: trial.trial_correct" in self.evaluate(tmp_path, "send_it", *before, code=0)
+        said = self.evaluate(tmp_path, "delete_it", *before, code=1)
+        assert "failed: passed every trial of the baseline and fails every one now: send" in said
+
+
+class TestWatch:
+    def stream(self, folder: Path, passed: str) -> str:
+        results = [
+            {"metric": "m", "level": "trace", "outcome": "scored", "score": float(each), "success": each == "1"}
+            for each in passed
+        ]
+        return str(written(folder / "s.jsonl", results))
+
+    def test_stops_at_the_first_alarm(self, tmp_path: Path) -> None:
+        said = invoke("gate", "watch", self.stream(tmp_path, "1" * 20 + "0" * 60), "--rate", "0.8", code=1)
+        assert said.startswith("failed: after ")
+        assert int(said.split()[2]) < 60
+
+    def test_without_an_alarm_it_passes(self, tmp_path: Path) -> None:
+        assert "no alarm: in 40 results" in invoke("gate", "watch", self.stream(tmp_path, "1111111110" * 4), code=0)
+
+    def test_needs_something_that_passes_or_fails(self, tmp_path: Path) -> None:
+        file = self.stream(tmp_path, "11")
+        assert "no result of other" in invoke("gate", "watch", file, "--metric", "other", code=2)
+        two = written(tmp_path / "two", [trial("a", "1", True), {**trial("a", "1", True), "metric": "x"}])
+        assert "name one with --metric" in invoke("gate", "watch", str(two), code=2)

@@ -1,0 +1,181 @@
+"""What a running collector shows of repeated cases and of streams, and what is left of it after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.analysis.stats import pass_pow_k
+from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.store import ResultRow, Store
+from pandaeval_collector.trials.passk.live import MOST_CASES, MOST_UNITS, LiveTrials
+from pandaeval_collector.trials.passk.monitor import Monitor
+from pandaeval_collector.trials.passk.stream import MOST_AGENTS, OTHER, LiveGates
+
+METRIC = "trace.task_completion"
+
+
+def row(
+    trace: str, finding: Finding | bool, case: str = "", trial: str = "", agent: str = "a", **more: Any
+) -> ResultRow:
+    if isinstance(finding, bool):
+        finding = Score(float(finding))
+    unit = Unit("trace", trace, trace, "s", case=case, trial=trial, agent=agent, session_id=more.pop("session", None))
+    made = Result(trace, "task_completion", unit, finding, EvaluatorInfo("llm", "1"), 0.5, 1, True, 0.0, now())
+    return ResultRow(trace, trace, METRIC, more.get("revision", 1), made.to_json(), success=made.success)
+
+
+def live(telemetry: Telemetry | None = None, window: int = 100) -> LiveTrials:
+    return LiveTrials([METRIC], (1, 2), window, telemetry or Telemetry())
+
+
+def of_case(watch: LiveTrials, case: str) -> dict[str, float]:
+    return {
+        name.removeprefix("pandaeval.pass_pow_k") + dict(about).get("k", ""): value
+        for (name, about), value in watch.gauges().items()
+        if dict(about)["pandaeval.case"] == case
+    }
+
+
+class TestTrials:
+    def test_median_and_interval_of_each_case_and_k(self) -> None:
+        watch = live()
+        assert watch.take([row(str(at), at != 2, "refund", str(at)) for at in range(4)])
+        found, expected = of_case(watch, "refund"), pass_pow_k(4, 3, 2, "bayesian")
+        assert found[".trials"] == 4
+        assert (found["2"], found[".ci_low2"], found[".ci_high2"]) == (
+            pytest.approx(expected.median),
+            pytest.approx(expected.ci_low),
+            pytest.approx(expected.ci_high),
+        )
+
+    def test_what_a_part_of_a_trial_was_worth_is_taken_back(self) -> None:
+        watch = live()
+        watch.take([row("1", False, "refund", "7"), row("2", True, "refund", "8")])
+        part = Unscored(Why.INSUFFICIENT_EVIDENCE, "a part", {"part_of": "3"})
+        assert watch.take([row("1", part, "refund", "7"), row("3", True, "refund", "9")])
+        assert of_case(watch, "refund")[".trials"] == 2
+        assert len(watch.state()[METRIC]["refund"]) == 2
+
+    def test_an_attempt_that_never_ends_is_held_in_little_and_forgets_no_failure(self) -> None:
+        watch = live()
+        watch.take([row(str(at), at != 3, "refund", "1") for at in range(3 * MOST_UNITS)])
+        (units,) = watch.state()[METRIC]["refund"].values()
+        assert len(units) <= MOST_UNITS + 1
+        assert of_case(watch, "refund")[".trials"] == 1
+        assert of_case(watch, "refund")["1"] == pytest.approx(pass_pow_k(1, 0, 1, "bayesian").median)
+
+    def test_attributes_are_few(self) -> None:
+        watch = live()
+        watch.take([row("1", True, "refund", "1")])
+        keys = {frozenset(dict(about)) for _, about in watch.gauges()}
+        common = {"gen_ai.evaluation.name", "pandaeval.level", "pandaeval.case"}
+        assert keys == {frozenset(common), frozenset({*common, "k"})}
+
+    def test_what_belongs_to_no_case_or_was_not_measured_is_no_trial(self) -> None:
+        watch = live()
+        assert not watch.take([row("1", True), row("2", Assumed("nothing to judge"), "refund", "1")])
+        assert watch.gauges() == {}
+        watch.take([row("3", Unscored(Why.TIMEOUT), "refund", "2")])
+        assert of_case(watch, "refund") == {".trials": 0.0}
+
+    def test_an_attempt_succeeds_if_all_of_its_traces_do_and_a_revision_replaces(self) -> None:
+        watch = live()
+        watch.take([row("1", True, "refund", "1", session="s"), row("2", False, "refund", "1", session="s")])
+        assert of_case(watch, "refund")[".trials"] == 1
+        before = of_case(watch, "refund")["1"]
+        watch.take([row("2", True, "refund", "1", session="s", revision=2)])
+        assert of_case(watch, "refund")[".trials"] == 1
+        assert of_case(watch, "refund")["1"] > before
+
+    def test_the_newest_trials_count(self) -> None:
+        watch = live(window=5)
+        watch.take([row(str(at), at < 50, "refund", str(at)) for at in range(55)])
+        expected = pass_pow_k(5, 0, 1, "bayesian")
+        assert of_case(watch, "refund")[".trials"] == 5
+        assert of_case(watch, "refund")["1"] == pytest.approx(expected.median)
+
+    def test_cases_are_capped_and_the_others_counted(self) -> None:
+        telemetry = Telemetry()
+        watch = live(telemetry)
+        watch.take([row(str(at), True, f"case {at}", "1") for at in range(MOST_CASES + 3)])
+        assert len({dict(about)["pandaeval.case"] for _, about in watch.gauges()}) == MOST_CASES
+        assert telemetry.total("pandaeval.trials", "counted") == MOST_CASES
+        assert telemetry.total("pandaeval.trials", "left_out") == 3
+
+
+class TestStreams:
+    def gates(self, watch: LiveGates, agent: str = "a") -> dict[str, float]:
+        return {name: value for (name, about), value in watch.gauges().items() if ("gen_ai.agent.name", agent) in about}
+
+    def test_each_agent_has_a_gate_and_the_alarm_is_told_once(self, caplog: pytest.LogCaptureFixture) -> None:
+        watch = LiveGates([METRIC], 0.9, 0.05)
+        watch.take([row(f"a{at}", False, agent="a") for at in range(20)])
+        watch.take([row(f"b{at}", True, agent="b") for at in range(20)])
+        assert self.gates(watch)["pandaeval.stream.alarm"] == 1.0
+        assert self.gates(watch)["pandaeval.stream.e_value"] >= 20
+        assert self.gates(watch, "b")["pandaeval.stream.alarm"] == 0.0
+        assert [record.message for record in caplog.records if "agent 'a'" in record.message][1:] == []
+        assert len(caplog.records) == 1
+
+    def test_revisions_and_what_has_no_verdict_tell_nothing(self) -> None:
+        watch = LiveGates([METRIC], 0.9, 0.05)
+        nothing = [row("1", False, revision=2), row("2", Unscored(Why.TIMEOUT)), row("3", Assumed("nothing"))]
+        assert not watch.take(nothing)
+        assert watch.gauges() == {}
+
+    def test_agents_are_capped(self) -> None:
+        watch = LiveGates([METRIC], 0.9, 0.05)
+        watch.take([row(str(at), True, agent=f"agent {at}") for at in range(MOST_AGENTS + 5)])
+        assert self.gates(watch, OTHER)["pandaeval.stream.results"] == 5
+
+    def test_another_rate_begins_anew(self) -> None:
+        watch = LiveGates([METRIC], 0.9, 0.05)
+        watch.take([row("1", False)])
+        same, other = LiveGates([METRIC], 0.9, 0.05), LiveGates([METRIC], 0.8, 0.05)
+        for each in (same, other):
+            each.restore(watch.state())
+        assert same.gauges() == watch.gauges()
+        assert other.gauges() == {}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path, "off")
+    yield opened
+    opened.close()
+
+
+async def test_what_was_learnt_outlives_a_restart(store: Store) -> None:
+    def shown(telemetry: Telemetry) -> dict[str, float]:
+        return {
+            f"{each.instrument.name}{dict(each.attributes).get('k', '')}": each.value
+            for each in telemetry.measures()
+            if each.instrument.name.startswith(("pandaeval.pass_pow_k", "pandaeval.stream"))
+        }
+
+    first, second, third = Telemetry(), Telemetry(), Telemetry()
+    monitor = Monitor(store, first, [live(first), LiveGates([METRIC], 0.9, 0.05)], 60.0)
+    monitor.start()
+    monitor.take([row("1", True, "refund", "1"), row("2", False, "refund", "2")])
+    await monitor.stop()
+    found = shown(first)
+    assert found["pandaeval.pass_pow_k.trials"] == 2
+    assert found["pandaeval.stream.results"] == 2
+
+    again = Monitor(store, second, [live(second), LiveGates([METRIC], 0.9, 0.05)], 60.0)
+    again.start()
+    await again.stop()
+    assert shown(second) == found
+
+    await asyncio.wrap_future(store.put("live_trials", "[1]"))
+    anew = Monitor(store, third, [live(third)], 60.0)
+    anew.start()
+    await anew.stop()
+    assert shown(third) == {}
