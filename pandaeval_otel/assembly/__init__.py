@@ -1,4 +1,7 @@
-"""Decides when a trace and when a session is complete, with pure, bounded structures; the clock is passed in."""
+"""Decides when a trace and when a session is complete, with pure, bounded structures; the clock is passed in.
+
+Imports model, wire.
+"""
 
 from pandaeval_otel.assembly.sessions import DueSession, SessionAssembler
 from pandaeval_otel.assembly.traces import Added, CloseRules, Decided, DueTrace, TraceAssembler

@@ -1,2 +1,4 @@
-"""What every room uses: attribute names, caps, JSON, names made printable, and how components are found. Imports no
-other room."""
+"""What every room uses: attribute names, caps, JSON, printable names, and how components are found.
+
+Imports no other room.
+"""

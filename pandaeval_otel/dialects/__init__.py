@@ -1,7 +1,9 @@
-"""Dialects: where vendor words end. Each file in this folder reads one instrumentation's way of writing GenAI spans.
+"""The words of instrumentations: each file reads one instrumentation's way of writing GenAI spans.
 
 A dialect never raises and never decides alone: several may read one span (an OpenInference processor on a native
 span, say), and :func:`pandaeval_otel.normal.spans.normalize` takes each field from the first dialect that has it.
+
+Imports base, model.
 """
 
 from pandaeval_otel.dialects import readers

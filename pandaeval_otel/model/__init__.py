@@ -1,4 +1,7 @@
-"""What happened, in the field's terms: spans, messages, tool calls, traces, turns and sessions."""
+"""What happened, in the field's terms: spans, messages, tool calls, traces, turns and sessions; and spans as they arrived.
+
+Imports base.
+"""
 
 from pandaeval_otel.model.message import (
     NOT_CAPTURED,

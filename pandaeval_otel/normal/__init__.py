@@ -1,1 +1,4 @@
-"""From raw spans to a trace in normal form: merge the dialects' readings, then read the tree as a whole."""
+"""From raw spans to a trace in normal form: merges the dialects' readings, then reads the tree as a whole.
+
+Imports base, dialects, model, wire.
+"""

@@ -1,2 +1,4 @@
-"""What runs in the application: span and log processor, context, and the thread that sends. Imports assembly, dialects,
-wire, model and base."""
+"""What runs in the application: the span and log processors, the context, and the thread that sends.
+
+Imports _proto, assembly, base, dialects, model, wire.
+"""

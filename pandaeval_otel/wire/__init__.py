@@ -1,1 +1,4 @@
-"""OTLP bytes: taken apart by trace, weighed, bounded, decoded. Imports model and base."""
+"""OTLP bytes: taken apart by trace, weighed, bounded and decoded.
+
+Imports base, model.
+"""

@@ -1,1 +1,4 @@
-"""Pure functions: rules over one trace, formulas over numbers, text to vectors. Imports base."""
+"""Pure functions: rules that read one trace, formulas over numbers and words, and text to vectors.
+
+Imports base.
+"""

@@ -1,1 +1,4 @@
-"""Puts a running collector together from its configuration. Imports every room but cli."""
+"""Puts a running collector together from its configuration, starts its parts in order and stops them in reverse.
+
+Imports analysis, base, config, exporters, jobs, judge, pipeline, receivers, runs, scoring, show, store, trials.
+"""

@@ -1,2 +1,4 @@
-"""What every room uses: scores and results, sections of the configuration, errors, counts, untrusted text, the process
-itself. Imports no other room."""
+"""What every room uses: scores and results, settings, errors, counts, other people's text, threads and processes.
+
+Imports no other room.
+"""

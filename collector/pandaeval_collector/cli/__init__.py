@@ -1,6 +1,8 @@
-"""The ``pandaeval`` command. Each public module of this package is a command: its ``register(app)`` adds it.
+"""The ``pandaeval`` command: each public module here is one command, added by its ``register(app)``.
 
 Nothing heavy is imported here or at the top of a command's module, so that ``pandaeval --help`` answers at once.
+
+Imports analysis, app, base, config, jobs, judge, pipeline, receivers, runs, scoring, show, store, trials.
 """
 
 from __future__ import annotations

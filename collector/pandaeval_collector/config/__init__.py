@@ -1,4 +1,7 @@
-"""What can be set, read from file and environment, checked as a whole."""
+"""What can be set, read from file and environment, checked as a whole.
+
+Imports base, exporters, judge, receivers, store.
+"""
 
 from pandaeval_collector.base.section import format_duration, format_size, parse_duration, parse_size
 from pandaeval_collector.config._load import Resolved, load, resolve

@@ -1,4 +1,7 @@
-"""Running judge jobs: from the store's table to a model and back into the line."""
+"""Runs judge jobs: from the store's table to a model and back into the line; checks a model as a judge.
+
+Imports analysis, base, config, exporters, judge, pipeline, receivers, scoring, store.
+"""
 
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.budgets import RecordBudgets

@@ -1,1 +1,4 @@
-"""Asking a model about a trace: what it is shown, how it is asked, and what counts as an answer."""
+"""Asks a model about a trace: what it is shown, how it is asked, and which replies are verdicts.
+
+Imports analysis, base.
+"""

@@ -1,1 +1,4 @@
-"""A running collector: what comes in is stored and acknowledged, assembled, handed to the line, and decided."""
+"""The way of a span: stored and acknowledged, assembled, scored by the line, decided in one transaction.
+
+Imports analysis, base, exporters, receivers, scoring, store.
+"""

@@ -1,4 +1,8 @@
-"""The listeners: OTLP over gRPC and HTTP, and health. They know wire formats and status codes, nothing of traces."""
+"""The doors: OTLP over gRPC and HTTP, submissions, health, Kafka, files and trace stores; they know wire formats and status
+codes, and nothing of traces.
+
+Imports base, store.
+"""
 
 from pandaeval_collector.receivers._protocol import (
     Accepted,

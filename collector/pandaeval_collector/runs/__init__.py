@@ -1,4 +1,7 @@
-"""Evaluation runs: stored traces and sessions scored again, with other metrics or another judge."""
+"""Scores stored traces again, on request or on a schedule, and scores files with the same line.
+
+Imports analysis, base, config, exporters, jobs, judge, pipeline, receivers, scoring, store, trials.
+"""
 
 from pandaeval_collector.runs.judges import Judges, LiveJudge
 from pandaeval_collector.runs.manager import Runs

@@ -1,1 +1,4 @@
-"""What people and programs look at: API, live page, MCP and reports. Imports runs and all rooms below it."""
+"""What people and programs look at: the HTTP API, the live page, the MCP server and the HTML reports.
+
+Imports analysis, base, config, judge, pipeline, runs, scoring, store, trials.
+"""

@@ -1,4 +1,7 @@
-"""Everything that must survive, in one SQLite file: spans, decisions, results, sessions."""
+"""Everything that must survive, in one SQLite file: spans, decisions, results, sessions, series and failures.
+
+Imports analysis, base, judge.
+"""
 
 from pandaeval_collector.store.chunk_reader import ChunkReader
 from pandaeval_collector.store.chunks import StoreFullError

@@ -1,2 +1,4 @@
-"""Repeated trials (pass@k, pass^k) and people's labels, held against results. Imports config, exporters, store,
-analysis and base."""
+"""Repeated trials (pass@k, pass^k) and people's labels, held against results.
+
+Imports analysis, base, config, exporters, store.
+"""

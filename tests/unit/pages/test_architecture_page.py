@@ -1,4 +1,4 @@
-"""docs/architecture.md lists what is there: every file and folder at the top of both packages and of the tests."""
+"""docs/architecture.md and the rooms' own docstrings say what the code is: every room, and which way imports point."""
 
 from __future__ import annotations
 
@@ -7,38 +7,63 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "architecture.md"
-LISTED = {
-    "pandaeval_collector": ROOT / "collector" / "pandaeval_collector",
-    "pandaeval_otel": ROOT / "pandaeval_otel",
-    "tests": ROOT / "tests",
-}
-NOT_LISTED = {"__init__.py", "__pycache__", "py.typed"}
+from support.architecture import PACKAGES, PAGE, ROOT, arrows, docstring, floors, page, rooms
+
+ROOMS = [(package, name) for package in PACKAGES for name in rooms(package)]
 
 
-def on_the_page(name: str) -> dict[str, str]:
-    """Entries of the table under a name, and what is said of each."""
+def test_the_tables_are_made_of_the_code() -> None:
+    """Otherwise: ``python tests/support/architecture.py``."""
+    assert page() == PAGE.read_text()
+
+
+@pytest.mark.parametrize(("package", "room"), ROOMS)
+def test_a_room_says_in_one_sentence_what_it_does_and_last_what_it_imports(package: str, room: str) -> None:
+    what, *_, last = docstring(rooms(package)[room]).split("\n\n")
+    assert what.endswith(".")
+    assert ". " not in what
+    imported = arrows(package)[room]
+    assert " ".join(last.split()) == (
+        f"Imports {', '.join(sorted(imported))}." if imported else "Imports no other room."
+    )
+
+
+def test_the_house_stays_as_small_as_it_is() -> None:
+    assert len(rooms("pandaeval_collector")) <= 15
+    assert (
+        sum(len(others & rooms("pandaeval_collector").keys()) for others in arrows("pandaeval_collector").values())
+        <= 90
+    )
+    assert len(floors("pandaeval_collector")) <= 11
+
+
+def test_nothing_but_rooms_and_public_names_stands_at_the_tops() -> None:
+    for package, folder in PACKAGES.items():
+        found = {path.name for path in folder.iterdir()} - {"__pycache__", *rooms(package)}
+        assert found <= {"__init__.py", "py.typed", "stats.py", "_proto"}
+
+
+def _on_the_page(name: str) -> dict[str, str]:
     table = PAGE.read_text().partition(f"`{name}`:\n\n")[2].partition("\n\n")[0]
     return dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", table, re.MULTILINE))
 
 
-def in_the_tree(folder: Path) -> set[str]:
-    entries = (entry for entry in folder.iterdir() if entry.name not in NOT_LISTED and entry.suffix != ".so")
+def _in_the_tree(folder: Path) -> set[str]:
+    entries = (entry for entry in folder.iterdir() if entry.name not in {"__init__.py", "__pycache__"})
     return {f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries}
 
 
-@pytest.mark.parametrize("name", LISTED)
-def test_each_entry_has_its_line(name: str) -> None:
-    said = on_the_page(name)
-    assert said.keys() == in_the_tree(LISTED[name])
+def test_each_entry_of_the_tests_has_its_line() -> None:
+    said = _on_the_page("tests")
+    assert said.keys() == _in_the_tree(ROOT / "tests")
     assert all(len(line) > 10 for line in said.values())
 
 
 def test_what_the_page_names_exists() -> None:
     """Every ``folder/`` and ``file.py`` in the text, wherever it lies below a package or the tests."""
     names = set(re.findall(r"`((?:[\w.]+/)*\w+(?:\.py|/))`", PAGE.read_text()))
-    paths = [f"/{path.relative_to(ROOT)}{'/' * path.is_dir()}" for top in LISTED.values() for path in top.rglob("*")]
+    tops = [*PACKAGES.values(), ROOT / "tests"]
+    paths = [f"/{path.relative_to(ROOT)}{'/' * path.is_dir()}" for top in tops for path in top.rglob("*")]
     missing = {name for name in names if not any(path.endswith(f"/{name}") for path in paths)}
     assert len(names) > 50
     assert missing <= {"proto/"}

@@ -8,11 +8,11 @@ from pathlib import Path
 import orjson
 import pytest
 
+from pandaeval_collector.app import outlets as module
 from pandaeval_collector.app.outlets import Outlets
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import load
 from pandaeval_collector.exporters import Surroundings
-from pandaeval_collector.exporters.delivery import outlets as module
 from pandaeval_collector.store import Chunk, JobRow, ResultRow, Store, TraceRow, WriteSet, outbox_batches
 from pandaeval_collector.store.clock import StoreClock, last_running
 from support.database import open_database

@@ -187,7 +187,7 @@ class TestLoad:
         self, spec: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(EmbedderError, match=rf'pip install "pandaeval-otel\[{extra}\]"'):
+        with pytest.raises(EmbedderError, match=rf'pip install "pandaeval-collector\[{extra}\]"'):
             load(spec)
 
 

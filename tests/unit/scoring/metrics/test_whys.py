@@ -16,7 +16,7 @@ from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.metric.registry import registry
 
 METRICS = list(registry().values())
-_HELPER = re.compile(r"pandaeval_collector\.metrics\.\w+\._")
+_HELPER = re.compile(r"pandaeval_collector\.scoring\.metrics\.\w+\._")
 
 
 def _said_in(module: str) -> set[Why]:

@@ -1,0 +1,83 @@
+"""The rooms of both packages and which way imports point, read from the code: the tables of docs/architecture.md.
+
+python tests/support/architecture.py    # writes them into the page
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "architecture.md"
+PACKAGES = {
+    "pandaeval_collector": ROOT / "collector" / "pandaeval_collector",
+    "pandaeval_otel": ROOT / "pandaeval_otel",
+}
+_MARKED = re.compile(r"(<!-- rooms of (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
+
+
+def rooms(package: str) -> dict[str, Path]:
+    """The folders at the top of ``package``, by name; what is generated is none."""
+    folders = (path for path in sorted(PACKAGES[package].iterdir()) if (path / "__init__.py").exists())
+    return {path.name: path for path in folders if not path.name.startswith("_")}
+
+
+def arrows(package: str) -> dict[str, set[str]]:
+    """The entries at the top of ``package`` that each room imports."""
+    return {
+        name: {other for other in _imported(package, path) if other != name} for name, path in rooms(package).items()
+    }
+
+
+def _imported(package: str, folder: Path) -> Iterator[str]:
+    for file in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            yield from (name.split(".")[1] for name in names if name.startswith(f"{package}."))
+
+
+def floors(package: str) -> list[list[str]]:
+    """Rooms by how far their imports reach down, highest first: a room imports nothing of its own floor or a higher one.
+    Raises ``ValueError`` for a circle."""
+    down = {name: others & rooms(package).keys() for name, others in arrows(package).items()}
+    found: list[list[str]] = []
+    placed: set[str] = set()
+    while len(placed) < len(down):
+        floor = sorted(name for name, others in down.items() if name not in placed and others <= placed)
+        if not floor:
+            raise ValueError(f"a circle of imports between {', '.join(sorted(down.keys() - placed))}")
+        found.insert(0, floor)
+        placed.update(floor)
+    return found
+
+
+def docstring(folder: Path) -> str:
+    """What the room says of itself."""
+    return ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+
+
+def table(package: str) -> str:
+    """One row a room, from the top floor down: what it does, and what it imports."""
+    paths, imported = rooms(package), arrows(package)
+    rows = []
+    for floor in floors(package):
+        for name in floor:
+            what = " ".join(docstring(paths[name]).split("\n\n")[0].split()).replace("``", "`")
+            rows.append(f"| `{name}/` | {what} | {', '.join(sorted(imported[name])) or '–'} |")
+    lowest = " → ".join(" \\| ".join(floor) for floor in floors(package))
+    return "\n".join(
+        [f"From the top down: {lowest}.", "", "| room | what it does | imports |", "|---|---|---|", *rows, ""]
+    )
+
+
+def page() -> str:
+    """docs/architecture.md with its tables made anew."""
+    return _MARKED.sub(lambda found: f"{found[1]}\n{table(found[2])}\n{found[3]}", PAGE.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,58 @@
+"""What extensions and scripts import stands at the tops of the packages, and is described in CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import pandaeval_collector
+import pandaeval_collector.stats
+import pandaeval_otel
+
+_ROOT = Path(__file__).parents[3]
+_TEXT = (_ROOT / "CONTRIBUTING.md").read_text()
+_LAZY = [pandaeval_otel, pandaeval_collector]
+
+
+def _declared(package: ModuleType) -> dict[str, str]:
+    """The names that type checkers see, and the module below the package that each is imported from."""
+    return {
+        alias.asname or alias.name: (node.module or "").removeprefix(f"{package.__name__}.")
+        for node in ast.walk(ast.parse(inspect.getsource(package)))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package.__name__}.")
+        for alias in node.names
+    }
+
+
+@pytest.mark.parametrize("package", _LAZY, ids=lambda package: package.__name__)
+def test_each_name_is_there_for_programs_and_for_type_checkers(package: ModuleType) -> None:
+    assert _declared(package) == package._WHERE
+    assert package.__all__ == sorted(package._WHERE)
+    assert set(package.__all__) <= set(dir(package))
+    assert [name for name in package.__all__ if getattr(package, name, None) is None] == []
+
+
+@pytest.mark.parametrize("package", _LAZY, ids=lambda package: package.__name__)
+def test_a_name_that_is_not_public_is_refused(package: ModuleType) -> None:
+    with pytest.raises(AttributeError, match="no attribute 'NoSuchName'"):
+        _ = package.NoSuchName
+
+
+@pytest.mark.parametrize("package", [*_LAZY, pandaeval_collector.stats], ids=lambda package: package.__name__)
+def test_each_name_is_described(package: ModuleType) -> None:
+    listed = set(re.findall(r"`(\w+)`", _TEXT))
+    assert [name for name in package.__all__ if name not in listed] == []
+
+
+def test_the_tops_import_nothing_heavy() -> None:
+    code = "import sys, pandaeval_otel, pandaeval_collector; print(*sys.modules)"
+    path = {"PYTHONPATH": f"{_ROOT}:{_ROOT / 'collector'}"}
+    loaded = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True, text=True, check=True)
+    assert not {"opentelemetry", "grpc", "numpy", "pydantic", "google.protobuf"} & set(loaded.stdout.split())
