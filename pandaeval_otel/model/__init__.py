@@ -1,4 +1,4 @@
-"""What happened, in the field's terms: spans, messages, tool calls, traces, turns and sessions; and spans as they arrived.
+"""What happened, in the field's terms: spans (as they arrived, and read), messages, tool calls, traces, turns, sessions.
 
 Imports base.
 """

@@ -1,5 +1,5 @@
-"""The doors: OTLP over gRPC and HTTP, submissions, health, Kafka, files and trace stores; they know wire formats and status
-codes, and nothing of traces.
+"""The doors: OTLP over gRPC and HTTP, submissions, health, Kafka, files and trace stores; they know wire formats and
+status codes, and nothing of traces.
 
 Imports base, store.
 """
